@@ -1,0 +1,45 @@
+"""gradcli: an autograd calculator and gradient checker. Importing it is light; rooms load when they are used.
+
+>>> import gradcli
+>>> gradcli.grad("(x*y + x)**2", at={"x": 2, "y": 3}).gradient
+{'x': 64.0, 'y': 32.0}
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__version__ = "0.1.0"
+
+# public name: the module that holds it
+_ROOMS = {
+    "Diagnostic": "gradcli.diagnostics",
+    "GradcliError": "gradcli.diagnostics",
+    "check": "gradcli.checks",
+    "compile": "gradcli.compiled",
+    "evaluate": "gradcli.calculator",
+    "grad": "gradcli.calculator",
+    "hessian": "gradcli.calculator",
+    "jacobian": "gradcli.calculator",
+    "parse": "gradcli.language.parser",
+    "trace": "gradcli.calculator",
+    "unparse": "gradcli.language.unparse",
+}
+
+__all__ = ["__version__", *sorted(_ROOMS)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
+    found = getattr(import_module(_ROOMS[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

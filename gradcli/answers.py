@@ -1,0 +1,185 @@
+"""Questions answered: a prepared script and a point go in, a result with its diagnostics comes out."""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import Diagnostic, did_you_mean, visible
+from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
+from gradcli.points import array_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from gradcli.execution.results import Value
+    from gradcli.lowering import Lowered
+    from gradcli.questions import Question
+
+
+def ask_value(
+    question: Question,
+    point: Mapping[str, Any],
+    dtype: str = "float64",
+    backend: str = "auto",
+    notes: Sequence[Diagnostic] = (),
+) -> Evaluation:
+    """The value at a point, of a question that was prepared."""
+    values = question.values(point)
+    found = question.tape.run(values, backend=backend, dtype=dtype)
+    lowered = question.lowered
+    value = tuple(found) if lowered.several else found[0]
+    return Evaluation(
+        lowered.text, point_of(lowered, values), value, diagnose_answer(question, values, found, point, notes)
+    )
+
+
+def ask_gradient(
+    question: Question,
+    point: Mapping[str, Any],
+    dtype: str = "float64",
+    backend: str = "auto",
+    notes: Sequence[Diagnostic] = (),
+    order: int = 1,
+) -> Gradient:
+    """The gradient at a point, of a question that was prepared."""
+    values = question.values(point)
+    found = question.tape.run(values, backend=backend, dtype=dtype)
+    names = question.names
+    gradient = dict(zip(names, found[1:], strict=False))
+    value = found[0]
+    extra: list[Diagnostic] = []
+    if dtype == "complex128":
+        value, gradient, extra = _real_part(value, gradient)
+    higher = None
+    if order > 1:
+        rest = found[1 + len(names) :]
+        higher = {name: tuple(rest[i * order : (i + 1) * order]) for i, name in enumerate(names)}
+    diagnostics = diagnose_answer(question, values, found, point, (*notes, *extra))
+    return Gradient(question.lowered.text, point_of(question.lowered, values), value, gradient, higher, diagnostics)
+
+
+def _real_part(value: Any, gradient: dict[str, Any]) -> tuple[Any, dict[str, Any], list[Diagnostic]]:
+    """The convention for complex leaves: dL/d(conj z) of the real part L of the output, as PyTorch has it."""
+    notes = []
+    if isinstance(value, complex):
+        if value.imag:
+            notes.append(Diagnostic("GC407", "the output is complex: its real part is taken", severity="note"))
+        value = value.real
+    return value, {name: g.conjugate() for name, g in gradient.items()}, notes
+
+
+def ask_hessian(
+    question: Question,
+    point: Mapping[str, Any],
+    dtype: str = "float64",
+    backend: str = "auto",
+    notes: Sequence[Diagnostic] = (),
+) -> Hessian:
+    """The second derivatives at a point, of a question that was prepared."""
+    values = question.values(point)
+    found = question.tape.run(values, backend=backend, dtype=dtype)
+    names, leaves = question.names, question.lowered.program.leaves
+    second: dict[str, dict[str, Value]] = {name: {} for name in names}
+    for column, _, tape, units in question.tapes:
+        rows = tape.run({**values, **units}, backend=backend, dtype=dtype)
+        for row, value in zip(names, rows, strict=True):
+            shape, other = leaves[row].node.type.shape, leaves[column].node.type.shape
+            second[row][column] = _last(value, shape, other) if units else value
+    gradient = dict(zip(names, found[1:], strict=True))
+    diagnostics = diagnose_answer(question, values, found, point, notes)
+    return Hessian(question.lowered.text, point_of(question.lowered, values), found[0], gradient, second, diagnostics)
+
+
+def _last(value: Any, shape: tuple[int, ...], batch: tuple[int, ...]) -> Any:
+    """A batch over unit vectors as trailing axes: (size, *shape) becomes shape + batch."""
+    count = 1
+    for n in batch:
+        count *= n
+    stacked = array_of(value)
+    if stacked.ndim == len(shape):  # does not depend on the direction
+        stacked = stacked[None].repeat(count, axis=0)
+    axes = (*range(1, stacked.ndim), 0)
+    return stacked.transpose(axes).reshape(shape + batch)
+
+
+def ask_jacobian(
+    question: Question,
+    point: Mapping[str, Any],
+    dtype: str = "float64",
+    backend: str = "auto",
+    notes: Sequence[Diagnostic] = (),
+) -> Jacobian:
+    """The Jacobian at a point, of a question that was prepared."""
+    values, lowered = question.values(point), question.lowered
+    found = question.tape.run(values, backend=backend, dtype=dtype)
+    outputs = lowered.program.outputs
+    tables: list[dict[str, Value]] = [{} for _ in outputs]
+    for side, name, tape, units in question.tapes:
+        position, _, forward = side.partition(" ")
+        output, target = outputs[int(position)].type.shape, lowered.program.leaves[name].node.type.shape
+        value: Any = tape.run({**values, **units}, backend=backend, dtype=dtype)[0]
+        if forward and units:
+            value = _last(value, output, target)
+        elif output or target:
+            rows = array_of(value)
+            count = outputs[int(position)].type.size
+            if units and rows.ndim == len(target):
+                rows = rows[None].repeat(count, axis=0)
+            value = rows.reshape(output + target)
+        tables[int(position)][name] = value
+    result = tuple(found) if lowered.several else found[0]
+    return Jacobian(
+        lowered.text,
+        point_of(lowered, values),
+        result,
+        tuple(tables) if lowered.several else tables[0],
+        diagnose_answer(question, values, found, point, notes),
+    )
+
+
+def point_of(lowered: Lowered, values: Mapping[str, Any]) -> dict[str, Value]:
+    """The point as results show it: floats and arrays, in the order of the script."""
+    return {name: plain_value(values[name]) for name in lowered.program.leaves if name in values}
+
+
+def plain_value(value: Any) -> Value:
+    """A number as a float (or complex), anything else as an array."""
+    if isinstance(value, complex):
+        return value
+    if isinstance(value, (list, tuple)) or len(getattr(value, "shape", ())) > 0:
+        return array_of(value)  # type: ignore[no-any-return]
+    return value if type(value) is float else float(value)
+
+
+def diagnose_answer(
+    question: Question,
+    values: Mapping[str, Any],
+    found: Sequence[Any],
+    point: Mapping[str, Any],
+    notes: Sequence[Diagnostic],
+) -> tuple[Diagnostic, ...]:
+    """Notes of the script and of the point, and where a value or derivative is not finite, why."""
+    lowered = question.lowered
+    result = [*lowered.notes, *notes]
+    for name in point:
+        if name not in lowered.program.leaves:
+            result.append(_unused(name, lowered))
+    if not all(map(_finite, found)):
+        from gradcli.execution.domains import diagnose
+
+        every = question.tape.run_all(values, backend="auto")
+        forward = set(lowered.program.nodes())
+        problems = diagnose(question.tape.nodes, every, outputs=question.tape.outputs, forward=forward)
+        result.extend(problem.with_source(lowered.source) for problem in problems)
+    return tuple(result)
+
+
+def _unused(name: str, lowered: Lowered) -> Diagnostic:
+    guess = did_you_mean(name, lowered.program.leaves)
+    hint = f"did you mean `{guess}`?" if guess else None
+    return Diagnostic("GC211", f"the script does not use `{visible(name)}`", help=hint, severity="note")
+
+
+def _finite(value: Any) -> bool:
+    total = value.sum() if hasattr(value, "shape") else value
+    return bool(total - total == 0)

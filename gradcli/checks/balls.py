@@ -1,0 +1,325 @@
+"""A program and a point go in, rigorous enclosures of its values come out; it reads `ball` and `entries` rules only.
+
+Every entry is a ball of python-flint's arb: it surely contains the exact value. Literals are exact decimals, leaves are
+the doubles that they are. What has no real value is a `Failure` in place of an entry, so a branch that is not
+taken does no harm. The precision is global to the process: only the oracle's own process imports this module.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from fractions import Fraction
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from flint import arb, ctx, fmpq, fmpz
+
+from gradcli.checks.entries import Entries, Failure, Field, Reading, Undecided, UndefinedAt, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Node
+    from gradcli.graph.primitive import Primitive
+
+    Point = Mapping[str, tuple[Sequence[float], tuple[int, ...]]]
+
+START_BITS = 128
+MOST_BITS = 8192
+GOOD_BITS = 56
+MANY_DIGITS = 15  # a literal with as many digits is a rounded constant
+TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
+OPERANDS = "xyzuvw"
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Work with so many bits, then with as many as before."""
+    before = ctx.prec
+    ctx.prec = bits
+    try:
+        yield
+    finally:
+        ctx.prec = before
+
+
+class BallField(Field):
+    """Arithmetic on balls, and what `ball` rules call `fl`: numbers, signs, and a way to say "undefined".
+
+    `wide` gives literals of many digits a radius of one unit of the last digit. `decimal` reads leaves and data as
+    the shortest decimals of their doubles, the way people write them.
+    """
+
+    def __init__(self, *, wide: bool = False, decimal: bool = False) -> None:
+        super().__init__()
+        self.wide = wide
+        self.decimal = decimal
+        self.zero = arb(0)
+        self.one = arb(1)
+        self._constants: dict[Any, Any] = {}
+
+    # --- numbers ----------------------------------------------------------------------------------------
+
+    def number(self, value: int | Fraction) -> Any:
+        """A rational number, as narrow a ball as the precision allows."""
+        if isinstance(value, int):
+            return arb(fmpz(value))
+        return arb(fmpq(value.numerator, value.denominator))
+
+    def integer(self, value: int) -> Any:
+        return arb(fmpz(value))
+
+    def pi(self) -> Any:
+        return arb.pi()
+
+    def constant(self, value: Any) -> Any:
+        known = self._constants.get(value)
+        if known is None:
+            known = self._constants[value] = self._constant(value)
+        return known
+
+    def _constant(self, value: Any) -> Any:
+        if isinstance(value, str):
+            named: dict[str, Callable[[], Any]] = {
+                "pi": arb.pi,
+                "e": arb.const_e,
+                "inf": arb.pos_inf,
+                "-inf": arb.neg_inf,
+            }
+            return named[value]() if value in named else Failure("undefined", None, f"the constant {value}")
+        exact = self.number(value)
+        unit = last_unit(value) if self.wide else None
+        return exact if unit is None else exact + arb(0, 1) * self.number(unit)
+
+    def datum(self, value: Any) -> Any:
+        return self.leaf(value) if isinstance(value, float) else self.constant(value)
+
+    def leaf(self, value: float) -> Any:
+        """An entry of a leaf: a finite double."""
+        if not math.isfinite(value):
+            return Failure("undefined", None, f"a value of {value}")
+        return self.number(Fraction(repr(value))) if self.decimal else arb(value)
+
+    # --- decisions --------------------------------------------------------------------------------------
+
+    def sign(self, x: Any) -> int:
+        """-1, 0 or 1; raises Undecided where the ball holds numbers of several signs. The only comparison of balls."""
+        if isinstance(x, Failure):
+            raise Undecided(x.reason)
+        return sign(x)
+
+    def undefined(self, reason: str) -> Any:
+        raise UndefinedAt(reason)
+
+    def sqrt(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else x.sqrt()
+
+    def index(self, x: Any) -> int:
+        if isinstance(x, Failure) or not x.is_integer():
+            raise UndefinedAt("a position that is not a whole number")
+        return int(x.unique_fmpz())
+
+    # --- steps ------------------------------------------------------------------------------------------
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        return primitive.ball
+
+    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        if node.primitive.name == "where":
+            chosen = xs[0]
+            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
+        for x in xs:
+            if type(x) is Failure:
+                return x
+        try:
+            made = rule(self, *xs, **node.params)
+        except Undecided as reason:
+            return Failure("undecided", node, str(reason) or f"a sign in {node.primitive.name}")
+        except UndefinedAt as reason:
+            return Failure("undefined", node, str(reason))
+        except (ZeroDivisionError, OverflowError, ValueError) as reason:
+            return Failure("undecided", node, str(reason))
+        if type(made) is not arb or made.is_finite():
+            return made
+        return self._not_finite(node, made, xs)
+
+    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
+        if type(entry) is not arb or entry.is_finite():
+            return entry
+        if entry.is_nan() and all(type(x) is arb and x.is_exact() for one in xs for x in one.flat):
+            return Failure("undefined", node, f"{node.primitive.name} has no value here")
+        return Failure("undecided", node, f"{node.primitive.name} needs more digits")
+
+    def _not_finite(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
+        """What a result that is no finite ball means: an operand outside the domain, too few bits, or too large."""
+        name = node.primitive.name
+        balls = [x for x in xs if type(x) is arb]
+        for position, (x, domain) in enumerate(zip(balls, node.primitive.domain, strict=False)):
+            if is_outside(x, domain):
+                which = f"{OPERANDS[position]} = " if len(balls) > 1 else ""
+                return Failure("undefined", node, f"{name} is undefined at {which}{shown(x)}")
+        infinite = [x for x in balls if not x.is_finite()]
+        if infinite:
+            return Failure("range", node, f"{name} of an infinite value") if made.is_nan() else made
+        if not all(x.is_exact() for x in balls):
+            return Failure("undecided", node, f"{name} needs more digits")
+        if made.is_nan():
+            at = ", ".join(shown(x) for x in balls)
+            return Failure("undefined", node, f"{name} is undefined at {at}")
+        return Failure("range", node, f"{name} is too large a number")
+
+
+# --- balls -------------------------------------------------------------------------------------------------
+
+
+def sign(x: Any) -> int:
+    """The sign of every number in a ball; raises Undecided where they differ."""
+    if x.is_zero():
+        return 0
+    if x.is_finite() and not x.contains(0):
+        return 1 if x.mid() > 0 else -1
+    if not x.is_finite() and not x.is_nan() and x.is_exact():
+        return 1 if x > 0 else -1
+    raise Undecided("a sign that the digits do not decide")
+
+
+def is_outside(x: Any, domain: Interval) -> bool:
+    """Whether a ball lies outside an interval for certain."""
+    try:
+        if math.isfinite(domain.low):
+            below = sign(x - arb(domain.low))
+            if below < 0 or (below == 0 and domain.low_open):
+                return True
+        if math.isfinite(domain.high):
+            above = sign(x - arb(domain.high))
+            return above > 0 or (above == 0 and domain.high_open)
+    except Undecided:
+        return False
+    return False
+
+
+def is_tiny(x: Any) -> bool:
+    """Whether every number in a ball rounds to zero in float64."""
+    return bool(x.is_finite() and abs(x) < TINY)
+
+
+def shown(x: Any, digits: int = 6) -> str:
+    """A ball as a short decimal."""
+    if x.is_zero():
+        return "0"
+    if x.is_integer() and abs(x) < 10**15:
+        return str(x.unique_fmpz())
+    text: str = x.mid().str(digits, radius=False)
+    return text
+
+
+def digits(x: Any, count: int = 25) -> str:
+    """The digits of a ball's middle, as evidence; an exact zero is "0"."""
+    if x.is_zero():
+        return "0"
+    if x.is_integer() and abs(x) < 10**15:
+        return str(x.unique_fmpz())
+    good = max(2, min(count, int(max(x.rel_accuracy_bits(), 0) * 0.30103)))
+    text: str = x.mid().str(good, radius=False)
+    if "e" not in text and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text
+
+
+def last_unit(value: int | Fraction) -> Fraction | None:
+    """One unit of the last digit of a decimal with many digits; None for any other number.
+
+    >>> last_unit(Fraction(1, 8)), last_unit(Fraction("2.718281828459045"))
+    (None, Fraction(1, 1000000000000000))
+    """
+    number = Fraction(value)
+    bottom, twos, fives = number.denominator, 0, 0
+    while bottom % 2 == 0:
+        bottom //= 2
+        twos += 1
+    while bottom % 5 == 0:
+        bottom //= 5
+        fives += 1
+    if bottom != 1 or (fives == 0 and abs(number) <= 2**53) or (fives == 0 and twos > 0):
+        return None  # no decimal, or a number that people write exactly: a whole or a binary fraction
+    places = max(twos, fives)
+    text = str(abs(number * 10**places).numerator)
+    written = text.rstrip("0")
+    if len(written) < MANY_DIGITS:
+        return None
+    return Fraction(10 ** (len(text) - len(written)), 10**places)
+
+
+# --- values of programs --------------------------------------------------------------------------------------
+
+
+def entries_of(field: BallField, point: Point) -> dict[str, Entries]:
+    """A point as balls."""
+    return {
+        name: Entries([field.leaf(value) for value in flat], shape) for name, (flat, shape) in point.items()
+    }
+
+
+def read(field: BallField, nodes: Sequence[Node], point: Point) -> list[Entries]:
+    """The entries of some nodes at a point, with the bits that are set now."""
+    return Reading(field, entries_of(field, point)).read(nodes)
+
+
+def settled(x: Any, good_bits: int = GOOD_BITS) -> bool:
+    """Whether more bits would tell nothing that matters about an entry."""
+    if isinstance(x, Failure):
+        return x.kind != "undecided"
+    if type(x) is not arb:
+        return True
+    return bool(x.rel_accuracy_bits() >= good_bits) or is_tiny(x)
+
+
+def enclose(
+    nodes: Sequence[Node],
+    point: Point,
+    *,
+    good_bits: int = GOOD_BITS,
+    seconds: float = 1.0,
+    wide: bool = False,
+    decimal: bool = False,
+) -> list[Entries]:
+    """The entries of some nodes with so many good bits, as far as 8,192 bits and the time allow.
+
+    Raises Unsupported for an operation without a `ball` rule.
+    """
+    found: list[Entries] = []
+    started = monotonic()
+    for bits in doubling():
+        with precision(bits):
+            found = read(BallField(wide=wide, decimal=decimal), nodes, point)
+            if all(settled(x, good_bits) for one in found for x in one.flat):
+                break
+        if monotonic() - started > seconds / 3:
+            break
+    return found
+
+
+def doubling(start: int = START_BITS) -> Iterator[int]:
+    """128, 256, ... 8192."""
+    bits = start
+    while bits <= MOST_BITS:
+        yield bits
+        bits *= 2
+
+
+__all__ = [
+    "BallField",
+    "Unsupported",
+    "digits",
+    "doubling",
+    "enclose",
+    "entries_of",
+    "is_tiny",
+    "precision",
+    "read",
+    "settled",
+    "shown",
+    "sign",
+]

@@ -1,0 +1,69 @@
+"""The commands: a name goes in, the module that declares the command comes out, loaded when it is asked for.
+
+One file per command, named like it. Beside its function each declares OPERANDS and OPTIONS as plain data,
+from which `cli` makes both of its readers, the help, the completion scripts and the configuration keys.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli.commands._declaration import Declaration
+
+# command: its module, and its line in the overview
+COMMANDS: dict[str, tuple[str, str]] = {
+    "grad": ("gradcli.commands.grad", "Value and gradient at a point."),
+    "eval": ("gradcli.commands.eval", "Value at a point."),
+    "hessian": ("gradcli.commands.hessian", "Value, gradient and second derivatives at a point."),
+    "jacobian": ("gradcli.commands.jacobian", "All partial derivatives of an array or of several outputs."),
+    "trace": ("gradcli.commands.trace", "The forward and the backward pass, step by step."),
+    "check": ("gradcli.commands.check", "Judge gradients and hand-written derivatives."),
+    "batch": ("gradcli.commands.batch", "Answer JSON Lines requests, one line each."),
+    "ops": ("gradcli.commands.ops", "The operations of the language: rules, domains, kinks."),
+    "explain": ("gradcli.commands.explain", "What an error code means and what to do."),
+    "completions": ("gradcli.commands.completions", "Print a completion script for bash, zsh or fish."),
+}
+
+# rooms that commands enter: loaded at the first use, so that `--help` and the scalar path stay light
+ROOMS: dict[str, str] = {
+    "batch": "gradcli.batch",
+    "calculator": "gradcli.calculator",
+    "calculus": "gradcli.rendering.calculus",
+    "catalogue": "gradcli.rendering.catalogue",
+    "checks": "gradcli.checks",
+    "ci": "gradcli.rendering.ci",
+    "limits": "gradcli.language.limits",
+    "machine": "gradcli.rendering.machine",
+    "primitives": "gradcli.primitives",
+    "source": "gradcli.language.source",
+    "trace": "gradcli.rendering.trace",
+    "verdicts": "gradcli.rendering.verdicts",
+}
+
+
+class Room:
+    """Stands for a module until one of its names is used."""
+
+    __slots__ = ("_module",)
+
+    def __init__(self, name: str) -> None:
+        self._module = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._module), name)
+
+
+def room(name: str) -> Any:
+    """The room of this name in ROOMS, loaded at its first use."""
+    return Room(ROOMS[name])
+
+
+def declaration(command: str) -> Declaration:
+    """What the file of a command declares: operands, options, and the function to call."""
+    module = import_module(COMMANDS[command][0])
+    found: Declaration = module.DECLARATION
+    return found

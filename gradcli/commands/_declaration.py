@@ -1,0 +1,151 @@
+"""What a command file may declare about its operands and options: plain data that both readers are made from.
+
+The checks of a value (`plain`, `accept`) live here, so that the command line and the configuration agree.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# how a kind of value is spelled in help
+METAVARS = {"text": "TEXT", "int": "N", "float": "NUMBER"}
+
+
+class Operand:
+    """A positional argument. `many`: any number of them; `required`: at least one."""
+
+    __slots__ = ("help", "many", "metavar", "name", "required")
+
+    def __init__(self, name: str, metavar: str, help: str, *, required: bool = True, many: bool = False) -> None:
+        self.name = name
+        self.metavar = metavar
+        self.help = help
+        self.required = required
+        self.many = many
+
+
+class Option:
+    """An option: its spellings, the kind of its value (text, int, float, flag), default and help.
+
+    `many` may be given repeatedly and arrives as a tuple. `setting` may also be set in the configuration;
+    `presents` concerns how a result is shown and does not reach the function; `low` and `high` bound a
+    number, both included. The first long spelling names the parameter: `--why-topo` is `why_topo`.
+    """
+
+    __slots__ = (
+        "choices",
+        "default",
+        "help",
+        "high",
+        "kind",
+        "low",
+        "many",
+        "metavar",
+        "name",
+        "presents",
+        "setting",
+        "spellings",
+    )
+
+    def __init__(
+        self,
+        *spellings: str,
+        help: str,
+        kind: str = "text",
+        default: object = None,
+        many: bool = False,
+        metavar: str | None = None,
+        choices: tuple[str, ...] = (),
+        low: float | None = None,
+        high: float | None = None,
+        setting: bool = False,
+        presents: bool = False,
+    ) -> None:
+        self.spellings = spellings
+        self.name = spellings[0].removeprefix("--").replace("-", "_")
+        self.help = help
+        self.kind = kind
+        self.default = () if many else False if kind == "flag" else default
+        self.many = many
+        self.metavar = metavar or ("|".join(choices) if choices else METAVARS.get(kind, ""))
+        self.choices = choices
+        self.low = low
+        self.high = high
+        self.setting = setting
+        self.presents = presents
+
+    def plain(self, text: str) -> object:
+        """The value of a plainly spelled argument, or None where only the full reader may judge it."""
+        value: object = text
+        if self.kind == "int":
+            if not (text.isascii() and text.isdigit() and len(text) < 19):
+                return None
+            value = int(text)
+        elif self.kind == "float":
+            whole, _, decimals = text.partition(".")
+            if not (
+                whole.isascii() and whole.isdigit() and (not decimals or (decimals.isascii() and decimals.isdigit()))
+            ):
+                return None
+            value = float(text)
+        return value if self.accepts(value) else None
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value of the configuration or of an argument has the right kind, choice and range."""
+        if self.kind == "flag":
+            return isinstance(value, bool)
+        if self.kind == "text":
+            return isinstance(value, str) and (not self.choices or value in self.choices)
+        if isinstance(value, bool) or not isinstance(value, int if self.kind == "int" else (int, float)):
+            return False
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+    def expected(self) -> str:
+        """What a value has to be, in words."""
+        if self.kind == "flag":
+            return "true or false"
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        word = {"int": "a whole number", "float": "a number", "text": "a text"}[self.kind]
+        low = "" if self.low is None else f" of at least {self.low:g}"
+        high = "" if self.high is None else f"{' and' if low else ' of'} at most {self.high:g}"
+        return word + low + high
+
+
+class Declaration:
+    """A command: the annotated function that it calls, its operands and its options.
+
+    The function takes the output first, then every operand and option by name. Its docstring is the help
+    text.
+    """
+
+    __slots__ = ("function", "operands", "options")
+
+    def __init__(
+        self, function: Callable[..., int], operands: tuple[Operand, ...], options: tuple[Option, ...]
+    ) -> None:
+        self.function = function
+        self.operands = operands
+        self.options = options
+
+    @property
+    def name(self) -> str:
+        return self.function.__module__.rpartition(".")[2]
+
+    def spelled(self) -> dict[str, Option]:
+        """Every spelling of every option."""
+        return {spelling: option for option in self.options for spelling in option.spellings}
+
+    def taken(self) -> list[str]:
+        """The names of what the function takes; how a result is presented is no concern of a command."""
+        told = [one.name for one in self.operands]
+        return [*told, *(option.name for option in self.options if not option.presents)]
+
+    def defaults(self) -> dict[str, Any]:
+        """The value of each operand and option that is not given."""
+        values: dict[str, Any] = {one.name: () if one.many else None for one in self.operands}
+        values.update((option.name, option.default) for option in self.options)
+        return values

@@ -1,0 +1,108 @@
+"""A plain command line in, the call that it means out; None for any other. It knows declarations only.
+
+Here is the fast half of reading arguments: known command, known `--long value` or `--long=value`, the
+right number of operands. Whatever else stands on a line (help, short or unknown options, an operand that
+starts with a minus) is for the full reader, which is made from the same declarations and owns every
+message.
+"""
+
+from __future__ import annotations
+
+from gradcli.commands import COMMANDS, declaration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from gradcli.commands._declaration import Operand
+
+
+class Call:
+    """A command and what was given to it; `given` lacks what was not spelled out."""
+
+    __slots__ = ("command", "given")
+
+    def __init__(self, command: str, given: dict[str, Any]) -> None:
+        self.command = command
+        self.given = given
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and (self.command, self.given) == (other.command, other.given)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Call({self.command!r}, {self.given!r})"
+
+
+def direct(argv: Sequence[str]) -> Call | None:
+    """The call that a plainly spelled command line means, or None for everything else."""
+    if not argv or argv[0] not in COMMANDS:
+        return Call("--version", {}) if list(argv) == ["--version"] else None
+    declared = declaration(argv[0])
+    options = {name: one for name, one in declared.spelled().items() if name.startswith("--")}
+    given: dict[str, Any] = {}
+    operands: list[str] = []
+    rest = iter(argv[1:])
+    for token in rest:
+        if not token.startswith("--"):
+            if not token or (token.startswith("-") and token != "-"):
+                return None
+            operands.append(token)
+            continue
+        name, equals, text = token.partition("=")
+        option = options.get(name)
+        if option is None:
+            return None
+        if option.kind == "flag":
+            if equals:
+                return None
+            given[option.name] = True
+            continue
+        if not equals:
+            text = next(rest, "-")
+        value = None if text.startswith("-") or not text else option.plain(text)
+        if value is None:
+            return None
+        given[option.name] = (*given.get(option.name, ()), value) if option.many else value
+    return Call(argv[0], given) if assigned(declared.operands, operands, given) else None
+
+
+def assigned(declared: Sequence[Operand], operands: list[str], given: dict[str, Any]) -> bool:
+    """Give the operands their names; False where their number is not right."""
+    for one in declared:
+        if one.many and operands:
+            given[one.name], operands = tuple(operands), []
+        elif operands:
+            given[one.name], operands = operands[0], operands[1:]
+        elif one.required:
+            return False
+    return not operands
+
+
+def shielded(argv: Sequence[str]) -> list[str]:
+    """The arguments with a space before each operand that starts with a minus: it is no option to typer.
+
+    What looks like a long option (`--word`) is left alone: if it is none, typer says so. `exposed` undoes it.
+    """
+    options = declaration(argv[0]).spelled() if argv and argv[0] in COMMANDS else {}
+    result: list[str] = []
+    rest = iter(argv)
+    for token in rest:
+        if token == "--":
+            return [*result, token, *rest]
+        name, equals, _ = token.partition("=")
+        option = options.get(name)
+        word = name.startswith("--") and name[2:3].isalpha() and name[2:].replace("-", "").isalnum()
+        if token.lstrip(" ").startswith("-") and token != "-" and option is None and not word and token != "-h":
+            token = " " + token
+        result.append(token)
+        if option is not None and option.kind != "flag" and not equals:
+            result += [value for value in [next(rest, None)] if value is not None]
+    return result
+
+
+def exposed(operand: str) -> str:
+    """An operand without the space that `shielded` put before it."""
+    return operand[1:] if operand[:1] == " " and operand.lstrip(" ").startswith("-") else operand

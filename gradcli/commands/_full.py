@@ -1,0 +1,159 @@
+"""Any command line in, the call out: typer reads it, built from the declarations, and owns all messages.
+
+Loaded only when the direct reader declines: importing typer and what it needs takes longer than a small
+calculation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+from typer.main import get_command
+
+from gradcli.commands import COMMANDS, declaration
+from gradcli.commands._direct import Call, exposed, shielded
+from gradcli.diagnostics import error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.commands._declaration import Declaration, Option
+
+OVERVIEW = """Values, gradients and checked derivatives of expressions.
+
+\b
+  gradcli grad "(x*y+x)**2" --at x=2,y=3
+  gradcli check "x**2*sin(y)" --claim "x = 2*x*sin(y)"
+  gradcli trace "(x*y+x)**2" --at x=2,y=3
+
+An expression is written as for NumPy; a script is a .grad file of statements. Each command has its own
+--help with
+examples. Results go to standard output, everything else to standard error."""
+
+
+KINDS: dict[str, Any] = {"text": str, "int": int, "float": float, "flag": bool}
+TOP = {"version": "Show the version.", "show_settings": "Show all settings and where they come from."}
+
+
+def full(argv: Sequence[str]) -> Call | None:
+    """The call that typer reads; None where typer has answered itself (help). Raises GradcliError (GC721)."""
+    chosen = next((token for token in argv if not token.startswith("-")), None)
+    command, calls = built(chosen)
+    calls.clear()
+    try:
+        command.main(
+            args=shielded(argv) or ["--help"],
+            prog_name="gradcli",
+            standalone_mode=False,
+            windows_expand_args=False,
+        )
+    except Exception as problem:
+        told = getattr(problem, "format_message", None)
+        if told is None:
+            raise
+        raise error("GC721", told(), help=usage_help(chosen)) from None
+    return calls[0] if calls else None
+
+
+@lru_cache
+def built(chosen: str | None) -> tuple[Any, list[Call]]:
+    """typer's command line, complete for one command, with the list in which it leaves the calls that it reads."""
+    calls: list[Call] = []
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def root(version: bool, show_settings: bool) -> None:
+        flags = (("--version", version), ("--show-settings", show_settings))
+        calls.extend(Call(name, {}) for name, given in flags if given)
+
+    annotate(
+        root,
+        {name: (bool, typer.Option(False, "--" + name.replace("_", "-"), help=told)) for name, told in TOP.items()},
+    )
+    app.callback(invoke_without_command=True, help=OVERVIEW)(root)
+    for name, (_, summary) in COMMANDS.items():
+        if name == chosen:
+            declared = declaration(name)
+            app.command(name, help=help_text(declared))(receiver(name, declared, calls))
+        else:
+            app.command(name, help=summary)(lambda: None)
+    return get_command(app), calls
+
+
+def help_text(declared: Declaration) -> str:
+    """The docstring, laid out for typer: examples stay as they are."""
+    text = inspect.cleandoc(declared.function.__doc__ or "")
+    return text.replace("Examples:\n", "\b\nExamples:\n")
+
+
+def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..., None]:
+    """The function whose signature tells typer what a command takes; it only records what was given."""
+
+    def receive(**given: Any) -> None:
+        values = {
+            key: value for key, value in given.items() if value is not None and value is not False and value != []
+        }
+        for one in declared.operands:
+            if one.name in values:
+                value = values[one.name]
+                values[one.name] = tuple(map(exposed, value)) if one.many else exposed(value)
+        calls.append(Call(name, {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}))
+
+    parameters: dict[str, tuple[Any, Any]] = {}
+    for one in declared.operands:
+        default = ... if one.required else None
+        kind: Any = list[str] if one.many else str
+        parameters[one.name] = (
+            kind if one.required else kind | None,
+            typer.Argument(default, metavar=one.metavar, help=one.help, show_default=False),
+        )
+    for option in declared.options:
+        kind = Literal[option.choices] if option.choices else KINDS[option.kind]
+        kind = list[kind] if option.many else kind
+        flag = option.kind == "flag"
+        parameters[option.name] = (
+            kind if flag else kind | None,
+            typer.Option(
+                False if flag else None,
+                *option.spellings,
+                help=option_help(option),
+                metavar=None if option.choices or flag else option.metavar,
+                min=option.low,
+                max=option.high,
+                show_default=False,
+            ),
+        )
+    annotate(receive, parameters)
+    return receive
+
+
+def option_help(option: Option) -> str:
+    default = "" if option.default in (None, (), False) else f" Default: {option.default}."
+    return option.help + default
+
+
+def annotate(function: Any, parameters: dict[str, tuple[Any, Any]]) -> None:
+    """Give a function the signature that typer reads."""
+    function.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
+    function.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in parameters.items()
+        ]
+    )
+
+
+def usage_help(chosen: str | None) -> str:
+    """The next step after a command line that could not be read."""
+    if chosen in COMMANDS:
+        return f"gradcli {chosen} --help"
+    if chosen is not None and not chosen.isidentifier():
+        return f'name a command first, for example: gradcli grad "{chosen}"'
+    return "gradcli --help lists the commands"

@@ -1,0 +1,187 @@
+"""Configuration files in, values of options out: gradcli.toml, or [tool.gradcli] in pyproject.toml.
+
+Keys are the names of options that say `setting`; a table named like a command holds what belongs to it
+alone, the table `limits` what `--limit` takes. Any other key is an error. The user's own file
+(gradcli/gradcli.toml in the configuration folder of the user) fills in what the project leaves open, but
+never for `check`: a verdict must not depend on who asks.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from gradcli.commands import COMMANDS, declaration, room
+from gradcli.commands._shared import EVALUATION, OUTPUT
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from gradcli.commands._declaration import Declaration, Option
+    from gradcli.language import limits
+
+    Table = dict[str, Any]
+else:
+    limits = room("limits")
+
+COMMON = {option.name: option for option in (*OUTPUT, *EVALUATION) if option.setting}
+JUDGING = ("check",)
+
+
+class Settings:
+    """The settings of one command, and the file that each comes from; the command line goes before them."""
+
+    __slots__ = ("origins", "values")
+
+    def __init__(self, values: dict[str, Any], origins: dict[str, str]) -> None:
+        self.values = values
+        self.origins = origins
+
+
+def load(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
+    """The settings that hold for a command started in a folder; GC722..GC724 where a file is wrong."""
+    files = [nearest(folder)]
+    if command not in JUDGING:
+        files.insert(0, personal(environment))
+    settings = Settings({}, {})
+    known = {option.name: option for option in declared.options if option.setting}
+    for found in files:
+        if found is None:
+            continue
+        path, table = found
+        own = table.get(command, {})
+        for name, value in [*pairs(table), *pairs(own)]:
+            if name == "limits":
+                settings.values["limits"] = {**settings.values.get("limits", {}), **value}
+            elif name in known and known[name].accepts(value):  # a format that this command lacks does not concern it
+                settings.values[name] = value
+            else:
+                continue
+            settings.origins[name] = path
+    return settings
+
+
+def pairs(table: Table) -> Iterator[tuple[str, Any]]:
+    """The keys of a table as option names."""
+    return ((key.replace("-", "_"), value) for key, value in table.items())
+
+
+def nearest(folder: str) -> tuple[str, Table] | None:
+    """The nearest configuration at or above a folder, checked."""
+    while True:
+        own = os.path.join(folder, "gradcli.toml")
+        if os.path.isfile(own):
+            return own, checked(read(own), own)
+        project = os.path.join(folder, "pyproject.toml")
+        if os.path.isfile(project) and mentions(project):
+            tool = read(project).get("tool")
+            table = tool.get("gradcli") if isinstance(tool, dict) else None
+            if isinstance(table, dict):
+                return project, checked(table, project)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def personal(environment: Mapping[str, str]) -> tuple[str, Table] | None:
+    """The user's own file, checked."""
+    home = environment.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    path = os.path.join(home, "gradcli", "gradcli.toml")
+    return (path, checked(read(path), path)) if os.path.isfile(path) else None
+
+
+def mentions(path: str) -> bool:
+    """Whether a file can hold settings at all; most projects' files need no parsing."""
+    return b"gradcli" in content(path)
+
+
+def content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as problem:
+        raise error("GC724", f"cannot read {visible(path, 200)}: {(problem.strerror or '').lower()}") from None
+
+
+def read(path: str) -> Table:
+    """A TOML file as tables; GC724 where it cannot be read."""
+    toml = import_module("tomllib")  # loaded only where there is a file to read
+    try:
+        table: Table = toml.loads(content(path).decode("utf-8"))
+    except ValueError as problem:
+        raise error("GC724", f"{visible(path, 200)} is not TOML: {visible(str(problem), 200)}") from None
+    return table
+
+
+def checked(table: Table, path: str) -> Table:
+    """The table itself, if every key is known and every value fits; GC722 and GC723 name all that do not."""
+    problems = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
+    for command in COMMANDS:
+        if command in table:
+            options = {option.name: option for option in declaration(command).options if option.setting}
+            problems += wrong(table[command], options, path, f"{command}.")
+    if problems:
+        raise GradcliError(*(one for problem in problems for one in problem.diagnostics))
+    return table
+
+
+def wrong(table: Any, options: Mapping[str, Option], path: str, prefix: str) -> Iterator[GradcliError]:
+    """The unknown keys and the unfit values of a table."""
+    if not isinstance(table, dict):
+        yield error("GC723", f"`{prefix[:-1]}` in {visible(path, 200)} has to be a table")
+        return
+    for key, value in table.items():
+        option = options.get(key.replace("-", "_"))
+        if option is not None:
+            if not option.accepts(value):
+                told = visible(repr(value))
+                yield error("GC723", f"`{prefix}{key} = {told}` in {visible(path, 200)}: expected {option.expected()}")
+        elif prefix or (key != "limits" and key not in COMMANDS):
+            names = [name.replace("_", "-") for name in options]
+            guess = did_you_mean(key, names if prefix else [*names, "limits", *COMMANDS])
+            hint = f"did you mean `{guess}`?" if guess else f"the keys are {', '.join(names) or 'none'}"
+            yield error("GC722", f"unknown key `{visible(prefix + key)}` in {visible(path, 200)}", help=hint)
+
+
+def wrong_limits(table: Any, path: str) -> Iterator[GradcliError]:
+    """What `--limit` would refuse."""
+    if not isinstance(table, dict):
+        yield error("GC723", f"`limits` in {visible(path, 200)} has to be a table")
+    elif table:
+        try:
+            limits.make_limits(table)
+        except GradcliError as problem:
+            yield problem
+
+
+def shown(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """Every setting with its value and where it comes from, as TOML."""
+    for command in ("grad", "check"):
+        settings = load(command, declaration(command), folder, environment)
+        options = [option for option in declaration(command).options if option.setting]
+        mine = [option for option in options if (option.name in COMMON) == (command == "grad")]
+        if command != "grad":
+            yield from ("", f"[{command}]")
+        for option in mine:
+            yield setting_line(option, settings)
+        if command == "grad":
+            yield from ("", "[limits]")
+            bounds = limits.make_limits(settings.values.get("limits", {})).as_dict()
+            origin = settings.origins.get("limits")
+            given = settings.values.get("limits", {})
+            for name, value in bounds.items():
+                yield f"{name} = {value}  # {origin if name in given else 'default'}"
+
+
+def setting_line(option: Option, settings: Settings) -> str:
+    """One setting; what has no default is a comment."""
+    key = option.name.replace("_", "-")
+    value = settings.values.get(option.name, option.default)
+    if value is None:
+        return f"# {key} is not set"
+    told = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    return f"{key} = {told}  # {visible(settings.origins.get(option.name, 'default'), 200)}"

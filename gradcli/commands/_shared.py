@@ -1,0 +1,182 @@
+"""Operands and options that several commands have, declared once; and the two that turn texts into inputs."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Operand, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Protocol
+
+    from gradcli.commands._views import View
+    from gradcli.diagnostics import Diagnostic
+    from gradcli.language import limits, source
+    from gradcli.language.limits import Limits
+    from gradcli.language.source import Source
+
+    class Output(Protocol):
+        """Where a command's results go; `cli` is the only one that has one."""
+
+        settings: Mapping[str, Any]
+
+        def emit(self, view: View) -> None:
+            """Render a result in the chosen format on standard output, its diagnostics on standard error."""
+
+        def line(self, text: str) -> None:
+            """Write one line at once."""
+
+        def say(self, text: str) -> None:
+            """Write one line to standard error."""
+
+        def note(self, *diagnostics: Diagnostic) -> None:
+            """Report diagnostics on standard error."""
+
+        def progress(self, done: int, total: int, label: str = "") -> None:
+            """Show how far long work has come; only a terminal shows it."""
+
+        def save(self, path: str, text: str) -> None:
+            """Write a report file beside the output."""
+
+        def read(self, most: int) -> bytes:
+            """Standard input, but no more than so many bytes."""
+
+        def lines(self, path: str) -> Iterable[str]:
+            """The lines of a file, or of standard input for `-`, one at a time."""
+
+else:
+    limits, source = room("limits"), room("source")
+
+FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
+
+SCRIPT = Operand("script", "EXPR|FILE|-", 'An expression such as "x**2 + y", a .grad file, or - for standard input.')
+
+EVALUATION = (
+    Option(
+        "--at",
+        many=True,
+        metavar="NAME=VALUE,...",
+        help="The point: x=2,y=3 or x=[1,2,3] or X=@data.npy or x=randn(3,4). May be repeated.",
+    ),
+    Option(
+        "--wrt",
+        metavar="NAMES",
+        help="Leaves to differentiate by, such as x,y. Default: every leaf that is not const.",
+    ),
+    Option(
+        "--dtype",
+        choices=("float64", "float32", "complex128"),
+        default="float64",
+        setting=True,
+        help="Kind of numbers.",
+    ),
+    Option(
+        "--backend",
+        choices=("numpy", "cupy", "jax", "auto"),
+        default="auto",
+        setting=True,
+        help="Library that computes with arrays.",
+    ),
+    Option(
+        "--limit",
+        many=True,
+        metavar="NAME=VALUE,...",
+        help="Raise a limit: text=64KiB,nodes=1000000,nesting=200,digits=400.",
+    ),
+)
+
+
+def presentation(*formats: str) -> tuple[Option, ...]:
+    """The options of every command: format, output file, digits, colour."""
+    usual = "table on a terminal, else plain" if "table" in formats else formats[0]
+    return (
+        Option(
+            "--format",
+            "-f",
+            choices=formats,
+            default=None if "table" in formats else formats[0],
+            setting=True,
+            presents=True,
+            help=f"Form of the result. Without it: {usual}.",
+        ),
+        Option(
+            "--output",
+            "--out",
+            "-o",
+            metavar="FILE",
+            presents=True,
+            help="Write the result to FILE; its ending chooses the format where --format does not.",
+        ),
+        Option(
+            "--digits",
+            kind="int",
+            low=1,
+            high=40,
+            setting=True,
+            presents=True,
+            help="Round numbers to N significant digits, for people. Without it: all digits.",
+        ),
+        Option(
+            "--color",
+            choices=("auto", "always", "never"),
+            default="auto",
+            setting=True,
+            presents=True,
+            help="Colours; NO_COLOR and FORCE_COLOR count where this is auto.",
+        ),
+    )
+
+
+OUTPUT = presentation(*FORMATS)
+
+
+def load(operand: str, output: Output, bounds: Limits | None) -> Source:
+    """The script that an operand names: standard input, a .grad file, or the text itself.
+
+    Raises GradcliError where a file cannot be read (GC601), is too long (GC501) or is not UTF-8 (GC102).
+    """
+    bounds = bounds or limits.DEFAULT_LIMITS
+    if operand == "-":
+        return source.decode_source(output.read(bounds.text + 1), "<stdin>", limits=bounds)
+    if is_file(operand):
+        return source.read_source(operand, bounds)
+    return source.Source(operand)
+
+
+def is_file(operand: str) -> bool:
+    """Whether an operand names a script file rather than being an expression."""
+    return operand.endswith(".grad")
+
+
+def names(wrt: str | None) -> list[str] | None:
+    """The names of `--wrt x,y`."""
+    return None if wrt is None else [name.strip() for name in wrt.split(",") if name.strip()]
+
+
+def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
+    """The limits of the configuration with those of the command line on top; None where neither sets any.
+
+    Raises GradcliError (GC702) for a limit that cannot be read.
+    """
+    configured = output.settings.get("limits")
+    bounds = limits.make_limits(configured) if configured else None
+    for text in limit:
+        bounds = limits.parse_limits(text, bounds or limits.DEFAULT_LIMITS)
+    return bounds
+
+
+def evaluation(
+    output: Output,
+    script: str,
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    dtype: str,
+    backend: str,
+    limit: tuple[str, ...],
+) -> tuple[Source, dict[str, Any]]:
+    """The script, and the keyword arguments that every function of the calculator takes."""
+    bounds = allowed(limit, output)
+    told = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
+    return load(script, output, bounds), told

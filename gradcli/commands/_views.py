@@ -1,0 +1,50 @@
+"""What a command hands to the output: a result with its readings, each made only when it is asked for."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from gradcli.diagnostics import Diagnostic
+    from gradcli.rendering import calculus, machine
+    from gradcli.rendering.document import Document, Grid, Style
+
+    Payload = dict[str, Any]
+else:
+    calculus, machine = room("calculus"), room("machine")
+
+
+class View:
+    """The readings of one result. Only the one that the format needs is called."""
+
+    __slots__ = ("diagnostics", "document", "lines", "payload", "tidy")
+
+    def __init__(
+        self,
+        *,
+        document: Callable[[Style], Document],
+        payload: Callable[[], Payload],
+        tidy: Callable[[], Grid],
+        lines: Callable[[], Iterable[Payload]] | None = None,
+        diagnostics: tuple[Diagnostic, ...] = (),
+    ) -> None:
+        self.document = document
+        self.payload = payload
+        self.tidy = tidy
+        self.lines = lines or (lambda: (payload(),))
+        self.diagnostics = diagnostics
+
+
+def calculation(command: str, result: Any) -> View:
+    """The view of an Evaluation, Gradient, Hessian or Jacobian."""
+    builder = type(result).__name__.lower()
+    return View(
+        document=lambda style: getattr(calculus, builder)(result, style),
+        payload=lambda: machine.calculation(command, result),
+        tidy=lambda: calculus.tidy(result),
+        diagnostics=result.diagnostics,
+    )

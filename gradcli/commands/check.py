@@ -1,0 +1,221 @@
+"""Scripts or folders and claims in, verdicts and an exit code out: one call of `checks` or of `batch`."""
+
+from __future__ import annotations
+
+import os
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._shared import EVALUATION, OUTPUT, allowed, is_file, load, names
+from gradcli.commands._views import View
+from gradcli.diagnostics import error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from gradcli import batch, checks
+    from gradcli.commands._shared import Output
+    from gradcli.rendering import ci, machine, verdicts
+else:
+    batch, checks = room("batch"), room("checks")
+    ci, machine, verdicts = room("ci"), room("machine"), room("verdicts")
+
+
+def check(
+    output: Output,
+    targets: tuple[str, ...],
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    dtype: str,
+    backend: str,
+    limit: tuple[str, ...],
+    claim: tuple[str, ...],
+    samples: int,
+    seed: int | None,
+    require: str | None,
+    allow_kink: bool,
+    lenient: bool,
+    timeout: float,
+    jobs: int | None,
+    show: str,
+    json: str | None,
+    junit: str | None,
+) -> int:
+    """Judge gradients and hand-written derivatives.
+
+    An expression or script: the gradient of every output is compared with oracles that read no derivative
+    rule (rigorous balls, differences, symbolic algebra). Each `assert a == b` in a script and each
+    --claim is judged too. A folder is searched for .grad files; without a target the current folder is.
+
+    Verdicts: PROVED, CERTIFIED and AGREES are good. IMPRECISE: the rule is right, the number is not.
+    DISAGREES: wrong, with a counterexample. KINK, BOUNDARY, DISCONTINUOUS, UNDEFINED speak of the point.
+    INCONCLUSIVE: it could not be decided, and why.
+
+    Exit codes: 0 fine, 1 a check failed, 2 usage or syntax, 3 inconclusive only, 4 internal, 5 nothing to
+    check.
+
+    Examples:
+      gradcli check "x**2*sin(y)" --claim "x = 2*x*sin(y)"
+      gradcli check loss.grad --at w=[0.5,-1]
+      gradcli check models/ --junit report.xml --require certified
+      gradcli check "relu(x)" --at x=0 --allow-kink
+    """
+    bounds = allowed(limit, output)
+    told: dict[str, Any] = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
+    told |= {"claims": claims(claim), "samples": samples, "seed": seed, "timeout": timeout}
+    told |= {"require": require, "allow_kink": allow_kink}
+    single = targets[0] if len(targets) == 1 else None
+    if single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single)):
+        reports = [checks.check_script(load(single, output, bounds), **told)]
+    else:
+        if claim:
+            raise error(
+                "GC725",
+                "--claim needs one expression or one file",
+                help="write the claims as asserts in the scripts",
+            )
+        reports = list(
+            batch.check_paths(existing(targets or (".",)), {**told, "jobs": jobs, "progress": output.progress})
+        )
+    if reports:
+        output.emit(view(reports, show))
+    if json:
+        output.save(json, machine.text(machine.check("check", reports)))
+    if junit:
+        output.save(junit, ci.junit(reports))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in ci.github(reports):
+            output.say(line)
+    code, reason = outcome(reports, lenient)
+    if code:
+        output.say(f"gradcli check: {reason}")
+    return code
+
+
+def claims(texts: tuple[str, ...]) -> dict[str, str]:
+    """`LEAF = SCRIPT` texts by leaf; GC725 where one is not of that form or a leaf comes twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        leaf, equals, script = text.partition("=")
+        leaf = leaf.strip()
+        if not equals or not leaf.isidentifier():
+            raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help='write --claim "x = 2*x*sin(y)"')
+        if leaf in found:
+            raise error("GC725", f"there are two claims for `{leaf}`", help="give one claim per leaf")
+        found[leaf] = script.strip()
+    return found
+
+
+def existing(paths: Sequence[str]) -> list[str]:
+    """The paths themselves; GC601 for one that is not there."""
+    for path in paths:
+        if not os.path.exists(path):
+            hint = None if is_file(path) else "several targets have to be files or folders; quote an expression"
+            raise error("GC601", f"cannot read {path}: no such file or folder", help=hint)
+    return list(paths)
+
+
+def view(reports: Sequence[Any], show: str) -> View:
+    return View(
+        document=lambda style: verdicts.reports(reports, style, show),
+        payload=lambda: machine.check("check", reports),
+        lines=lambda: machine.check_lines("check", reports),
+        tidy=lambda: verdicts.tidy(reports),
+        diagnostics=tuple(one for report in reports for one in report.diagnostics if one.severity != "error"),
+    )
+
+
+def outcome(reports: Sequence[Any], lenient: bool) -> tuple[int, str]:
+    """The exit code, the first that occurs in the order 4, 2, 1, 3, 5, 0, and why."""
+    open_checks = [one for report in reports for one in report.checks if not one.passed]
+    errors = [one for one in open_checks if one.verdict == "ERROR"]
+    broken = sum(1 for one in errors if not one.diagnostics)
+    refused = len(errors) - broken + sum(1 for report in reports if refuses(report))
+    undecided = sum(1 for one in open_checks if one.verdict == "INCONCLUSIVE")
+    failed = len(open_checks) - len(errors) - undecided
+    if broken:
+        return 4, f"{counted(broken, 'check')} could not be run"
+    if refused:
+        return 2, f"{counted(refused, 'script')} could not be read"
+    if failed:
+        return 1, f"{counted(failed, 'check')} failed"
+    if undecided and not lenient:
+        return 3, f"{counted(undecided, 'check')} could not be decided"
+    if not any(report.checks for report in reports):
+        return 5, "nothing to check"
+    return 0, ""
+
+
+def refuses(report: Any) -> bool:
+    """Whether a script has errors of its own and therefore no checks."""
+    return not report.checks and any(one.severity == "error" for one in report.diagnostics)
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+TARGETS = Operand(
+    "targets",
+    "[PATH ... | EXPR]",
+    "Files, folders, or one expression. Default: this folder.",
+    required=False,
+    many=True,
+)
+DECLARATION = Declaration(
+    check,
+    (TARGETS,),
+    (
+        *EVALUATION,
+        Option(
+            "--claim",
+            many=True,
+            metavar='"LEAF = SCRIPT"',
+            help="A derivative worked out by hand, to be judged. May be repeated.",
+        ),
+        Option("--samples", kind="int", default=3, low=0, setting=True, help="Points beside the given one."),
+        Option(
+            "--seed",
+            kind="int",
+            low=0,
+            setting=True,
+            help="Seed of the points. Default: from the text of the case.",
+        ),
+        Option(
+            "--require",
+            choices=("certified", "precise"),
+            setting=True,
+            help="Fail on AGREES (certified) or on IMPRECISE (precise) as well.",
+        ),
+        Option(
+            "--allow-kink",
+            kind="flag",
+            setting=True,
+            help="A KINK whose value lies between the one-sided slopes is fine.",
+        ),
+        Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
+        Option(
+            "--timeout",
+            kind="float",
+            default=10.0,
+            low=0,
+            metavar="SECONDS",
+            setting=True,
+            help="Time for one case.",
+        ),
+        Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
+        Option(
+            "--show",
+            choices=("all", "failing"),
+            default="failing",
+            setting=True,
+            help="Which checks to show with their evidence.",
+        ),
+        Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
+        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
+        *OUTPUT,
+    ),
+)

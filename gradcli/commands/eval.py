@@ -1,0 +1,46 @@
+"""A script and a point in, its value out: one call of the calculator."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._views import calculation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli import calculator
+    from gradcli.commands._shared import Output
+else:
+    calculator = room("calculator")
+
+
+def evaluate(
+    output: Output,
+    script: str,
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    dtype: str,
+    backend: str,
+    limit: tuple[str, ...],
+) -> int:
+    """Value at a point.
+
+    The output of a script is its last expression, else the last name that it assigns. Several outputs
+    (`a, b`) give several values. The expression is shown as it was parsed, so a slip in precedence can be
+    seen.
+
+    Examples:
+      gradcli eval "hypot(x, y)" --at x=3,y=4
+      gradcli eval "1/2x" --at x=4
+      gradcli eval "A @ b" --at "A=[[1,2],[3,4]]" --at b=[1,1]
+      echo "x = 2; sin(x)" | gradcli eval -
+    """
+    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    result = calculator.evaluate(source, **told)
+    output.emit(calculation("eval", result))
+    return 0
+
+
+DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, *OUTPUT))

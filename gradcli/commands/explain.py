@@ -1,0 +1,62 @@
+"""The code of a diagnostic in, its documentation out; without a code, the list."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Operand
+from gradcli.commands._shared import OUTPUT
+from gradcli.commands._views import View
+from gradcli.diagnostics import CODES, did_you_mean, error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.commands._shared import Output
+    from gradcli.rendering import catalogue, machine
+else:
+    catalogue, machine = room("catalogue"), room("machine")
+
+
+def explain(output: Output, code: str | None) -> int:
+    """What an error code means and what to do.
+
+    Every error names a code such as GC301. This prints what it means, why it is so, an example, and what
+    to write instead. Without a code: the list of all of them.
+
+    Examples:
+      gradcli explain GC301
+      gradcli explain
+    """
+    if code is None:
+        output.emit(
+            View(
+                document=lambda style: catalogue.codes(CODES, style),
+                payload=lambda: {
+                    **machine.opening("explain"),
+                    "codes": [catalogue.explanation_fields(name, one) for name, one in CODES.items()],
+                },
+                lines=lambda: (
+                    {**machine.opening("explain"), **catalogue.explanation_fields(name, one)}
+                    for name, one in CODES.items()
+                ),
+                tidy=lambda: catalogue.tidy_codes(CODES),
+            )
+        )
+        return 0
+    name = code.upper()
+    if name not in CODES:
+        guess = did_you_mean(name, CODES)
+        hint = f"did you mean `{guess}`?" if guess else "gradcli explain lists them all"
+        raise error("GC726", f"there is no code `{visible(code)}`", help=hint)
+    one = CODES[name]
+    output.emit(
+        View(
+            document=lambda style: catalogue.explanation(name, one, style),
+            payload=lambda: {**machine.opening("explain"), **catalogue.explanation_fields(name, one)},
+            tidy=lambda: catalogue.tidy_codes({name: one}),
+        )
+    )
+    return 0
+
+
+CODE = Operand("code", "[CODE]", "A code, such as GC301.", required=False)
+DECLARATION = Declaration(explain, (CODE,), OUTPUT)

@@ -1,0 +1,44 @@
+"""A script and a point in, second derivatives out: one call of the calculator."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._views import calculation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli import calculator
+    from gradcli.commands._shared import Output
+else:
+    calculator = room("calculator")
+
+
+def hessian(
+    output: Output,
+    script: str,
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    dtype: str,
+    backend: str,
+    limit: tuple[str, ...],
+) -> int:
+    """Value, gradient and second derivatives at a point.
+
+    The output must be a number. The block of two leaves a and b has the shape of a followed by the shape
+    of b; the matrix is symmetric wherever the second derivatives are continuous.
+
+    Examples:
+      gradcli hessian "x**2*y + sin(y)" --at x=1.5,y=-0.5
+      gradcli hessian "logsumexp(x)" --at x=[1,2,3] --digits 6
+      gradcli hessian loss.grad --wrt w --format json
+    """
+    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    result = calculator.hessian(source, **told)
+    output.emit(calculation("hessian", result))
+    return 0
+
+
+DECLARATION = Declaration(hessian, (SCRIPT,), (*EVALUATION, *OUTPUT))

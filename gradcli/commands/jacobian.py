@@ -1,0 +1,43 @@
+"""A script and a point in, all partial derivatives out: one call of the calculator."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._views import calculation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli import calculator
+    from gradcli.commands._shared import Output
+else:
+    calculator = room("calculator")
+
+
+def jacobian(
+    output: Output,
+    script: str,
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    dtype: str,
+    backend: str,
+    limit: tuple[str, ...],
+) -> int:
+    """All partial derivatives of an array or of several outputs.
+
+    The array of a leaf has the shape of the output followed by the shape of the leaf.
+
+    Examples:
+      gradcli jacobian "[x*y, x + y]" --at x=2,y=3
+      gradcli jacobian "tanh(W @ x)" --at W=[[1,2],[3,4]],x=[0.1,0.2]
+      gradcli jacobian "x*y, x/y" --at x=2,y=3 --format csv
+    """
+    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    result = calculator.jacobian(source, **told)
+    output.emit(calculation("jacobian", result))
+    return 0
+
+
+DECLARATION = Declaration(jacobian, (SCRIPT,), (*EVALUATION, *OUTPUT))

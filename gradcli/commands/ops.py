@@ -1,0 +1,72 @@
+"""The name of an operation in, its rule, domain, kinks and examples out; without a name, all of them."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Operand
+from gradcli.commands._shared import OUTPUT
+from gradcli.commands._views import View
+from gradcli.diagnostics import did_you_mean, error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli import calculator, primitives
+    from gradcli.commands._shared import Output
+    from gradcli.rendering import catalogue, machine
+else:
+    calculator, primitives = room("calculator"), room("primitives")
+    catalogue, machine = room("catalogue"), room("machine")
+
+
+def ops(output: Output, operation: str | None) -> int:
+    """The operations of the language: rules, domains, kinks.
+
+    Without a name: a list of all of them. With a name, or another spelling of it: what the operation
+    computes, its derivative, where it is defined, which value its derivative has at kinks, and examples,
+    computed just now.
+
+    Examples:
+      gradcli ops
+      gradcli ops log1p
+      gradcli ops --format json
+    """
+    found = {name: one for name, one in primitives.catalogue().items() if not one.internal}
+    if operation is None:
+        output.emit(
+            View(
+                document=lambda style: catalogue.operations(found, style),
+                payload=lambda: {
+                    **machine.opening("ops"),
+                    "operations": [catalogue.operation_fields(one) for one in found.values()],
+                },
+                lines=lambda: ({**machine.opening("ops"), **catalogue.operation_fields(one)} for one in found.values()),
+                tidy=lambda: catalogue.tidy_operations(found),
+            )
+        )
+        return 0
+    spellings = {alias: one for one in found.values() for alias in one.aliases} | found
+    if operation not in spellings:
+        guess = did_you_mean(operation, spellings)
+        hint = f"did you mean `{guess}`?" if guess else "gradcli ops lists them all"
+        raise error("GC290", f"there is no operation `{visible(operation)}`", help=hint)
+    one = spellings[operation]
+    examples = executed(one)
+    output.emit(
+        View(
+            document=lambda style: catalogue.operation(one, examples, style),
+            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, examples)},
+            tidy=lambda: catalogue.tidy_operations({one.name: one}),
+        )
+    )
+    return 0
+
+
+def executed(one: Any) -> list[tuple[str, Any]]:
+    """The examples of an operation with the values that they have now."""
+    return [(text, calculator.evaluate(text).value) for text, _ in one.examples]
+
+
+NAME = Operand("operation", "[NAME]", "An operation, such as log1p.", required=False)
+DECLARATION = Declaration(ops, (NAME,), OUTPUT)

@@ -1,0 +1,159 @@
+"""A script as a Python function: compiled once for each combination of shapes, then called at one point or at many."""
+
+from __future__ import annotations
+
+from gradcli.answers import ask_hessian
+from gradcli.diagnostics import GradcliError, error, visible
+from gradcli.graph.node import reachable
+from gradcli.graph.text import script_of
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.points import array_of, read_point
+from gradcli.questions import Question, gradient_question, hessian_question, prepare, scalar_output, value_question
+from gradcli.transforms import derivatives
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.execution.results import Hessian, Value
+    from gradcli.language.limits import Limits
+    from gradcli.lowering import Lowered
+
+MOST_KEPT = 64  # combinations of shapes and static values that stay compiled
+
+
+class Compiled:
+    """A script ready to be called. Leaves that are not given keep their default.
+
+    >>> f = compile("(x*y + x)**2")
+    >>> f(x=2, y=3)
+    64.0
+    >>> f.value_and_grad(x=2, y=3)
+    (64.0, {'x': 64.0, 'y': 32.0})
+    """
+
+    def __init__(
+        self,
+        script: str | Source,
+        wrt: Sequence[str] | None = None,
+        dtype: str = "float64",
+        backend: str = "auto",
+        limits: Limits | None = None,
+    ) -> None:
+        self.source = script if isinstance(script, Source) else Source(script)
+        self.wrt = tuple(wrt) if wrt is not None else None
+        self.dtype = dtype
+        self.backend = backend
+        self.limits = limits or DEFAULT_LIMITS
+        self._kept: dict[Any, Question] = {}
+        try:
+            parse(self.source, self.limits)
+        except GradcliError as problem:
+            raise problem.with_source(self.source) from None
+
+    def __call__(self, **leaves: Any) -> Value | tuple[Value, ...]:
+        """The value at a point; a tuple for several outputs. Raises GradcliError."""
+        question, point = self._question("value", value_question, leaves)
+        found = question.tape.run(question.values(point), backend=self.backend, dtype=self.dtype)
+        return tuple(found) if question.lowered.several else found[0]
+
+    def value_and_grad(self, **leaves: Any) -> tuple[Value, dict[str, Value]]:
+        """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar."""
+        question, point = self._question("grad", gradient_question, leaves)
+        found = question.tape.run(question.values(point), backend=self.backend, dtype=self.dtype)
+        return found[0], dict(zip(question.names, found[1:], strict=True))
+
+    def at_points(self, *, shared: Sequence[str] = (), **leaves: Any) -> tuple[Any, dict[str, Any]]:
+        """Values and gradients at many points: the first axis of each leaf counts points, except for `shared` ones.
+
+        The values have shape [n], the gradient in a leaf [n, *shape of the leaf]. Raises GradcliError where the
+        counts of points differ.
+        """
+        point = read_point(leaves)[0]
+        unknown = [name for name in shared if name not in point]
+        if unknown:
+            raise error("GC206", f"`{visible(unknown[0])}` is shared, but it has no value here")
+        columns = {name: array_of(value) for name, value in point.items()}
+        batched = {name: column for name, column in columns.items() if name not in shared}
+        counts = {name: column.shape[0] if column.shape else None for name, column in batched.items()}
+        if len(set(counts.values())) != 1 or None in counts.values():
+            told = ", ".join(f"{name}: {'a scalar' if n is None else n}" for name, n in counts.items())
+            raise error(
+                "GC313",
+                f"the leaves have different numbers of points ({told})" if counts else "no leaf has points",
+                help="name what all points share: shared=('W',)",
+            )
+        count = next(iter(counts.values()))
+        if not count:
+            raise error("GC313", "there is no point")
+        first = {name: column[0] if name in batched else column for name, column in columns.items()}
+        question, _ = self._question("grad", gradient_question, first)
+        names = question.lowered.program.leaves
+        values = {**question.values(first), **{k: v for k, v in columns.items() if k in names}}
+        found = question.tape.run(values, backend=self.backend, dtype=self.dtype)
+        shapes = [(), *(names[name].node.type.shape for name in question.names)]
+        full = [_spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
+        return full[0], dict(zip(question.names, full[1:], strict=True))
+
+    def hessian(self, **leaves: Any) -> Hessian:
+        """Value, gradient and second derivatives at one point."""
+        question, point = self._question("hessian", hessian_question, leaves)
+        return ask_hessian(question, point, self.dtype, self.backend)
+
+    def gradient_formula(self, leaf: str, **leaves: Any) -> str:
+        """The derivative in one leaf as a formula; long shared parts are lines of their own above it."""
+        point = read_point(leaves)[0]
+        lowered = prepare(self.source, point, [leaf], self.limits)
+        node = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[leaf].node])[0]
+        return script_of(node, reachable([node]))
+
+    def _question(
+        self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
+    ) -> tuple[Question, dict[str, Any]]:
+        """The compiled form for the shapes of these values; static values must agree too."""
+        point = read_point(leaves)[0]
+        key = (kind, *((name, _shape(value)) for name, value in sorted(point.items())))
+        question = self._kept.get(key)
+        if question is not None:
+            statics = question.lowered.program.statics
+            if all(_equal(point.get(name, value), value) for name, value in statics.items()):
+                return question, point
+        question = make(prepare(self.source, point, self.wrt, self.limits))
+        if len(self._kept) >= MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = question
+        return question, point
+
+
+def compile(  # the name that users of other libraries expect
+    script: str | Source,
+    wrt: Sequence[str] | None = None,
+    *,
+    dtype: str = "float64",
+    backend: str = "auto",
+    limits: Limits | None = None,
+) -> Compiled:
+    """A script as a function of its leaves. Raises GradcliError for text that cannot be parsed."""
+    return Compiled(script, wrt, dtype, backend, limits)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    if isinstance(value, (float, complex)):
+        return ()
+    return tuple(array_of(value).shape)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    same = one == other
+    return bool(same.all()) if hasattr(same, "all") else bool(same)
+
+
+def _spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
+    """A result for every point, also where it does not depend on the point."""
+    array = array_of(value)
+    if array.ndim > len(shape):
+        return array
+    return array[None].repeat(count, axis=0)

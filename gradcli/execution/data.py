@@ -1,0 +1,230 @@
+"""The path of a data file goes in, an array of floats comes out; nothing is trusted before it is checked.
+
+Only ordinary files are opened, never pipes, devices or folders. What a header promises is compared with the
+size of the file, and with the limit on elements, before any memory is taken. Objects and pickles are never
+read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+from gradcli.execution.namespaces import namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO
+
+    from gradcli.diagnostics import Span
+
+    Columns = int | slice | Sequence[int] | None
+
+ELEMENTS = 200_000_000
+READERS = {
+    ".npy": ("data_binary", "read_npy"),
+    ".npz": ("data_binary", "read_npz"),
+    ".csv": ("data_text", "read_csv"),
+    ".tsv": ("data_text", "read_tsv"),
+    ".json": ("data_text", "read_json"),
+}
+
+
+class Loaded(NamedTuple):
+    """An array, and notes on what stands in it."""
+
+    array: Any
+    notes: tuple[Diagnostic, ...]
+
+
+class Request(NamedTuple):
+    """What a reader is told: the path as written, the columns wanted, the array's name, the most elements."""
+
+    path: str
+    columns: Columns
+    name: str | None
+    elements: int
+
+
+def load_array(
+    path: str,
+    base: str | None = None,
+    *,
+    column: int | None = None,
+    columns: Columns = None,
+    name: str | None = None,
+    limits: Any = None,
+    span: Span | None = None,
+) -> Any:
+    """The numbers of a .csv, .tsv, .npy, .npz or .json file as a float64 (or complex128) array.
+
+    `base` is the script (or its folder): the path is then relative to that folder and may not leave it.
+    Without `base` any path is read. `column` chooses one column as a vector, `columns` several as a matrix; a
+    table of one column is a vector. `name` chooses an array of an .npz file that holds several. Raises
+    GradcliError GC611 to GC618, or GC507 beyond `limits.elements`.
+    """
+    return load(path, base, column=column, columns=columns, name=name, limits=limits, span=span).array
+
+
+def load(
+    path: str,
+    base: str | None = None,
+    *,
+    column: int | None = None,
+    columns: Columns = None,
+    name: str | None = None,
+    limits: Any = None,
+    span: Span | None = None,
+) -> Loaded:
+    """Like `load_array`, with a note (GC619) on cells of a table that are NaN or infinite."""
+    try:
+        place = allowed(path, base)
+        reader = reader_of(path)
+        request = Request(
+            path, columns if column is None else column, name, ELEMENTS if limits is None else limits.elements
+        )
+        with ordinary_file(place, path) as file:
+            return reader(file, request)
+    except GradcliError as problem:
+        if span is None:
+            raise
+        raise GradcliError(*(placed(one, span) for one in problem.diagnostics)) from problem
+    except OSError as wrong:
+        raise unreadable(path, wrong.strerror or str(wrong), span) from wrong
+    except MemoryError as full:
+        raise error("GC506", f"not enough memory for {visible(path)}", span) from full
+
+
+def placed(problem: Diagnostic, span: Span) -> Diagnostic:
+    """The diagnostic at the place in the script that asked for the file."""
+    return Diagnostic(problem.code, problem.message, span, problem.labels, problem.help, problem.severity)
+
+
+def allowed(path: str, base: str | None) -> str:
+    """The real path of a file, links resolved; GC612 where a script reaches out of its folder."""
+    if "\0" in path:
+        raise unreadable(path, "a path cannot hold a NUL character")
+    if base is None:
+        return os.path.realpath(path)
+    folder = os.path.realpath(base if os.path.isdir(base) else os.path.dirname(base) or ".")
+    place = os.path.realpath(os.path.join(folder, path))
+    if os.path.isabs(path) or not place.startswith(os.path.join(folder, "")):
+        raise error(
+            "GC612",
+            f"load may not leave the folder of the script: {visible(path)}",
+            help="move the file there, or pass the data from outside: --at X=@FILE",
+        )
+    return place
+
+
+def reader_of(path: str) -> Callable[[BinaryIO, Request], Loaded]:
+    """The function that reads files with the ending of this path; GC613 for another ending."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in READERS:
+        guess = did_you_mean(ending, READERS)
+        raise error(
+            "GC613",
+            f"data files end in {', '.join(READERS)}, not in {visible(ending) or 'nothing'}: {visible(path)}",
+            help=f"did you mean {guess}?" if guess else None,
+        )
+    module, function = READERS[ending]
+    found: Callable[[BinaryIO, Request], Loaded] = getattr(import_module(f"gradcli.execution.{module}"), function)
+    return found
+
+
+def ordinary_file(place: str, path: str) -> BinaryIO:
+    """The file, open for reading; GC611 for anything but an ordinary file.
+
+    It is looked at before it is opened, because opening a device may act on it, and again afterwards, because
+    it may have been exchanged in between.
+    """
+    check_ordinary(os.stat(place).st_mode, path)
+    flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
+    file = os.fdopen(os.open(place, flags), "rb")
+    try:
+        check_ordinary(os.fstat(file.fileno()).st_mode, path)
+    except GradcliError:
+        file.close()
+        raise
+    return file
+
+
+def check_ordinary(mode: int, path: str) -> None:
+    """GC611 unless the mode is that of an ordinary file."""
+    if not stat.S_ISREG(mode):
+        kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+        what = next((name for test, name in kinds if test(mode)), "a device")
+        raise unreadable(path, f"it is {what}, not a file")
+
+
+def unreadable(path: str, reason: str, span: Span | None = None) -> GradcliError:
+    return error("GC611", f"cannot read {visible(path)}: {reason}", span)
+
+
+# --- what the readers share -------------------------------------------------------------------------------
+
+
+def damaged(path: str, reason: str, help: str | None = None) -> GradcliError:
+    """GC614."""
+    return error("GC614", f"{visible(path)} is damaged: {reason}", help=help)
+
+
+def too_large(path: str, reason: str) -> GradcliError:
+    """GC507."""
+    return error("GC507", f"{visible(path)} is too large: {reason}", help="raise it with --limit elements=...")
+
+
+def check_count(path: str, count: int, limit: int) -> None:
+    """GC507 where an array has more elements than allowed."""
+    if count > limit:
+        raise too_large(path, f"{count:,} elements, the limit is {limit:,}")
+
+
+def chosen(request: Request, count: int) -> Sequence[int] | int:
+    """The positions of the wanted columns among `count`, or the one position; GC618 where there is none."""
+    wanted = request.columns
+    if wanted is None:
+        return range(count)
+    if isinstance(wanted, slice):
+        found = range(count)[wanted]
+        if not found:
+            raise no_column(request, f"{wanted.start}:{wanted.stop} selects none", count)
+        return found
+    if isinstance(wanted, int):
+        return position(request, wanted, count)
+    return [position(request, one, count) for one in wanted]
+
+
+def position(request: Request, wanted: int, count: int) -> int:
+    """One column counted from the start; GC618 where there is none."""
+    if not -count <= wanted < count:
+        raise no_column(request, f"there is no column {wanted}", count)
+    return wanted % count
+
+
+def no_column(request: Request, reason: str, count: int) -> GradcliError:
+    columns = f"{count} columns" if count != 1 else "one column"
+    return error(
+        "GC618",
+        f"{visible(request.path)} has {columns}: {reason}",
+        help="columns count from 0, as in columns=0:2",
+    )
+
+
+def finished(request: Request, array: Any) -> Loaded:
+    """A numeric array as floats, with the wanted columns only."""
+    np = namespace("numpy").library
+    kind = np.complex128 if array.dtype.kind == "c" else np.float64
+    if request.columns is not None:
+        if array.ndim < 2:
+            raise error(
+                "GC618",
+                f"{visible(request.path)} holds no table: its shape is {list(array.shape)}",
+                help="leave out columns",
+            )
+        columns = chosen(request, array.shape[-1])
+        array = array[..., columns if isinstance(columns, int) else list(columns)]
+    return Loaded(np.ascontiguousarray(array, dtype=kind).reshape(array.shape), ())

@@ -1,0 +1,128 @@
+"""NumPy's .npy and .npz files go in, arrays come out; a header is held against the file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+import zlib
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error, visible
+from gradcli.execution.data import Loaded, check_count, damaged, finished, too_large
+from gradcli.execution.namespaces import namespace
+
+if TYPE_CHECKING:
+    from typing import IO, BinaryIO
+
+    from gradcli.execution.data import Request
+
+HEADER_ERRORS = (ValueError, TypeError, KeyError, SyntaxError, EOFError, RecursionError, OverflowError)
+ZIP_ERRORS = (
+    zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError, IndexError
+)  # fmt: skip
+LONGEST_HEADER = 10_000
+HEADERS: dict[tuple[int, int], Any] = {
+    (1, 0): lambda form, header: form.read_array_header_1_0(header),
+    (2, 0): lambda form, header: form.read_array_header_2_0(header),
+}
+PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+END, END_SIZE, LONGEST_COMMENT = b"PK\5\6", 22, 1 << 16
+END_64_LOCATOR, LOCATOR_SIZE = b"PK\6\7", 20
+LARGEST_DIRECTORY = 1 << 20
+BOMB_BYTES, BOMB_RATIO = 64 << 20, 100
+
+
+def read_npy(file: BinaryIO, request: Request) -> Loaded:
+    """The array of an .npy file."""
+    return finished(request, read_array(file, os.fstat(file.fileno()).st_size, request, request.path))
+
+
+def read_npz(file: BinaryIO, request: Request) -> Loaded:
+    """The one array of an .npz file, or the one with the wanted name."""
+    check_directory(file, request)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            member = wanted_member(archive.infolist(), request)
+            check_member(member, request)
+            with archive.open(member) as content:
+                label = f"{request.path}:{member.filename}"
+                return finished(request, read_array(content, member.file_size, request, label))
+    except ZIP_ERRORS as wrong:
+        raise damaged(request.path, f"it is no archive of arrays ({visible(str(wrong))})") from wrong
+
+
+def read_array(file: IO[bytes], size: int, request: Request, label: str) -> Any:
+    """An array in NumPy's format from a stream of `size` bytes."""
+    np = namespace("numpy").library
+    form = np.lib.format
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a header written by Python 2, and of old names of types
+            version = form.read_magic(file)
+            shape, fortran, dtype = HEADERS[version](form, header_of(file, version))
+    except HEADER_ERRORS as wrong:
+        raise damaged(label, f"it has no header of an .npy file ({visible(str(wrong))})") from wrong
+    if dtype.hasobject or dtype.kind not in "biufc":
+        what = "Python objects" if dtype.hasobject else f"entries of type {visible(str(dtype))}"
+        raise error("GC615", f"{visible(label)} holds {what}, not numbers", help="save x.astype(float)")
+    count = 1
+    for n in shape:
+        if n < 0:
+            raise damaged(label, f"the shape {shape} is negative")
+        count *= n
+    check_count(label, count, request.elements)
+    rest = size - file.tell()
+    if count * dtype.itemsize != rest:
+        raise damaged(label, f"the header promises {count * dtype.itemsize:,} bytes of data, the file has {rest:,}")
+    content = file.read(rest)
+    if len(content) != rest:
+        raise damaged(label, f"it ends after {len(content):,} of {rest:,} bytes")
+    return np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def header_of(file: IO[bytes], version: tuple[int, int]) -> BytesIO:
+    """The header with its length in front; ValueError for a length that only serves to take memory."""
+    length = file.read(2 if version == (1, 0) else 4)
+    if int.from_bytes(length, "little") > LONGEST_HEADER:
+        raise ValueError("the header is too long")
+    return BytesIO(length + file.read(int.from_bytes(length, "little")))
+
+
+def check_directory(file: BinaryIO, request: Request) -> None:
+    """GC614 or GC507 for an archive without a directory, or with one too large to read."""
+    size = os.fstat(file.fileno()).st_size
+    file.seek(max(size - END_SIZE - LONGEST_COMMENT - LOCATOR_SIZE, 0))
+    tail = file.read()
+    at = tail.rfind(END)
+    if at < 0 or len(tail) - at < END_SIZE:
+        raise damaged(request.path, "it is no archive, or is cut off")
+    long_form = tail[max(at - LOCATOR_SIZE, 0) : at].startswith(END_64_LOCATOR)
+    if long_form or int.from_bytes(tail[at + 12 : at + 16], "little") > LARGEST_DIRECTORY:
+        raise too_large(request.path, "the archive's directory lists too much")
+    file.seek(0)
+
+
+def wanted_member(members: list[zipfile.ZipInfo], request: Request) -> zipfile.ZipInfo:
+    """The archive's array of the wanted name, or its only one; GC618 otherwise."""
+    arrays = {member.filename[:-4]: member for member in members if member.filename.endswith(".npy")}
+    if request.name in arrays:
+        return arrays[request.name]
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    names = ", ".join(visible(name) for name in list(arrays)[:8]) or "no array"
+    raise error(
+        "GC618",
+        f"{visible(request.path)} holds {names}: one array is wanted",
+        help="save one array in the file, or name one of them as the variable is named",
+    )
+
+
+def check_member(member: zipfile.ZipInfo, request: Request) -> None:
+    """GC614 for a member that NumPy never writes, GC507 for one that swells out of all proportion."""
+    if member.flag_bits & 1 or member.compress_type not in PLAIN_METHODS:
+        raise damaged(request.path, "it is encrypted, or packed in a way that NumPy does not write")
+    packed, size = member.compress_size, member.file_size
+    if size > BOMB_BYTES and size > BOMB_RATIO * max(packed, 1):
+        raise too_large(request.path, f"{packed:,} bytes swell to {size:,}")

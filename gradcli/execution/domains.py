@@ -1,0 +1,185 @@
+"""Values that are not finite go in, diagnostics that name where that began come out; it computes nothing new.
+
+It looks only when a result is NaN or infinite, and walks from there to the nodes whose own operands were
+finite. A branch that `where` did not take is not walked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import Diagnostic
+from gradcli.execution.namespaces import namespace
+from gradcli.graph.node import CONSTANT, DATA, LEAF
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from gradcli.execution.evaluate import Tape
+    from gradcli.execution.results import Value
+    from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Node
+
+OPERAND_NAMES = "xyzuvw"
+MOST = 20  # diagnostics at most: more would say nothing new
+
+
+def explain(
+    tape: Tape,
+    values: Mapping[str, Any],
+    results: Iterable[Value],
+    *,
+    dtype: str = "float64",
+    forward: Collection[Node] | None = None,
+) -> list[Diagnostic]:
+    """Why some of the results are not finite; nothing, at no cost, where all are.
+
+    `forward` are the nodes of the script's own computation; what stands outside belongs to a derivative, and
+    the message says so.
+    """
+    if all(map(is_finite, results)):
+        return []
+    found = tape.run_all(values, backend="numpy", dtype=dtype)
+    return diagnose(tape.nodes, found, outputs=tape.outputs, forward=forward)
+
+
+def is_finite(value: Value) -> bool:
+    """Whether every entry of a value is a finite number."""
+    if isinstance(value, float):
+        return value - value == 0.0
+    return bool(namespace("numpy").isfinite(value).all())
+
+
+def diagnose(
+    nodes: Sequence[Node],
+    values: Mapping[Node, Value],
+    *,
+    outputs: Sequence[Node] | None = None,
+    forward: Collection[Node] | None = None,
+) -> list[Diagnostic]:
+    """The first causes of NaN and infinity in the outputs (default: the nodes that no other one uses).
+
+    One diagnostic for each statement and message, in the order of the computation: GC401 an operand outside
+    its domain, GC402 an infinite value, GC403 an undefined one, GC404 an input, GC405 a derivative.
+    """
+    if outputs is None:
+        used = {arg for node in nodes for arg in node.args}
+        outputs = [node for node in nodes if node not in used]
+    found: list[Diagnostic] = []
+    said: set[tuple[str, object]] = set()
+    for node in _causes(outputs, values):
+        problem = _diagnostic(node, values, forward is not None and node not in forward)
+        if (problem.message, problem.span) not in said and len(found) < MOST:
+            said.add((problem.message, problem.span))
+            found.append(problem)
+    return found
+
+
+def _causes(outputs: Sequence[Node], values: Mapping[Node, Value]) -> list[Node]:
+    """The nodes with values that are not finite, of which no operand that counts is to blame."""
+    xp = namespace("numpy")
+    state: dict[Node, Any] = {}
+
+    def bad(node: Node) -> Any:
+        if node not in state:
+            state[node] = ~xp.isfinite(values[node])
+        return state[node]
+
+    causes: set[Node] = set()
+    seen: set[Node] = set()
+    stack = [output for output in outputs if bad(output).any()]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.primitive.name == "where":
+            condition, one, other = node.args
+            taken = xp.asarray(values[condition]) != 0
+            blamed = [arg for arg, here in ((one, taken), (other, ~taken)) if (bad(arg) & here).any()]
+        else:
+            blamed = [arg for arg in node.args if bad(arg).any()]
+        if blamed:
+            stack.extend(blamed)
+        else:
+            causes.add(node)
+    return sorted(causes, key=lambda node: node.serial)
+
+
+def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> Diagnostic:
+    primitive = node.primitive
+    value = values[node]
+    if not node.args:
+        return _input(node, value)
+    if not primitive.pointwise:
+        return Diagnostic(
+            "GC403",
+            f"{primitive.name} has no finite value for this operand",
+            node.span,
+            help="a matrix may be singular or not positive definite, or entries too large",
+            severity="warning",
+        )
+    outside = None if derivative else _outside(node, values)
+    if outside is not None:
+        position, operand, domain = outside
+        which = "its argument" if len(node.args) == 1 else f"{OPERAND_NAMES[position]} in {primitive.formula}"
+        return Diagnostic(
+            "GC401",
+            f"{primitive.name} is undefined at {operand}: {which} must lie in {domain}",
+            node.span,
+            severity="warning",
+        )
+    operands, one = _first_bad(node, values)
+    undefined = one != one
+    code = "GC405" if derivative else "GC403" if undefined else "GC402"
+    what = "undefined" if undefined else "infinite"
+    subject = primitive.formula or primitive.name
+    if derivative:
+        subject = f"a derivative here, {subject},"
+    return Diagnostic(code, f"{subject} is {what} at {operands}", node.span, severity="warning")
+
+
+def _input(node: Node, value: Value) -> Diagnostic:
+    xp = namespace("numpy")
+    entry = xp.asarray(value)[~xp.isfinite(value)].reshape(-1)[0].item()
+    if node.primitive is LEAF:
+        subject = f"the input {node.params['name']}"
+    elif node.primitive is DATA:
+        subject = "the data"
+    else:
+        assert node.primitive is CONSTANT
+        subject = "the constant"
+    message = f"{subject} is {_number(entry)}" if node.primitive is not DATA else f"{subject} hold {_number(entry)}"
+    return Diagnostic("GC404", message, node.span, severity="note")
+
+
+def _outside(node: Node, values: Mapping[Node, Value]) -> tuple[int, str, Interval] | None:
+    """The first operand that lies outside its domain where the result is not finite."""
+    xp = namespace("numpy")
+    bad = ~xp.isfinite(values[node])
+    for position, (arg, domain) in enumerate(zip(node.args, node.primitive.domain, strict=False)):
+        x = xp.asarray(values[arg])
+        if x.dtype.kind == "c":
+            return None
+        above = x > domain.low if domain.low_open else x >= domain.low
+        below = x < domain.high if domain.high_open else x <= domain.high
+        outside = bad & ~(above & below)
+        if outside.any():
+            return position, _number(xp.broadcast_to(x, outside.shape)[outside].reshape(-1)[0].item()), domain
+    return None
+
+
+def _first_bad(node: Node, values: Mapping[Node, Value]) -> tuple[str, complex]:
+    """The operands at the first entry that is not finite, and that entry."""
+    xp = namespace("numpy")
+    result = xp.asarray(values[node])
+    bad = ~xp.isfinite(result)
+    entries = [xp.broadcast_to(values[arg], bad.shape)[bad].reshape(-1)[0].item() for arg in node.args]
+    text = ", ".join(f"{name} = {_number(entry)}" for name, entry in zip(OPERAND_NAMES, entries, strict=False))
+    return text, result[bad].reshape(-1)[0].item()
+
+
+def _number(value: complex) -> str:
+    """A number as people write it: 2 rather than 2.0."""
+    text = repr(value)
+    return text[:-2] if text.endswith(".0") else text

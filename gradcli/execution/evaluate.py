@@ -1,0 +1,285 @@
+"""A program and values of its inputs go in, values of its outputs come out; it knows no operation.
+
+A `Tape` is the program as a list of steps, made once and run as often as wanted: on Python floats where every
+value is a single number, else on the arrays of a namespace, where axes in front of an input's own shape are
+batch axes.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.execution.inputs import data_value, leads_differ, leaf_value, missing_values, plain_number
+from gradcli.execution.namespaces import BadIndex, Unavailable, namespace
+from gradcli.graph.arrays import nearest_float
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.program import Program
+from gradcli.graph.types import broadcast_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gradcli.execution.results import Value
+    from gradcli.graph.types import Shape
+
+    Computation = Program | Node | Sequence[Node]
+
+INPUTS = (LEAF, DATA, CONSTANT)
+IEEE_DIFFERS = (ValueError, OverflowError, ZeroDivisionError)
+_ONE, _TWO, _MANY = 1, 2, 3
+
+
+def evaluate(
+    program: Computation,
+    values: Mapping[str, Any],
+    *,
+    backend: str = "auto",
+    dtype: str = "float64",
+    data: Mapping[str, Any] | None = None,
+) -> list[Value]:
+    """The values of the outputs: Python floats for scalars, else NumPy arrays, batch axes in front.
+
+    `values` gives each leaf a number, nested lists or an array; a leaf that is missing takes its default.
+    `backend` is "auto" (Python floats for scalar programs, else NumPy), "numpy", "cupy", "jax" or "math".
+    Raises GradcliError: GC231 for a leaf without value, GC331 to GC333 for a value of the wrong shape or
+    kind, GC406 for data that are no positions, GC71x for a backend.
+    """
+    return Tape(program, data).run(values, backend=backend, dtype=dtype)
+
+
+def evaluate_all(
+    program: Computation,
+    values: Mapping[str, Any],
+    *,
+    backend: str = "auto",
+    dtype: str = "float64",
+    data: Mapping[str, Any] | None = None,
+) -> dict[Node, Value]:
+    """The value of every node that the outputs need, for traces and diagnosis; else like `evaluate`."""
+    return Tape(program, data).run_all(values, backend=backend, dtype=dtype)
+
+
+class Tape:
+    """A program as a list of steps in topological order; reusable, and independent of the values."""
+
+    __slots__ = (
+        "data", "defaults", "inputs", "nodes", "outputs", "scalar", "slots",
+        "_array_steps", "_kept_steps", "_prepared", "_scalar_start", "_scalar_steps",
+    )  # fmt: skip
+
+    def __init__(self, program: Computation, data: Mapping[str, Any] | None = None) -> None:
+        if isinstance(program, Program):
+            self.outputs, self.nodes = program.outputs, program.nodes()
+            self.defaults = {name: leaf.default for name, leaf in program.leaves.items()}
+        else:
+            self.outputs = (program,) if isinstance(program, Node) else tuple(program)
+            self.nodes = reachable(self.outputs)
+            self.defaults = {}
+        self.slots = {node: slot for slot, node in enumerate(self.nodes)}
+        self.data = self.outputs[0].builder.data if data is None and self.outputs else data or {}
+        self.inputs = [(node, slot) for slot, node in enumerate(self.nodes) if node.primitive is LEAF]
+        self.scalar = not any(node.type.shape or node.primitive is DATA for node in self.nodes)
+        self._scalar_start: list[Any] | None = None
+        self._scalar_steps: list[Any] = []
+        self._array_steps: list[Any] | None = None
+        self._kept_steps: list[Any] | None = None
+        self._prepared: dict[Any, list[Any]] = {}
+
+    def run(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> list[Value]:
+        """The values of the outputs; see `evaluate`."""
+        given = self.given(values)
+        found = self._on_floats(given, backend, dtype)
+        if found is not None:
+            slots = self.slots
+            return [float(found[slots[output]]) for output in self.outputs]
+        xp = namespace("numpy" if backend == "auto" else backend, dtype)
+        with xp.arithmetic():
+            found, leaves = self._on_arrays(xp, given, keep=False)
+            return [self._result(xp, output, found, leaves) for output in self.outputs]
+
+    def run_all(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> dict[Node, Value]:
+        """The value of every node; see `evaluate_all`."""
+        given = self.given(values)
+        found = self._on_floats(given, backend, dtype)
+        if found is not None:
+            return {node: float(value) for node, value in zip(self.nodes, found, strict=True)}
+        xp = namespace("numpy" if backend == "auto" else backend, dtype)
+        with xp.arithmetic():
+            found, leaves = self._on_arrays(xp, given, keep=True)
+            return {node: self._result(xp, node, found, leaves) for node in self.nodes}
+
+    def given(self, values: Mapping[str, Any]) -> list[Any]:
+        """The value of each input: from `values`, else its default; GC231 for those that have neither."""
+        found = []
+        for node, _ in self.inputs:
+            name = node.params["name"]
+            value = values.get(name)
+            if value is None:
+                value = self.defaults.get(name)
+                if value is None:
+                    raise missing_values([node for node, _ in self.inputs], values, self.defaults)
+            found.append(value)
+        return found
+
+    # --- Python floats --------------------------------------------------------------------------------
+
+    def _on_floats(self, given: Iterable[Any], backend: str, dtype: str) -> list[Any] | None:
+        """The value of every node, or None where NumPy has to say what IEEE arithmetic gives."""
+        if backend not in ("auto", "math") or not self.scalar or dtype != "float64":
+            if backend == "math":
+                raise Unavailable("math computes float64 scalars only")
+            return None
+        if self._scalar_start is None:
+            self._prepare_floats()
+        assert self._scalar_start is not None
+        slots = self._scalar_start.copy()
+        for (_, slot), value in zip(self.inputs, given, strict=True):
+            number = value if type(value) is float else plain_number(value)
+            if number is None or not isfinite(number):
+                if backend == "math" and number is not None:
+                    slots[slot] = number
+                    continue
+                return None
+            slots[slot] = number
+        xp = namespace("math")
+        try:
+            for arity, impl, out, first, second, args, params in self._scalar_steps:
+                if arity == _ONE:
+                    slots[out] = impl(xp, slots[first])
+                elif arity == _TWO:
+                    slots[out] = impl(xp, slots[first], slots[second])
+                else:
+                    slots[out] = impl(xp, *[slots[arg] for arg in args], **params)
+        except IEEE_DIFFERS:
+            if backend == "math":
+                raise
+            return None
+        except Unavailable:
+            if backend == "math":
+                raise
+            self.scalar = False  # nor will it be there the next time
+            return None
+        return slots
+
+    def _prepare_floats(self) -> None:
+        start: list[Any] = [None] * len(self.nodes)
+        slots, steps = self.slots, self._scalar_steps
+        for out, node in enumerate(self.nodes):
+            primitive = node.primitive
+            if primitive is CONSTANT:
+                start[out] = nearest_float(node.params["value"])
+            elif primitive is not LEAF:
+                args = tuple([slots[arg] for arg in node.args])
+                params = _params(node)
+                simple = len(args) <= _TWO and not params
+                first, second = args[0], args[-1]
+                steps.append((len(args) if simple else _MANY, primitive.impl, out, first, second, args, params))
+        self._scalar_start = start
+
+    # --- arrays -----------------------------------------------------------------------------------------
+
+    def _on_arrays(self, xp: Any, given: Sequence[Any], keep: bool) -> tuple[list[Any], list[Any]]:
+        """The value of every slot that is still needed at the end (of all with `keep`), and the inputs."""
+        slots = self._start(xp)
+        leaves = []
+        lead: Shape | None = ()
+        for (node, slot), value in zip(self.inputs, given, strict=True):
+            made = slots[slot] = leaf_value(xp, node, value)
+            leaves.append(made)
+            own = made.shape[: made.ndim - len(node.shape)]
+            if own and lead is not None:
+                lead = broadcast_shapes(lead, own)
+        if lead is None:
+            raise leads_differ(self.inputs, leaves)
+        out = 0
+        try:
+            for impl, out, args, params, aligned, dead in self._steps(keep):
+                xs = [slots[arg] for arg in args]
+                if aligned:
+                    xs = xp.aligned(xs, params["ranks"])
+                slots[out] = impl(xp, *xs, **params)
+                for slot in dead:
+                    slots[slot] = None
+        except BadIndex as wrong:
+            raise error(
+                "GC406", str(wrong), self.nodes[out].span, help="positions are whole numbers, counted from 0"
+            ) from wrong
+        except Unavailable as missing:
+            name = self.nodes[out].primitive.name
+            raise error(
+                "GC714",
+                f"{name} is not available with --backend {xp.name}: {missing}",
+                self.nodes[out].span,
+                help="use --backend numpy",
+            ) from missing
+        except MemoryError as full:
+            node = self.nodes[out]
+            raise error(
+                "GC506",
+                f"not enough memory for {node.type.text(xp.dtype)} of {node.primitive.name}",
+                node.span,
+            ) from full
+        return slots, leaves
+
+    def _start(self, xp: Any) -> list[Any]:
+        """Slots with the constants in place, made once for each namespace."""
+        start = self._prepared.get(xp)
+        if start is None:
+            start = [None] * len(self.nodes)
+            for slot, node in enumerate(self.nodes):
+                if node.primitive is CONSTANT:
+                    number = xp.array(nearest_float(node.params["value"]), node.type.kind)
+                    start[slot] = xp.spread(number, node.type.shape)
+                elif node.primitive is DATA:
+                    start[slot] = data_value(xp, node, self.data[node.params["digest"]])
+            self._prepared[xp] = start
+        return start.copy()
+
+    def _steps(self, keep: bool) -> list[Any]:
+        steps = self._kept_steps if keep else self._array_steps
+        if steps is None:
+            steps = []
+            last = self._last_uses() if not keep else {}
+            for out, node in enumerate(self.nodes):
+                primitive = node.primitive
+                if primitive not in INPUTS:
+                    args = tuple([self.slots[arg] for arg in node.args])
+                    steps.append((primitive.impl, out, args, _params(node), primitive.aligned, last.get(out, ())))
+            if keep:
+                self._kept_steps = steps
+            else:
+                self._array_steps = steps
+        return steps
+
+    def _last_uses(self) -> dict[int, list[int]]:
+        """For each slot, the slots that nothing needs after it has been computed."""
+        final: dict[int, int] = {}
+        for out, node in enumerate(self.nodes):
+            for arg in node.args:
+                final[self.slots[arg]] = out
+        for output in self.outputs:
+            final.pop(self.slots[output], None)
+        found: dict[int, list[int]] = {}
+        for slot, out in final.items():
+            found.setdefault(out, []).append(slot)
+        return found
+
+    def _result(self, xp: Any, node: Node, found: Sequence[Any], leaves: Sequence[Any]) -> Value:
+        value = xp.fetch(found[self.slots[node]])
+        if not value.shape:
+            number = value.item()
+            return number if isinstance(number, complex) else float(number)
+        if node.type.kind != "float":
+            return value.astype("float64")  # type: ignore[no-any-return]
+        if not value.flags.writeable or any(value is leaf or value.base is leaf for leaf in leaves):
+            return value.copy()  # type: ignore[no-any-return]  # what the caller may change must be its own
+        return value  # type: ignore[no-any-return]
+
+
+def _params(node: Node) -> dict[str, Any]:
+    """What an `impl` is told beside its operands: metadata, and core ranks unless it works entry by entry."""
+    if node.primitive.pointwise:
+        return node.params
+    return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}

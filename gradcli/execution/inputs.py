@@ -1,0 +1,79 @@
+"""Values as a caller gives them go in; numbers and arrays that fit their leaves come out, or an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.arrays import nearest_float
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.diagnostics import GradcliError
+    from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
+
+
+def plain_number(value: Any) -> float | None:
+    """A single real number as a float; None for anything else."""
+    if isinstance(value, (int, float)):
+        return nearest_float(value)
+    if hasattr(value, "numerator") and not hasattr(value, "dtype"):
+        return nearest_float(value)
+    return None
+
+
+def leaf_value(xp: Any, node: Node, value: Any) -> Any:
+    """An input as an array of the namespace, its own shape last."""
+    name, shape = node.params["name"], node.type.shape
+    try:
+        made = xp.numbers(value, node.type.kind)
+    except (TypeError, ValueError) as wrong:
+        raise error("GC333", f"the value of {name} is no array of numbers: {wrong}", node.span) from wrong
+    rank = len(shape)
+    if made.shape[max(made.ndim - rank, 0) :] != shape:
+        expected = _shape_text(shape)
+        raise error(
+            "GC331",
+            f"the value of {name} has shape {_shape_text(made.shape)}, the script expects {expected}",
+            node.span,
+            help=f"give {name} a value of shape {expected}; further axes may stand in front of it",
+        )
+    return made
+
+
+def data_value(xp: Any, node: Node, value: Any) -> Any:
+    """An array of constants as one of the namespace; GC333 for complex data in a real program."""
+    try:
+        return xp.numbers(value, node.type.kind)
+    except (TypeError, ValueError) as wrong:
+        raise error("GC333", f"the data is no array of numbers: {wrong}", node.span) from wrong
+
+
+def _shape_text(shape: Shape) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def leads_differ(inputs: Sequence[tuple[Node, int]], leaves: Sequence[Any]) -> GradcliError:
+    found = [
+        f"{node.params['name']} has {_shape_text(made.shape[: made.ndim - len(node.shape)])}"
+        for (node, _), made in zip(inputs, leaves, strict=True)
+        if made.ndim > len(node.shape)
+    ]
+    return error(
+        "GC332",
+        f"the batch axes of the values do not fit: {', '.join(found)}",
+        help="give all of them one count",
+    )
+
+
+def missing_values(nodes: Sequence[Node], values: Mapping[str, Any], defaults: Mapping[str, Any]) -> GradcliError:
+    lacking = [node for node in nodes if values.get(node.params["name"], defaults.get(node.params["name"])) is None]
+    names = [node.params["name"] for node in lacking]
+    return error(
+        "GC231",
+        f"no value for {', '.join(names)}",
+        lacking[0].span,
+        help=f"give a value, e.g. --at {','.join(f'{name}=1' for name in names)}",
+    )

@@ -1,0 +1,54 @@
+"""NumPy as a namespace: what runs a program on the processor; constants are NumPy scalars, so 1/0 is inf."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.namespaces.arrays import ArrayNamespace
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+class NumpyNamespace(ArrayNamespace):
+    """Arrays of NumPy, and the rest of SciPy that the operations need."""
+
+    name = "numpy"
+    special_module = "scipy.special"
+
+    def arithmetic(self) -> AbstractContextManager[Any]:
+        return np.errstate(all="ignore")
+
+    def array(self, value: Any, kind: str = "float") -> Any:
+        made = np.asarray(value, dtype=self.kind_type(kind))
+        return made if made.shape else made[()]
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return np.where(condition, x, y)[()]
+
+    def scatter_add(self, result: Any, where: Any, x: Any) -> None:
+        np.add.at(result, where, x)
+
+    def put_add(self, x: Any, positions: Any, axis: int, size: int) -> Any:
+        if positions.size and np.bincount(positions, minlength=size).max() <= 1:  # no entry is named twice
+            at = x.ndim + axis
+            result = np.zeros((*x.shape[:at], size, *x.shape[at + 1 :]), dtype=x.dtype)
+            result[(slice(None),) * at + (positions,)] = x
+            return result
+        return super().put_add(x, positions, axis, size)
+
+    def add_flat(self, positions: Any, x: Any, size: int) -> Any:
+        if x.dtype == np.float64:
+            return np.bincount(positions, weights=x, minlength=size)
+        return super().add_flat(positions, x, size)
+
+    def exponential(self, a: Any) -> Any:
+        return import_module("scipy.linalg").expm(a)
+
+
+def make(dtype: str) -> NumpyNamespace:
+    """The namespace for one float width."""
+    return NumpyNamespace(np, dtype)

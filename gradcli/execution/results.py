@@ -1,0 +1,268 @@
+"""What a calculation returns: frozen records of values, gradients and traces; data that computes nothing.
+
+The records behave as frozen dataclasses do (`dataclasses.fields`, `replace` and `asdict` accept them,
+assigning raises `FrozenInstanceError`), but `dataclasses` is imported only when somebody asks for that: the
+import and the generated methods would cost a one-line calculation a third of its time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+    from gradcli.diagnostics import Diagnostic, Span
+
+    Value: TypeAlias = float | complex | NDArray[Any]
+    Values: TypeAlias = Value | tuple[Value, ...]
+
+SHOWN_ENTRIES = 60
+
+
+class DataclassFields:
+    """The attribute by which `dataclasses` recognises its own, made at the first look."""
+
+    def __get__(self, instance: object, owner: type[Any]) -> dict[str, Any]:
+        defaults = owner._defaults
+        columns = [
+            (name, kind, *([defaults[name]] if name in defaults else []))
+            for name, kind in owner.__annotations__.items()
+            if name in owner._names
+        ]
+        twin = import_module("dataclasses").make_dataclass(owner.__name__, columns, frozen=True)
+        fields: dict[str, Any] = twin.__dataclass_fields__
+        return fields
+
+
+@dataclass_transform(frozen_default=True)
+class Record:
+    """Base of the results: the annotations of a subclass are its fields, in order, and it is frozen."""
+
+    _names: ClassVar[tuple[str, ...]] = ()
+    __dataclass_fields__: ClassVar[Any] = DataclassFields()
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        names = tuple(name for name in cls.__annotations__ if not name.startswith("_"))
+        cls._names = names
+        type.__setattr__(cls, "__match_args__", names)
+        cls._defaults = {name: vars(cls)[name] for name in names if name in vars(cls)}
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        names = self._names
+        if len(values) > len(names):
+            raise TypeError(f"{type(self).__name__} takes {len(names)} values, not {len(values)}")
+        given = dict(zip(names, values, strict=False))
+        for name, value in named.items():
+            if name in given or name not in names:
+                raise TypeError(f"{type(self).__name__} got an unexpected or repeated value {name!r}")
+            given[name] = value
+        missing = [name for name in names if name not in given and name not in self._defaults]
+        if missing:
+            raise TypeError(f"{type(self).__name__} lacks {', '.join(missing)}")
+        self.__dict__.update({**self._defaults, **given})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise import_module("dataclasses").FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise import_module("dataclasses").FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(same(getattr(self, name), getattr(other, name)) for name in self._names)
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # values may be arrays
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+        return f"{type(self).__name__}({shown})"
+
+
+def same(one: object, other: object) -> bool:
+    """Equality that also holds for containers of arrays; a NaN equals nothing, itself included."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if hasattr(one, "shape") or hasattr(other, "shape"):
+        equal: Any = one == other
+        shapes = getattr(one, "shape", ()) == getattr(other, "shape", ())
+        return shapes and bool(equal.all() if hasattr(equal, "all") else equal)
+    return bool(one == other)
+
+
+class Shown(Record):
+    """A result that a notebook shows as a small table; `_rows` names what belongs in it."""
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        for name in self._names:
+            yield name, getattr(self, name)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        rows = [(label, entry_text(value)) for label, value in self._rows()]
+        width = max((len(label) for label, _ in rows), default=0)
+        plain = "\n".join(f"{label.ljust(width)}  {value}" for label, value in rows)
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escaped(label)}</th>"
+            f"<td style='text-align:left'><code>{escaped(value)}</code></td></tr>"
+            for label, value in rows
+        )
+        return {"text/plain": plain, "text/html": f"<table>{cells}</table>"}
+
+
+def escaped(text: str) -> str:
+    """The text with the characters that mean something in HTML written as references."""
+    return text.translate({38: "&amp;", 60: "&lt;", 62: "&gt;", 34: "&quot;", 39: "&#39;"})
+
+
+def entry_text(value: object) -> str:
+    """A value on one line; an array of more than SHOWN_ENTRIES entries is named by its shape."""
+    if getattr(value, "size", 0) > SHOWN_ENTRIES:
+        return f"array of shape {getattr(value, 'shape', ())}"
+    if isinstance(value, tuple):
+        return ", ".join(entry_text(item) for item in value)
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return plain if isinstance(plain, str) else repr(plain)
+
+
+class Evaluation(Shown):
+    """The value of a script at a point; several outputs are a tuple of values."""
+
+    expression: str
+    at: dict[str, Value]
+    value: Values
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        yield "expression", self.expression
+        yield "value", self.value
+
+
+class Gradient(Shown):
+    """Value and gradient; `gradient[leaf]` has the leaf's shape, `derivatives[leaf]` is (f', f'', ...)."""
+
+    expression: str
+    at: dict[str, Value]
+    value: Value
+    gradient: dict[str, Value]
+    derivatives: dict[str, tuple[Value, ...]] | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        yield "expression", self.expression
+        yield "value", self.value
+        for leaf, partial in self.gradient.items():
+            yield f"d/d{leaf}", partial
+        for leaf, values in (self.derivatives or {}).items():
+            for order, value in enumerate(values, 1):
+                yield f"d^{order}/d{leaf}^{order}", value
+
+
+class Hessian(Shown):
+    """Value, gradient and second derivatives; `hessian[a][b]` has the shape of a, then that of b."""
+
+    expression: str
+    at: dict[str, Value]
+    value: Value
+    gradient: dict[str, Value]
+    hessian: dict[str, dict[str, Value]]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        yield "expression", self.expression
+        yield "value", self.value
+        for leaf, partial in self.gradient.items():
+            yield f"d/d{leaf}", partial
+        for one, row in self.hessian.items():
+            for other, value in row.items():
+                yield f"d2/d{one} d{other}", value
+
+
+class Jacobian(Shown):
+    """Value and Jacobian; `jacobian[leaf]` has the output's shape, then the leaf's; a tuple if several."""
+
+    expression: str
+    at: dict[str, Value]
+    value: Values
+    jacobian: dict[str, Value] | tuple[dict[str, Value], ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        yield "expression", self.expression
+        yield "value", self.value
+        tables = self.jacobian if isinstance(self.jacobian, tuple) else (self.jacobian,)
+        for position, table in enumerate(tables):
+            label = f"output {position}, " if len(tables) > 1 else ""
+            for leaf, value in table.items():
+                yield f"{label}d/d{leaf}", value
+
+
+class ForwardStep(Record):
+    """One node of the forward pass: what it computes from which nodes, its value, where the text says so."""
+
+    index: int
+    primitive: str
+    inputs: tuple[int, ...]
+    type: str
+    value: Value
+    text: str
+    span: Span | None
+    params: dict[str, object]
+
+
+class Contribution(Record):
+    """What a node sends to one of its inputs: cotangent times local partial, and the sum `to` holds then."""
+
+    to: int
+    partial: Value | None
+    value: Value
+    accumulated: Value
+
+
+class BackwardStep(Record):
+    """One node of the backward pass: its complete cotangent, and what it passes on."""
+
+    index: int
+    primitive: str
+    cotangent: Value
+    contributions: tuple[Contribution, ...]
+
+
+class NaiveTrace(Record):
+    """The backward pass depth first, not waiting for all contributions: the mistake worth seeing.
+
+    `steps` is the order in which that walk visits nodes, with the cotangent that each held when it was
+    passed on; `parts_at` is the position of the first step that passes on a cotangent that is not
+    complete, None if none does.
+    """
+
+    steps: tuple[BackwardStep, ...]
+    parts_at: int | None
+    gradient: dict[str, Value]
+
+
+class Trace(Shown):
+    """The forward pass in topological order, the backward pass in the reverse, and the gradient."""
+
+    expression: str
+    at: dict[str, Value]
+    value: Value
+    forward: tuple[ForwardStep, ...]
+    backward: tuple[BackwardStep, ...]
+    gradient: dict[str, Value]
+    naive: NaiveTrace | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        yield "expression", self.expression
+        for step in self.forward:
+            yield f"{step.index} {step.primitive}", f"{step.text} = {entry_text(step.value)}"
+        for leaf, partial in self.gradient.items():
+            yield f"d/d{leaf}", partial

@@ -1,0 +1,257 @@
+"""Makes nodes: lifts numbers, folds exact constants, simplifies derivatives, and gives equal computations one node.
+
+It knows how operations are combined but names none beyond the few that a transform needs; what it may rewrite
+is read from the declarations. Its table of nodes is dropped when a program is finished, so that nodes and table
+form no cycle; a transform reopens it with the program's own nodes.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
+from gradcli.graph.operand import Closed
+from gradcli.graph.types import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gradcli.diagnostics import Span
+    from gradcli.graph.node import Exact
+    from gradcli.graph.primitive import Primitive
+    from gradcli.graph.types import Shape
+
+DEFAULT_NODE_LIMIT = 1_000_000
+_NO_PARAMS: dict[str, Any] = {}
+_NUMBERS = (int, Fraction, float)
+
+
+class Builder:
+    """Where nodes are made. `simplifying` is on while a derivative is built, never while a script is lowered."""
+
+    __slots__ = ("count", "data", "limit", "other_spans", "simplifying", "span", "table", "vocabulary")
+
+    def __init__(self, vocabulary: Mapping[str, Primitive], limit: int = DEFAULT_NODE_LIMIT) -> None:
+        self.vocabulary = vocabulary
+        self.limit = limit
+        self.count = 0
+        self.simplifying = False
+        self.span: Span | None = None
+        self.table: dict[Any, Node] | None = {}
+        self.data: dict[str, Any] = {}
+        self.other_spans: dict[Node, list[Span]] = {}
+
+    # --- inputs ---------------------------------------------------------------------------------
+
+    def leaf(self, name: str, shape: Shape = ()) -> Node:
+        """The input with this name; the same node each time."""
+        return self._cons((LEAF, name), LEAF, (), {"name": name}, Type("float", shape))
+
+    def fresh_leaf(self, type: Type) -> Node:
+        """An input that no script can name: the tangent of a pushforward, the seed of a transpose."""
+        return self._make(LEAF, (), {"name": f"~{self.count}"}, type)
+
+    def constant(self, value: Exact | float, shape: Shape = (), kind: str = "float") -> Node:
+        """The node of a number; decimals that come as a float mean their shortest decimal."""
+        exact = value if type(value) is int else _exact(value)
+        result = Type(kind, shape)
+        return self._cons((CONSTANT, exact, result), CONSTANT, (), {"value": exact}, result)
+
+    def array(self, digest: str, value: Any, type: Type) -> Node:
+        """An array of constants, known by the digest of its content; its value lives in the program's table."""
+        self.data[digest] = value
+        return self._cons((DATA, digest, type), DATA, (), {"digest": digest}, type)
+
+    # --- operations -----------------------------------------------------------------------------
+
+    def bind(self, primitive: Primitive, xs: tuple[Any, ...], params: dict[str, Any]) -> Node:
+        """The node of `primitive(*xs, **params)`: numbers among xs take the shape of the operands beside them."""
+        for x in xs:
+            if type(x) is not Node:
+                xs = self._lift(primitive, xs)
+                break
+        return self.apply(primitive, xs, params)
+
+    def apply(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node:
+        """The node of an operation on nodes; raises GradcliError (GC3xx) where their types do not fit."""
+        if primitive.impl is None and primitive.definition is not None:
+            expanded: Node = primitive.definition(*args, **params)
+            return expanded
+        if self.simplifying:
+            simpler = self._simplify(primitive, args, params)
+            if simpler is not None:
+                return simpler
+            if primitive.commutative and args[0].serial > args[1].serial:
+                args = (args[1], args[0])
+        folded = self._fold(primitive, args, params)
+        if folded is not None:
+            return folded
+        key = (primitive, args, tuple(params.items())) if params else (primitive, args)
+        table = self.table
+        if table is not None:
+            known = table.get(key)
+            if known is not None:
+                return self._seen_again(known)
+        return self._cons(key, primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
+
+    def call(self, name: str, *xs: Any, **params: Any) -> Node:
+        """The node of the operation with this name."""
+        return self.bind(self.vocabulary[name], xs, params)
+
+    # --- programs -------------------------------------------------------------------------------
+
+    def reopen(self, nodes: Iterable[Node]) -> None:
+        """Start from these nodes again, as every transform does."""
+        if self.table is None:
+            self.table = {_key(node): node for node in nodes}
+
+    def close(self) -> None:
+        """Forget the table; the nodes stay alive only through their programs."""
+        self.table = None
+
+    # --- inner ----------------------------------------------------------------------------------
+
+    def _lift(self, primitive: Primitive, xs: tuple[Any, ...]) -> tuple[Node, ...]:
+        shape: Shape = ()
+        if primitive.pointwise:
+            shape = next((x.type.shape for x in xs if type(x) is Node), ())
+        return tuple(x if type(x) is Node else self._lifted(x, shape) for x in xs)
+
+    def _lifted(self, x: Any, shape: Shape) -> Node:
+        if isinstance(x, Closed):
+            primitive = self.vocabulary[x.primitive] if isinstance(x.primitive, str) else x.primitive
+            return self.apply(primitive, tuple(self._lifted(y, shape) for y in x.xs), x.params)
+        if isinstance(x, _NUMBERS):
+            return self.constant(x, shape)
+        raise TypeError(f"cannot lift {type(x).__name__} into a graph")
+
+    def _type(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Type:
+        first = args[0].type
+        if primitive.pointwise:
+            shape = first.shape
+            for arg in args:
+                if arg.type.shape != shape:
+                    raise error("GC301", f"cannot {primitive.name} {first} and {arg.type}", self.span)
+            if primitive.type_rule is None:
+                return first
+        return primitive.result_type(tuple(arg.type for arg in args), params)
+
+    def _simplify(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node | None:
+        if primitive.rewrite is not None:
+            rewritten: Node | None = primitive.rewrite(*args, **params)
+            if rewritten is not None:
+                return rewritten
+        if len(args) == 2 and primitive.commutative:
+            for one, other in (args, args[::-1]):
+                value = one.constant
+                if value is not None:
+                    if value == primitive.annihilator:
+                        return one
+                    if value == primitive.identity:
+                        return other
+        return None
+
+    def _fold(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node | None:
+        if primitive.moves and args[0].primitive is CONSTANT:
+            value = args[0].params["value"]
+            if all(arg.constant == value for arg in args):
+                result = self._type(primitive, args, params)
+                return self.constant(value, result.shape, result.kind)
+        elif primitive.fold is not None:
+            values = []
+            for arg in args:
+                if arg.primitive is not CONSTANT or not _representable(arg.params["value"]):
+                    return None
+                values.append(arg.params["value"])
+            exact = primitive.fold(*values, **params)
+            if exact is not None and _representable(exact):
+                return self.constant(exact, args[0].type.shape)
+        return None
+
+    def _cons(self, key: Any, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any], type: Type) -> Node:
+        if self.table is None:
+            raise RuntimeError("this builder is closed; reopen it with a program's nodes")
+        known = self.table.get(key)
+        if known is not None:
+            return self._seen_again(known)
+        node = self.table[key] = self._make(primitive, args, params, type)
+        return node
+
+    def _make(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any], type: Type) -> Node:
+        self.count += 1
+        if self.count > self.limit:
+            raise error(
+                "GC505",
+                f"the graph has more than {self.limit:,} nodes",
+                self.span,
+                help="make the loop shorter, use arrays instead of scalars, or raise --limit nodes=...",
+            )
+        return Node(primitive, args, params, type, self.count, self.span, self)
+
+    def _seen_again(self, node: Node) -> Node:
+        if self.span is not None and node.span is not self.span and not self.simplifying and node.args:
+            self.other_spans.setdefault(node, []).append(self.span)
+        return node
+
+
+class building:
+    """A context in which derivative nodes are made from these nodes: table open, simplifying, spans restored."""
+
+    __slots__ = ("builder", "nodes", "opened", "saved")
+
+    def __init__(self, builder: Builder, nodes: Iterable[Node]) -> None:
+        self.builder = builder
+        self.nodes = nodes
+
+    def __enter__(self) -> Builder:
+        builder = self.builder
+        self.opened = builder.table is None
+        if self.opened:
+            builder.reopen(self.nodes)
+        self.saved = (builder.simplifying, builder.span)
+        builder.simplifying = True
+        return builder
+
+    def __exit__(self, *exc: object) -> None:
+        self.builder.simplifying, self.builder.span = self.saved
+        if self.opened:
+            self.builder.close()
+
+
+def _key(node: Node) -> Any:
+    primitive = node.primitive
+    if primitive is LEAF:
+        return (LEAF, node.params["name"])
+    if primitive is CONSTANT:
+        return (CONSTANT, node.params["value"], node.type)
+    if primitive is DATA:
+        return (DATA, node.params["digest"], node.type)
+    if node.params:
+        return (primitive, node.args, tuple(node.params.items()))
+    return (primitive, node.args)
+
+
+def _exact(value: Any) -> Exact:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        if value != value:
+            return "nan"
+        if value in (float("inf"), float("-inf")):
+            return "inf" if value > 0 else "-inf"
+        value = Fraction(repr(value))
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return value.numerator
+    return int(value) if isinstance(value, int) else value  # a bool becomes 0 or 1
+
+
+def _representable(value: Exact | bool) -> bool:
+    """Whether a number is a double exactly, so that folding it never changes a float result."""
+    if type(value) is int:
+        return -(2**53) <= value <= 2**53
+    if isinstance(value, Fraction):
+        bottom = value.denominator
+        return bottom & (bottom - 1) == 0 and bottom < 2**512 and abs(value.numerator) <= 2**53
+    return False

@@ -1,0 +1,101 @@
+"""One step of a computation: a primitive, its arguments and its static parameters; frozen, compared by identity.
+
+A node is never changed once its builder has made it. Walks over nodes are loops over `serial`, which grows from
+arguments to results, so sorting by it is a topological order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.graph.operand import Operand
+from gradcli.graph.primitive import Primitive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from fractions import Fraction
+
+    from gradcli.diagnostics import Span
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.types import Shape, Type
+
+    Exact = int | Fraction | str
+
+LEAF = Primitive("leaf", "input", "An input of the program.", internal=True)
+DATA = Primitive("data", "input", "An array of constants, never differentiated.", internal=True)
+CONSTANT = Primitive("constant", "input", "A number, exact if it is rational.", internal=True)
+
+
+class Node(Operand):
+    """An operation applied to nodes. `params` is static metadata: axes, shapes, names."""
+
+    __slots__ = ("args", "builder", "params", "primitive", "serial", "span", "type")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        args: tuple[Node, ...],
+        params: dict[str, Any],
+        type: Type,
+        serial: int,
+        span: Span | None,
+        builder: Builder,
+    ) -> None:
+        self.primitive = primitive
+        self.args = args
+        self.params = params
+        self.type = type
+        self.serial = serial
+        self.span = span
+        self.builder = builder
+
+    def bind(self, primitive: Primitive, xs: tuple[Any, ...], params: dict[str, Any]) -> Node:
+        return self.builder.bind(primitive, xs, params)
+
+    def named(self, name: str) -> Primitive:
+        return self.builder.vocabulary[name]
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def constant(self) -> Exact | None:
+        """The exact value of a constant (an int, a Fraction, or a name such as "pi"); None for anything else."""
+        return self.params["value"] if self.primitive is CONSTANT else None
+
+    @property
+    def name(self) -> str | None:
+        """The name of a leaf; None for anything else."""
+        return self.params["name"] if self.primitive is LEAF else None
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"#{arg.serial}" for arg in self.args)
+        static = "".join(f", {key}={value!r}" for key, value in self.params.items())
+        return f"<#{self.serial} {self.primitive.name}({inner}{static}) {self.type}>"
+
+
+def reachable(outputs: Iterable[Node]) -> list[Node]:
+    """Every node that the outputs depend on, themselves included, in topological order."""
+    seen: set[Node] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        stack.extend(node.args)
+    return sorted(seen, key=_serial)
+
+
+def dependents(order: Iterable[Node], targets: Iterable[Node]) -> set[Node]:
+    """The nodes of a topological order that depend on a target through differentiable operations, targets included."""
+    found = set(targets)
+    for node in order:
+        if node.primitive.kind != "nondifferentiable" and not found.isdisjoint(node.args):
+            found.add(node)
+    return found
+
+
+def _serial(node: Node) -> int:
+    return node.serial

@@ -1,0 +1,235 @@
+"""What a declaration of an operation may say: its kind, values, rules, domain, kinks; holds data and derives nothing.
+
+There are six kinds. The author of an operation writes what nothing else can tell; the transforms derive
+every derivative of every order from it, in both modes.
+
+| kind | written | derived |
+|---|---|---|
+| elementwise | a partial for each input | vjp, jvp, type rule, batching |
+| linear | a transpose for each input in which it is linear | vjp; jvp is the operation itself |
+| bilinear | two transposes | vjp, jvp |
+| structured | a pushforward for each input, linear in the tangent | jvp; vjp is the transposed pushforward |
+| composite | a definition in other operations | everything |
+| nondifferentiable | nothing | sweeps stop here |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from gradcli.graph.operand import Closed, Operand
+from gradcli.graph.types import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.graph.domain import Interval
+    from gradcli.graph.operand import Number
+
+    Rule = Callable[..., Any]
+
+T = TypeVar("T", bound=Operand)
+
+
+class Kink:
+    """Where an operation is not smooth, and which derivative it returns there.
+
+    `surface(*xs, **params)` is an expression in graph operations that is zero exactly on the kink; `where` and
+    `value` say in words where that is and what the convention gives. A jump of the value itself is a
+    `discontinuity`.
+    """
+
+    __slots__ = ("discontinuity", "surface", "value", "where")
+
+    def __init__(self, surface: Rule, where: str, value: str, discontinuity: bool = False) -> None:
+        self.surface = surface
+        self.where = where
+        self.value = value
+        self.discontinuity = discontinuity
+
+
+class Primitive:
+    """An operation as it was declared: data only, shared by every reading of a program.
+
+    Called like a function: `sin(x)` binds the operation through its first operand.
+    """
+
+    __slots__ = (
+        "aliases",
+        "aligned",
+        "annihilator",
+        "arity",
+        "ball",
+        "call",
+        "commutative",
+        "definition",
+        "domain",
+        "entries",
+        "examples",
+        "fold",
+        "formula",
+        "identity",
+        "impl",
+        "internal",
+        "kind",
+        "kinks",
+        "moves",
+        "name",
+        "node",
+        "partials",
+        "pointwise",
+        "pushforward",
+        "rewrite",
+        "sample",
+        "static",
+        "summary",
+        "symbolic",
+        "transpose",
+        "type_rule",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        summary: str,
+        *,
+        impl: Rule | None = None,
+        symbolic: Rule | None = None,
+        ball: Rule | None = None,
+        entries: Rule | None = None,
+        moves: bool = False,
+        partials: Rule | None = None,
+        transpose: Mapping[int, Rule] | Rule | None = None,
+        pushforward: Sequence[Rule | None] | None = None,
+        definition: Rule | None = None,
+        type_rule: Callable[..., Type] | None = None,
+        pointwise: bool = False,
+        aligned: bool = False,
+        arity: int | None = None,
+        call: Rule | None = None,
+        static: tuple[str, ...] = (),
+        internal: bool = False,
+        aliases: tuple[str, ...] = (),
+        domain: Sequence[Interval] = (),
+        kinks: Sequence[Kink] = (),
+        sample: Sequence[Any] = (),
+        examples: Sequence[tuple[str, Any]] = (),
+        formula: str = "",
+        node: str | Callable[..., str] = "",
+        identity: int | None = None,
+        annihilator: int | None = None,
+        commutative: bool = False,
+        fold: Rule | None = None,
+        rewrite: Rule | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.summary = summary
+        self.impl = impl
+        self.symbolic = symbolic
+        self.ball = ball
+        self.entries = entries
+        self.moves = moves
+        self.partials = partials
+        self.transpose = transpose
+        self.pushforward = pushforward
+        self.definition = definition
+        self.type_rule = type_rule
+        self.pointwise = pointwise
+        self.aligned = aligned
+        self.arity = arity
+        self.call = call
+        self.static = static
+        self.internal = internal
+        self.aliases = aliases
+        self.domain = tuple(domain)
+        self.kinks = tuple(kinks)
+        self.sample = tuple(sample)
+        self.examples = tuple(examples)
+        self.formula = formula
+        self.node = node
+        self.identity = identity
+        self.annihilator = annihilator
+        self.commutative = commutative
+        self.fold = fold
+        self.rewrite = rewrite
+
+    @overload
+    def __call__(self, x: T, /, *xs: Any, **params: Any) -> T: ...
+    @overload
+    def __call__(self, x: Number, y: T, /, *xs: Any, **params: Any) -> T: ...
+    @overload
+    def __call__(self, x: Number, y: Number, z: T, /, *xs: Any, **params: Any) -> T: ...
+    @overload
+    def __call__(self, *xs: Number, **params: Any) -> Closed: ...
+    def __call__(self, *xs: Any, **params: Any) -> Any:
+        for x in xs:
+            if isinstance(x, Operand) and not isinstance(x, Closed):
+                return x.bind(self, xs, params)
+        return Closed(self, xs, params)
+
+    def result_type(self, types: tuple[Type, ...], params: Mapping[str, Any]) -> Type:
+        """The type of the result; raises GradcliError (GC3xx) where the operands do not fit."""
+        if self.type_rule is None:
+            return types[0]
+        return self.type_rule(*types, **params)
+
+    def linear_in(self, position: int) -> Rule | None:
+        """The transpose with respect to one argument, or None where the operation is not linear in it."""
+        if self.transpose is None or callable(self.transpose):
+            return self.transpose
+        return self.transpose.get(position)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+
+def elementwise(
+    name: str, summary: str, *, impl: Rule, partials: Rule, arity: int | None = None, **fields: Any
+) -> Primitive:
+    """A function of numbers, applied entry by entry; `partials(*xs, out)` gives one partial per input."""
+    count = partials.__code__.co_argcount if arity is None else arity
+    return Primitive(name, "elementwise", summary, impl=impl, partials=partials, arity=count, pointwise=True, **fields)
+
+
+def linear(name: str, summary: str, *, impl: Rule, transpose: Mapping[int, Rule] | Rule, **fields: Any) -> Primitive:
+    """Linear in some arguments: `transpose[i](ct, *xs, **params)`, or one function that serves for every argument."""
+    return Primitive(name, "linear", summary, impl=impl, transpose=transpose, **fields)
+
+
+def bilinear(name: str, summary: str, *, impl: Rule, transpose: Mapping[int, Rule], **fields: Any) -> Primitive:
+    """Linear in each of two arguments: `transpose[i](ct, x, y, **params)`."""
+    return Primitive(name, "bilinear", summary, impl=impl, transpose=transpose, arity=2, **fields)
+
+
+def structured(
+    name: str,
+    summary: str,
+    *,
+    impl: Rule,
+    pushforward: Sequence[Rule | None],
+    transpose: Mapping[int, Rule] | None = None,
+    **fields: Any,
+) -> Primitive:
+    """`pushforward[i](t, *xs, out, **params)`: the derivative in the direction t of argument i, linear in t."""
+    return Primitive(
+        name,
+        "structured",
+        summary,
+        impl=impl,
+        pushforward=pushforward,
+        transpose=transpose,
+        arity=len(pushforward),
+        **fields,
+    )
+
+
+def composite(name: str, summary: str, *, definition: Rule, impl: Rule | None = None, **fields: Any) -> Primitive:
+    """Defined by other operations; with an `impl` it stays one node for evaluation, else it is expanded."""
+    return Primitive(name, "composite", summary, impl=impl, definition=definition, **fields)
+
+
+def nondifferentiable(name: str, summary: str, *, impl: Rule, **fields: Any) -> Primitive:
+    """An operation whose result carries no derivative: comparisons, argmax, detach."""
+    return Primitive(name, "nondifferentiable", summary, impl=impl, **fields)

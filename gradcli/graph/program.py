@@ -1,0 +1,92 @@
+"""A finished computation: named inputs, outputs, and what evaluation needs to know of them; immutable.
+
+A program knows no text but the spans, and no array but the constants in its data table. Transforms make new
+programs from it; they share its nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.graph.node import LEAF, Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.diagnostics import Span
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.domain import Interval
+
+
+class Leaf:
+    """What a script says of an input: its node, default point, domain, and whether it is constant data."""
+
+    __slots__ = ("const", "declared", "default", "domain", "name", "node", "span")
+
+    def __init__(
+        self,
+        name: str,
+        node: Node,
+        default: Any = None,
+        domain: Interval | None = None,
+        const: bool = False,
+        span: Span | None = None,
+        declared: bool = False,
+    ) -> None:
+        self.name = name
+        self.node = node
+        self.default = default
+        self.domain = domain
+        self.const = const
+        self.span = span
+        self.declared = declared
+
+
+class Program:
+    """Inputs and outputs of a graph. `leaves` keeps the order of the script."""
+
+    __slots__ = ("_order", "builder", "leaves", "other_spans", "outputs", "statics")
+
+    def __init__(
+        self,
+        builder: Builder,
+        leaves: Mapping[str, Leaf],
+        outputs: Sequence[Node],
+        statics: Mapping[str, Any] | None = None,
+        other_spans: Mapping[Node, list[Span]] | None = None,
+    ) -> None:
+        self.builder = builder
+        self.leaves = dict(leaves)
+        self.outputs = tuple(outputs)
+        self.statics = dict(statics or {})
+        self.other_spans = dict(other_spans or {})
+        self._order: list[Node] | None = None
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The arrays of constants, by digest."""
+        return self.builder.data
+
+    def nodes(self) -> list[Node]:
+        """Every node that the outputs need, in topological order; computed once."""
+        if self._order is None:
+            self._order = reachable(self.outputs)
+        return self._order
+
+    def wrt(self, names: Sequence[str] | None = None) -> dict[str, Node]:
+        """The leaves to differentiate by: the named ones, or all that are not const."""
+        if names is None:
+            return {name: leaf.node for name, leaf in self.leaves.items() if not leaf.const}
+        return {name: self.leaves[name].node for name in names}
+
+    def with_outputs(self, outputs: Sequence[Node]) -> Program:
+        """The same inputs, other outputs of the same graph."""
+        return Program(self.builder, self.leaves, outputs, self.statics, self.other_spans)
+
+    def __repr__(self) -> str:
+        return f"<program of {', '.join(self.leaves)} -> {len(self.outputs)} outputs, {len(self.nodes())} nodes>"
+
+
+def leaf_nodes(order: Sequence[Node]) -> list[Node]:
+    """The inputs among the nodes of a topological order."""
+    return [node for node in order if node.primitive is LEAF]

@@ -1,0 +1,161 @@
+"""Nodes as formulas that people read: infix operators, calls, names of leaves; it computes nothing.
+
+Formulas are built from arguments to results, so no depth recurses, and a part that grows too long is replaced by the
+name of its step.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_INFIX = {
+    "add": (" + ", 1),
+    "sub": (" - ", 1),
+    "mul": ("*", 2),
+    "div": ("/", 2),
+    "matmul": (" @ ", 2),
+    "less": (" < ", 0),
+    "less_equal": (" <= ", 0),
+    "greater": (" > ", 0),
+    "greater_equal": (" >= ", 0),
+    "equal": (" == ", 0),
+    "not_equal": (" != ", 0),
+    "and": (" and ", -1),
+    "or": (" or ", -2),
+}
+_SIGN, _POWER, _ATOM = 3, 4, 5
+_SILENT = {"name", "broadcast", "cast", "hold"}  # seen in shapes, not in formulas
+
+
+def formulas(
+    order: Iterable[Node],
+    step_name: Callable[[Node], str] | None = None,
+    names: Mapping[Node, str] | None = None,
+    longest: int = 60,
+) -> dict[Node, str]:
+    """The formula of each node of a topological order; operands that have a name, or are too long, show as names."""
+    found: dict[Node, tuple[str, int]] = {}
+    for node in order:
+        args = []
+        for arg in node.args:
+            text, rank = found[arg]
+            if names is not None and arg in names:
+                text, rank = names[arg], _ATOM
+            elif step_name is not None and len(text) > longest:
+                text, rank = step_name(arg), _ATOM
+            args.append((text, rank))
+        found[node] = _formula(node, args)
+    return {node: text for node, (text, _) in found.items()}
+
+
+def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
+    primitive = node.primitive
+    name = primitive.name
+    if primitive is LEAF:
+        return node.params["name"], _ATOM
+    if primitive is CONSTANT:
+        return constant_text(node.params["value"])
+    if primitive is DATA:
+        return f"data[{','.join(map(str, node.type.shape))}]", _ATOM
+    if name in _INFIX:
+        sign, rank = _INFIX[name]
+        left, right = args
+        # the right operand of the same rank needs brackets, or another tree would be read: a - (b - c)
+        return f"{_inside(left, rank)}{sign}{_inside(right, rank + (rank >= 0))}", rank
+    if name == "neg":
+        return f"-{_inside(args[0], _SIGN)}", _SIGN
+    if name == "not":
+        return f"not {_inside(args[0], 0)}", -1
+    if name == "power":
+        n = node.params["n"]
+        return f"{_inside(args[0], _ATOM)}**{n if n >= 0 else f'({n})'}", _POWER
+    if name == "pow":
+        return f"{_inside(args[0], _ATOM)}**{_inside(args[1], _POWER)}", _POWER
+    if name in _SILENT:
+        return args[0]
+    if name == "reshape":
+        return args[0]
+    if name == "permute" and node.params["axes"] == tuple(range(-1, -node.type.rank - 1, -1)):
+        return f"{_inside(args[0], _ATOM)}.T", _ATOM
+    if name == "slice":
+        return f"{_inside(args[0], _ATOM)}[{_slice_text(node)}]", _ATOM
+    static = [f"{key}={_static_text(value)}" for key, value in node.params.items()]
+    return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
+
+
+def _inside(operand: tuple[str, int], rank: int) -> str:
+    text, own = operand
+    return text if own >= rank else f"({text})"
+
+
+def _slice_text(node: Node) -> str:
+    parts = []
+    whole = node.args[0].type.shape
+    for start, step, size, n in zip(node.params["start"], node.params["step"], node.params["size"], whole, strict=True):
+        if (start, step, size) == (0, 1, n):
+            parts.append(":")
+        elif size == 1:
+            parts.append(str(start))
+        else:
+            stop = start + step * size
+            parts.append(f"{start}:{stop if stop >= 0 else ''}" + ("" if step == 1 else f":{step}"))
+    return ", ".join(parts)
+
+
+def _static_text(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return constant_text(value)[0]
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(_static_text, value)) + ("," if len(value) == 1 else "") + ")"
+    return repr(value)
+
+
+def constant_text(value: int | Fraction | str) -> tuple[str, int]:
+    """A constant as a literal: a decimal where it is finite and short, else a quotient; with its rank."""
+    if isinstance(value, str):
+        return (value, _ATOM) if not value.startswith("-") else (value, _SIGN)
+    if isinstance(value, int):
+        return str(value), (_ATOM if value >= 0 else _SIGN)
+    bottom = value.denominator
+    for prime in (2, 5):
+        while bottom % prime == 0:
+            bottom //= prime
+    if bottom == 1:
+        as_float = float(value)
+        if Fraction(repr(as_float)) == value:
+            return repr(as_float), (_ATOM if value >= 0 else _SIGN)
+    return f"{value.numerator}/{value.denominator}", 2
+
+
+def script_of(output: Node, order: list[Node], longest: int = 40) -> str:
+    """A node as a short script: parts that are long and used more than once get a name of their own."""
+    uses: dict[Node, int] = {}
+    for node in order:
+        for arg in node.args:
+            uses[arg] = uses.get(arg, 0) + 1
+    named: dict[Node, str] = {}
+    lines: list[str] = []
+    found: dict[Node, tuple[str, int]] = {}
+    taken = {node.params["name"] for node in order if node.primitive is LEAF}
+    for node in order:
+        args = [(named[arg], _ATOM) if arg in named else found[arg] for arg in node.args]
+        found[node] = _formula(node, args)
+        if node is not output and uses.get(node, 0) > 1 and len(found[node][0]) > longest:
+            number = len(named) + 1
+            while f"t{number}" in taken:
+                number += 1
+            named[node] = f"t{number}"
+            taken.add(named[node])
+            lines.append(f"{named[node]} = {found[node][0]}")
+    return "\n".join([*lines, found[output][0]])
+
+
+def step_names(index: Mapping[Node, int]) -> Callable[[Node], str]:
+    """Names for steps by their index: `v3`."""
+    return lambda node: f"v{index[node]}"

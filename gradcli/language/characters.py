@@ -1,0 +1,132 @@
+"""A character that starts no token goes in; a diagnostic that names it, and what to type, comes out.
+
+It knows which characters look like others and which are invisible, and nothing of the grammar.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.diagnostics import Diagnostic, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.diagnostics import Span
+
+# Greek letters of names, without those drawn like Latin ones (capital Alpha, small omicron, ...)
+GREEK = "ΓΔΘΛΞΠΣΦΨΩα-ξπ-ω"
+
+# never allowed, also not in comments and strings: they hide text, reorder it or steer a terminal
+FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\uffff"
+    "\U000e0000-\U000e0fff]"
+)
+
+LATIN = dict(
+    zip(
+        # Cyrillic
+        "асеһіјӏорԛѕԝхуАВСЕНІЈКМОРԚЅТԜХУ"
+        # Greek
+        "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοϲϳ"
+        # Armenian, Latin extensions, Cherokee
+        "օսհոɑɡıȷ",
+        "acehijlopqswxyABCEHIJKMOPQSTWXYABEZHIKMNOPTYXocjouhnagij",
+    )
+)
+SIGNS = {
+    sign: meant
+    for meant, signs in {
+        "-": "−–—‐‑‒﹣",
+        "*": "×·⋅∙•∗✕⨯⋆",
+        "/": "÷∕⁄",
+        "<=": "≤⩽",
+        ">=": "≥⩾",
+        "!=": "≠",
+        "==": "≡",
+        "'": "‘’′",
+        '"': "“”„«»″",
+        "and": "∧",
+        "or": "∨",
+        "not": "¬",
+        "in": "∈",
+        "inf": "∞",
+        "e": "ⅇℯ",
+        "Δ": "∆",
+        "sqrt(...)": "√",
+        "sum(...)": "∑",
+        "prod(...)": "∏",
+        "grad(y, x)": "∂∇",
+        "...": "…",
+        ".T": "ᵀ⊤",
+    }.items()
+    for sign in signs
+}
+POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n"))
+HINTS = {
+    "?": "write where(condition, a, b) to choose between two values",
+    "{": "there are no dictionaries and sets; a list is written [a, b]",
+    "}": "there are no dictionaries and sets; a list is written [a, b]",
+    "\\": "a statement goes on over a line end only inside brackets",
+    "$": "write the name alone",
+    "`": "write the name alone",
+}
+
+
+def character_name(char: str) -> str:
+    """Return a character's name and number, such as "Cyrillic small letter a (U+0430)"."""
+    import unicodedata  # 2 ms that only an error pays
+
+    code = f"U+{ord(char):04X}"
+    if 0xD800 <= ord(char) <= 0xDFFF:
+        return f"half of a UTF-16 pair ({code})"
+    if char == "\x00":
+        return f"NUL ({code})"
+    name = unicodedata.name(char, "").capitalize()
+    return f"{name} ({code})" if name else f"control character {code}"
+
+
+def stray(text: str, at: int, span: Span) -> Diagnostic:
+    """Return the diagnostic for the character at offset `at`, which starts no token or is never allowed."""
+    char = text[at]
+    if FORBIDDEN.match(char):
+        if "\ud800" <= char <= "\udfff":
+            hint = "the text was not UTF-8 where it came from"
+            return Diagnostic("GC102", f"the text holds {character_name(char)}", span, (), hint)
+        return Diagnostic(
+            "GC103", f"the text holds an invisible {character_name(char)}", span, (), "delete it"
+        )
+    if char in HINTS:
+        return Diagnostic("GC105", f"unexpected `{char}`", span, (), HINTS[char])
+    shown = f"`{char}`, {character_name(char)}," if char.isprintable() else character_name(char)
+    meant = looks_like(char)
+    if meant == " ":
+        return Diagnostic("GC104", f"{shown} is no ordinary space", span, (), "type a space")
+    if meant is not None:
+        message = f"{shown} is not `{visible(meant)}`"
+        return Diagnostic("GC104", message, span, (), f"type `{visible(meant)}`")
+    if char.isalpha():
+        hint = "names are ASCII letters, digits, _ and Greek letters"
+        return Diagnostic("GC105", f"{shown} is no letter of a name", span, (), hint)
+    return Diagnostic("GC105", f"{shown} is no part of the language", span)
+
+
+def looks_like(char: str) -> str | None:
+    """Return what the writer of a look-alike meant to type, or None."""
+    import unicodedata
+
+    if char in LATIN:
+        return LATIN[char]
+    if char in SIGNS:
+        return SIGNS[char]
+    if char in POWERS:
+        return f"**{POWERS[char]}"
+    digit = unicodedata.decimal(char, None)
+    if digit is not None:
+        return str(digit)
+    if unicodedata.category(char) == "Zs":
+        return " "
+    plain = unicodedata.normalize("NFKC", char)  # full-width and mathematical letters
+    if len(plain) == 1 and (plain.isascii() or re.match(f"[{GREEK}]", plain)) and plain.isprintable():
+        return plain
+    return None

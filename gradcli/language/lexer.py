@@ -1,0 +1,271 @@
+"""A Source goes in; its tokens, as parallel lists, and the errors of its characters come out. It knows no grammar.
+
+Tokens carry line and column; line ends inside brackets vanish, indentation becomes tokens. A line with a bad character
+is `broken`: the parser reads on, but reports nothing else about it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.diagnostics import Diagnostic, Span
+from gradcli.language.characters import FORBIDDEN, GREEK, stray
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.source import LINE_END, text_too_long
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.language.limits import Limits
+    from gradcli.language.source import Source
+
+# kinds of token; every operator and reserved word is its own kind
+NAME, NUMBER, STRING = "name", "number", "string"
+NEWLINE, INDENT, DEDENT, END, BROKEN = "newline", "indent", "dedent", "end", "broken"
+
+LANGUAGE_WORDS = (
+    *("const", "def", "return", "for", "in", "if", "elif", "else", "assert"),
+    *("and", "or", "not", "None", "True", "False"),
+)
+PYTHON_WORDS = (
+    *("as", "async", "await", "break", "class", "continue", "del", "except", "finally", "from", "global"),
+    *("import", "is", "lambda", "nonlocal", "pass", "raise", "try", "while", "with", "yield"),
+)
+RESERVED = {word: word for word in (*LANGUAGE_WORDS, *PYTHON_WORDS)}
+
+DIGITS = r"[0-9]+(?:_[0-9]+)*"
+WORD = rf"[A-Za-z_{GREEK}][A-Za-z0-9_{GREEK}]*"
+TOKEN = re.compile(
+    rf"""[ \t]*+(?:
+      ({WORD})
+    | ((?:{DIGITS}(?:\.(?:{DIGITS})?)?|\.{DIGITS})(?:[eE][+-]?{DIGITS})?)
+    | (\*\*=?|===?|!==?|<=|>=|<>|<<|>>|=>|=<|\+=|-=|\*=|//=?|/=|@=|\^=|%=|&=|\|=|&&|\|\||->|:=|\.\.\.
+       |[-+*/@^=<>()\[\],:;.%&|~!])
+    | (\r\n|\n|\r)
+    | (\#[^\r\n]*)
+    | ("[^"\r\n]*"|'[^'\r\n]*')
+    | ([^ \t])
+    | (\Z)
+    )""",
+    re.VERBOSE,
+)
+IS_WORD, IS_NUMBER, IS_OPERATOR, IS_LINE_END, IS_COMMENT, IS_STRING, IS_STRAY, IS_END = range(1, 9)
+
+# the start of a line that cannot stand inside brackets: the bracket was forgotten
+STATEMENT = re.compile(r"[ \t]*(?:def|assert|const|return|import|from|class|while)\b")
+HEADER = re.compile(r"[ \t]*(?:for|if|elif|else)\b[^\r\n#]*")
+ASSIGNMENT = re.compile(rf"[ \t]*{WORD}[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?(?:[-+*/@^]|\*\*)?=(?!=)")
+
+
+class Tokens:
+    """The tokens of a text as parallel lists, ended by a NEWLINE and an END.
+
+    `remarks` maps the index of the token before which a comment stands to its line, column and text, for comments
+    with `rtol=` or `expect:`; `broken` holds the lines with bad characters.
+    """
+
+    __slots__ = ("broken", "columns", "diagnostics", "kinds", "lines", "remarks", "texts")
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+        self.texts: list[str] = []
+        self.lines: list[int] = []
+        self.columns: list[int] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.broken: set[int] = set()
+        self.remarks: dict[int, tuple[int, int, str]] = {}
+
+
+def tokenise(
+    source: Source, limits: Limits = DEFAULT_LIMITS, start: int = 0, end: int | None = None
+) -> Tokens:
+    """Return the tokens of `source`, or of the part of it from offset `start` to `end`.
+
+    Raises GC501 when the text is too long; all other errors are in the result.
+    """
+    text = source.text
+    if len(text) > limits.text or (
+        not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > limits.text
+    ):
+        raise text_too_long(source.name, limits)
+    tokens = Tokens()
+    if FORBIDDEN.search(text):
+        text = without_forbidden(source, tokens)
+    if end is not None:
+        text = text[:end]
+    Lexer(text, tokens).run(start)
+    return tokens
+
+
+def without_forbidden(source: Source, tokens: Tokens) -> str:
+    """Report every run of one forbidden character, and return the text with `_` in their places."""
+    text, last = source.text, -2
+    for match in FORBIDDEN.finditer(text):
+        at = match.start()
+        if at == last + 1 and text[at] == text[last]:
+            last = at
+            continue
+        last = at
+        span = source.span(at, at + 1)
+        tokens.broken.add(span.line)
+        tokens.diagnostics.append(stray(text, at, span))
+    return FORBIDDEN.sub("_", text)
+
+
+class Lexer:
+    """The state of one pass over a text: open brackets and open indentations."""
+
+    __slots__ = ("indents", "opens", "text", "tokens")
+
+    def __init__(self, text: str, tokens: Tokens) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.opens: list[int] = []
+        self.indents: list[str] = []
+
+    def run(self, start: int) -> None:
+        """Fill the token lists; the hot loop of every parse."""
+        text, tokens, opens = self.text, self.tokens, self.opens
+        kinds, texts, lines, columns = tokens.kinds, tokens.texts, tokens.lines, tokens.columns
+        reserved = RESERVED.get
+        line, line_start = 1, 0
+        if start:
+            for match in LINE_END.finditer(text, 0, start):
+                line, line_start = line + 1, match.end()
+        fresh = True
+        position = start
+        while True:
+            for match in TOKEN.finditer(text, position):
+                group = match.lastindex or IS_END
+                at = match.start(group)
+                if group <= IS_OPERATOR:
+                    if fresh:
+                        self.indent(line, line_start, at)
+                        fresh = False
+                    word = match[group]
+                    if group == IS_WORD:
+                        kinds.append(reserved(word, NAME))
+                    elif group == IS_NUMBER:
+                        kinds.append(NUMBER)
+                    else:
+                        kinds.append(word)
+                        if word in "([":
+                            opens.append(len(texts))
+                        elif opens and word in ")]":
+                            opens.pop()
+                    texts.append(word)
+                    lines.append(line)
+                    columns.append(at - line_start + 1)
+                elif group == IS_LINE_END:
+                    if not fresh and (not opens or self.forgotten(match.end())):
+                        self.add(NEWLINE, "", line, at - line_start + 1)
+                        opens.clear()
+                        fresh = True
+                    line += 1
+                    line_start = match.end()
+                elif group == IS_COMMENT:
+                    comment = match[group]
+                    if "rtol" in comment or "expect" in comment:
+                        # a comment on a line of its own belongs to no statement: index -line
+                        index = -line if fresh else len(kinds)
+                        tokens.remarks[index] = (line, at - line_start + 1, comment)
+                elif group == IS_END:
+                    if not fresh:
+                        self.add(NEWLINE, "", line, at - line_start + 1)
+                    for _ in self.indents[1:]:
+                        self.add(DEDENT, "", line, at - line_start + 1)
+                    self.add(END, "", line, at - line_start + 1)
+                    return
+                else:
+                    if fresh:
+                        self.indent(line, line_start, at)
+                        fresh = False
+                    position = self.string_or_stray(group, at, match.end(), line, line_start)
+                    if position != match.end():
+                        for extra in LINE_END.finditer(text, match.end(), position):
+                            line, line_start = line + 1, extra.end()
+                        break
+
+    def add(self, kind: str, text: str, line: int, column: int) -> None:
+        """Append one token."""
+        tokens = self.tokens
+        tokens.kinds.append(kind)
+        tokens.texts.append(text)
+        tokens.lines.append(line)
+        tokens.columns.append(column)
+
+    def report(self, code: str, message: str, span: Span, help: str | None = None) -> None:
+        """Report a problem of the characters; nothing else will be said about its line."""
+        self.tokens.diagnostics.append(Diagnostic(code, message, span, (), help))
+        self.tokens.broken.add(span.line)
+
+    def indent(self, line: int, line_start: int, at: int) -> None:
+        """Turn the white space in front of a line's first token into INDENT and DEDENT tokens."""
+        space, indents = self.text[line_start:at], self.indents
+        if not indents:  # the first line may be indented: all others are then measured from it
+            indents.append(space)
+            return
+        if space == indents[-1]:
+            return
+        column = at - line_start + 1
+        if space.startswith(indents[-1]):
+            indents.append(space)
+            self.add(INDENT, "", line, column)
+            return
+        span = Span(line, 1, line, max(column, 2))
+        if not indents[-1].startswith(space):
+            self.report(
+                "GC111", "the indentation mixes tabs and spaces", span, "indent every line with spaces"
+            )
+            return
+        while len(indents) > 1 and len(indents[-1]) > len(space):
+            indents.pop()
+            self.add(DEDENT, "", line, column)
+        if indents[-1] != space:
+            self.report(
+                "GC111",
+                "the indentation fits no block above",
+                span,
+                f"indent it by {len(indents[-1])} characters, like the block that it belongs to",
+            )
+
+    def forgotten(self, next_line: int) -> bool:
+        """Tell whether the line that starts at offset `next_line` shows that an open bracket was forgotten."""
+        if STATEMENT.match(self.text, next_line):
+            return True
+        if header := HEADER.match(self.text, next_line):
+            _, colon, rest = header[0].rpartition(":")
+            return bool(colon) and ")" not in rest and "]" not in rest
+        if not ASSIGNMENT.match(self.text, next_line):
+            return False
+        kinds, opened = self.tokens.kinds, self.opens[-1]
+        if kinds[-1] in (NAME, NUMBER, STRING, ")", "]"):
+            return True  # a value in front of NAME = : no comma, so no further argument
+        return kinds[opened] == "[" or opened == 0 or kinds[opened - 1] != NAME  # no call, so no keyword
+
+    def string_or_stray(self, group: int, at: int, end: int, line: int, line_start: int) -> int:
+        """Add a string, or report a character that starts no token; return the offset to go on from."""
+        text, column = self.text, at - line_start + 1
+        span = Span(line, column, line, end - line_start + 1)
+        if group == IS_STRING:
+            quotes = text[at] * 3
+            if text.startswith(quotes, at):
+                self.report("GC109", "there are no triple-quoted strings", span, "write a comment: # ...")
+                self.add(BROKEN, "", line, column)
+                closing = text.find(quotes, at + 3)
+                return len(text) if closing < 0 else closing + 3
+            if "\\" in text[at:end]:
+                self.report("GC109", "a string has no backslash", span, "write / between folders")
+            self.add(STRING, text[at:end], line, column)
+            return end
+        self.add(BROKEN, "", line, column)
+        if text[at] in "\"'":
+            stop = LINE_END.search(text, at)
+            end = len(text) if stop is None else stop.start()
+            span = Span(line, column, line, end - line_start + 1)
+            self.report("GC109", "the string is never closed", span, f"add {text[at]} at its end")
+            return end
+        while text.startswith(text[at], end):  # a run of the same character is one error
+            end += 1
+        self.tokens.diagnostics.append(stray(text, at, span))
+        self.tokens.broken.add(line)
+        return end

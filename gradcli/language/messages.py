@@ -1,0 +1,209 @@
+"""A token that cannot stand where it does goes in; code, headline and help come out, guessing what was meant.
+
+It looks at tokens only, and knows what people bring along from Python, NumPy and other languages.
+"""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import visible
+from gradcli.language.lexer import (
+    DEDENT,
+    END,
+    INDENT,
+    LANGUAGE_WORDS,
+    NAME,
+    NEWLINE,
+    NUMBER,
+    PYTHON_WORDS,
+    STRING,
+)
+
+Message = tuple[str, str, str | None]  # code, headline, help
+
+LANGUAGE = frozenset(LANGUAGE_WORDS)
+PYTHON = frozenset(PYTHON_WORDS)
+WORDS = LANGUAGE | PYTHON
+
+OPERATORS: dict[str, str] = {
+    "//": "write floor(a/b)",
+    "%": "write mod(a, b)",
+    "&": "write `and`",
+    "&&": "write `and`",
+    "|": "write `or`; the absolute value is abs(x)",
+    "||": "write `or`; the length of a vector is norm(x)",
+    "!": "write `not`, or gamma(n + 1) for a factorial",
+    "~": "write `not`",
+    "<<": "multiply by 2**n",
+    ">>": "divide by 2**n",
+    "<>": "write `!=`",
+    "=>": "write `>=`",
+    "=<": "write `<=`",
+    "===": "write `==`",
+    "!==": "write `!=`",
+    "->": "a function has no types: def f(a): return a",
+    ":=": "give the assignment a statement of its own",
+    "//=": "write x = floor(x/a)",
+    "%=": "write x = mod(x, a)",
+    "&=": "write x = x and a",
+    "|=": "write x = x or a",
+}
+ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "@=", "**=", "^="))
+COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+
+PYTHON_HELP: dict[str, str] = {
+    "import": "remove the line: `np.` and the like in front of a function are understood",
+    "from": "remove the line: every function is there already",
+    "while": "write for i in range(n): with a fixed n",
+    "class": "write functions: def f(a): return a",
+    "lambda": "write def f(x): return ... on a line of its own; as a name write lam or λ",
+    "with": "there is no state to enter; remove it",
+    "try": "nothing raises here: where(...) chooses between values",
+    "except": "nothing raises here: where(...) chooses between values",
+    "finally": "nothing raises here; remove it",
+    "raise": "write assert for a claim",
+    "del": "values need no deleting; remove it",
+    "global": "a function sees the names of the script; remove it",
+    "nonlocal": "a function sees the names of the script; remove it",
+    "pass": "a block holds at least one assignment or a return",
+    "break": "a loop always runs to its end: where(...) chooses between values",
+    "continue": "a loop always runs to its end: where(...) chooses between values",
+    "yield": "write return",
+    "async": "remove it",
+    "await": "remove it",
+    "is": "write `==`",
+    "as": "remove it",
+}
+ATTRIBUTES: dict[str, str] = {
+    "shape": "write shape(x), or len(x) for the first axis",
+    "size": "write prod(shape(x))",
+    "ndim": "write len(shape(x))",
+    "dtype": "every number is a float; the option --dtype chooses which",
+    "grad": "write grad(y, x)",
+    "data": "write detach(x)",
+    "mT": "write swapaxes(x, -1, -2)",
+    "H": "write x.T",
+    "real": "every number is real unless --dtype is complex128",
+    "flat": "write flatten(x)",
+}
+STRING_HELP = "strings are load's path, einsum's subscripts, and the options approximate=, mode=, ord="
+
+
+def shown(text: str) -> str:
+    """Return untrusted text for use inside a message."""
+    return visible(text, 30)
+
+
+def described(kind: str, text: str) -> str:
+    """Return a token as a reader sees it."""
+    if kind == NEWLINE:
+        return "the end of the line"
+    if kind == END:
+        return "the end of the text"
+    if kind in (INDENT, DEDENT):
+        return "a change of indentation"
+    if kind == STRING:
+        return "a string"
+    return f"`{shown(text)}`"
+
+
+def word(kind: str) -> Message:
+    """Return the message for a reserved word inside an expression."""
+    if kind == "if" or kind == "else":
+        return "GC121", "there are no conditional expressions", "write where(condition, a, b)"
+    if kind == "for":
+        hint = "compute with whole arrays, such as sum(x**2), or write a for statement"
+        return "GC120", "there are no comprehensions", hint
+    if kind == "None":
+        hint = "None adds an axis in a subscript, x[None, :], or is an option's value, axis=None"
+        return "GC132", "`None` is no value", hint
+    if kind == "in":
+        hint = "it declares a leaf, x in (0, 1), or belongs to a for statement"
+        return "GC116", "`in` is no operator", hint
+    if kind == "is":
+        return "GC116", "`is` is no operator", "write `==`"
+    if kind == "not":
+        return "GC116", "`not` stands in front of a value", "write not (a == b), or a != b"
+    if kind in PYTHON:
+        return "GC118", f"`{kind}` is not part of the language", PYTHON_HELP.get(kind)
+    return "GC132", f"`{kind}` is a reserved word", "it cannot stand inside an expression"
+
+
+def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index: bool) -> Message:
+    """Return what to say about token `i`, which stands where a value is due, not counting brackets.
+
+    `call` and `index` tell whether the innermost open bracket is one of a call or of a subscript.
+    """
+    kind, before = kinds[i], kinds[i - 1] if i else NEWLINE
+    if kind == STRING:
+        return "GC110", "a string is no value", STRING_HELP
+    if kind == "..." or kind == ":":
+        what = "there is no `...`" if kind == "..." else "a slice stands only in the brackets after a value"
+        return "GC129", what, "write an index or a slice for each axis, such as x[:, 0]"
+    if kind in ("*", "**") and call and before in ("(", ","):
+        return "GC130", "there are no starred arguments", "write the arguments one by one"
+    if kind in OPERATORS:
+        return "GC116", f"there is no operator `{kind}`", OPERATORS[kind]
+    if kind == "not":
+        return "GC112", f"`not` cannot follow `{shown(texts[i - 1])}`", "put it in brackets: (not x)"
+    if kind in WORDS:
+        return word(kind)
+    if kind == "=" and before == "=":
+        return "GC115", "`= =` is written without a space", "write `==` to compare"
+    if index and kind == "]" and before == "[":
+        return "GC129", "the brackets are empty", "write an index or a slice, such as x[0] or x[:]"
+    token = described(kind, texts[i])
+    if before in (NEWLINE, INDENT, DEDENT, ";"):
+        return "GC112", f"a statement cannot start with {token}", None
+    left = described(before, texts[i - 1])
+    hint = f"write x {before}= 1" if before in ("+", "-") and i > 1 and kinds[i - 2] == before else None
+    if kind in (NEWLINE, END, ";"):
+        return "GC112", f"a value is missing after {left}", hint
+    return "GC112", f"a value is missing between {left} and {token}", hint
+
+
+def after_operand(
+    kinds: list[str], texts: list[str], i: int, touching: bool, call: bool, inside: bool
+) -> Message:
+    """Return what to say about token `i`, which stands where an operator or an end is due.
+
+    `touching` tells whether it follows the token before it without a space, `call` as in before_operand, `inside`
+    whether any bracket is open.
+    """
+    kind, before = kinds[i], kinds[i - 1]
+    token = described(kind, texts[i])
+    if kind == STRING:
+        if before == NAME and touching:
+            return "GC110", "there are no f-strings or other string prefixes", STRING_HELP
+        return "GC110", "a string is no value", STRING_HELP
+    if kind in (NAME, NUMBER, "(", "[", "True", "False", "None"):
+        left = described(before, texts[i - 1])
+        if kind == NUMBER and before == NUMBER and touching:
+            joined = shown(texts[i - 1] + texts[i])
+            return "GC106", f"`{joined}` is no number", "a number has one decimal point"
+        if kind == "[":
+            return "GC129", f"the number {left} has no entries", "write a product with `*`"
+        if kind == "(":
+            return "GC114", f"missing operator between {left} and `(`", "only a name can be called; write `*`"
+        hint = "write `*` for a product"
+        if before == NAME and kind != NUMBER:
+            hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product"
+        elif before == NAME:
+            hint = (
+                f"write {shown(texts[i - 1])}*{shown(texts[i])} or {shown(texts[i - 1])}**{shown(texts[i])}"
+            )
+        return "GC114", f"missing operator between {left} and {token}", hint
+    if kind in ASSIGNMENTS:
+        if kind != "=":
+            return "GC115", f"`{kind}` inside an expression", "give the assignment a statement of its own"
+        return "GC115", "`=` inside an expression", "did you mean `==`?"
+    if kind in OPERATORS:
+        return "GC116", f"there is no operator `{kind}`", OPERATORS[kind]
+    if kind in WORDS:
+        return word(kind)
+    if kind == ":" and call:
+        return "GC130", "a slice is an option's value only in load", "write load(path, columns=0:2)"
+    if kind == ":" and inside:
+        return "GC129", "a slice stands only in the brackets after a value", "write it as in x[0:2]"
+    if kind in (NEWLINE, END):
+        return "GC112", f"unexpected {token}", None
+    return "GC131", f"unexpected {token} after the end of the expression", "start a new line, or use `;`"

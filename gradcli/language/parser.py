@@ -1,0 +1,80 @@
+"""A Source or a string goes in; the tree of its script or expression comes out, or all of its errors at once.
+
+The grammar stands in the modules that read it: parser_blocks (lines and blocks), parser_simple (statements),
+parser_expressions (operators), parser_brackets (calls, subscripts, lists).
+"""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import Diagnostic, GradcliError, Span
+from gradcli.language.lexer import END, NEWLINE, tokenise
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.parser_blocks import BlockParser
+from gradcli.language.parser_brackets import Stop
+from gradcli.language.parser_expressions import ExpressionParser
+from gradcli.language.source import Source
+from gradcli.language.syntax import Expression, Script
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.language.limits import Limits
+
+NOTHING = "there is nothing to evaluate"
+
+
+def parse(source: Source | str, limits: Limits = DEFAULT_LIMITS) -> Script:
+    """Return the tree of a script.
+
+    Raises a GradcliError with every error of the text, in the order of their places: GC1xx, or GC5xx for a text
+    beyond `limits`. Notes (GC108) are in the script's `diagnostics`.
+
+    >>> parse("x = 2\\nx**2").statements
+    (Assign(targets=<1 items>, value=<Number>, operator=None, shape=None, const=False, expect=None), \
+ExpressionStatement(value=<Binary>, expect=None))
+    """
+    if isinstance(source, str):
+        source = Source(source)
+    tokens = tokenise(source, limits)
+    parser = BlockParser(source, tokens, limits)
+    statements = parser.script()
+    if parser.errors:
+        raise failure(parser.errors, source)
+    if not statements:
+        hint = "write an expression, such as x**2 + 1"
+        raise GradcliError(Diagnostic("GC101", NOTHING, Span(1, 1, 1, 1), (), hint, source=source))
+    first, last = statements[0].span, statements[-1].span
+    span = Span(first.line, first.column, last.end_line, last.end_column)
+    return Script(tuple(statements), source, parser.expect, tuple(parser.notes), span)
+
+
+def parse_expression(
+    source: Source | str, limits: Limits = DEFAULT_LIMITS, start: int = 0, end: int | None = None
+) -> Expression:
+    """Return the tree of one expression: the whole text, or the part from offset `start` to `end`.
+
+    Raises a GradcliError as `parse` does.
+    """
+    if isinstance(source, str):
+        source = Source(source)
+    tokens = tokenise(source, limits, start, end)
+    if tokens.diagnostics:
+        raise failure(tokens.diagnostics, source)
+    parser = ExpressionParser(source, tokens, limits)
+    try:
+        if tokens.kinds[0] == END:
+            raise parser.stop("GC101", NOTHING, 0)
+        value = parser.expression(0)
+        if tokens.kinds[parser.position] != NEWLINE or tokens.kinds[parser.position + 1] != END:
+            raise parser.unexpected(parser.position)
+    except Stop as stop:
+        if stop.diagnostic is None:
+            raise
+        raise GradcliError(stop.diagnostic) from None
+    return value
+
+
+def failure(errors: list[Diagnostic], source: Source) -> GradcliError:
+    """Return the error that holds `errors` in the order of their places."""
+    start = Span(1, 1, 1, 1)
+    ordered = sorted(errors, key=lambda diagnostic: diagnostic.span or start)
+    return GradcliError(*(diagnostic.with_source(source) for diagnostic in ordered))

@@ -1,0 +1,457 @@
+"""Parsed text goes in as fields and a span; the tree of a script comes out, one plain class per construct.
+
+The classes hold syntax only: they know no operation, no shape and no value beyond an exact literal. They have
+identity equality; `same` compares structure without recursion, so trees of any depth are safe.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from gradcli.diagnostics import Diagnostic, Span
+    from gradcli.language.source import Source
+
+
+class Syntax:
+    """Base of every node of the tree; `span` is where it stands in the source."""
+
+    __slots__ = ("span",)
+    fields: tuple[str, ...] = ()  # what `same` compares and `children` walks; spelling flags are left out
+    span: Span
+
+    def __repr__(self) -> str:
+        shown = [f"{key}={short(getattr(self, key))}" for key in self.fields]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def short(value: object) -> str:
+    """Return a field in one short piece of text; nested nodes show their class only, so nothing recurses."""
+    if isinstance(value, Syntax):
+        return f"<{type(value).__name__}>"
+    if isinstance(value, tuple):
+        return f"<{len(value)} items>"
+    return repr(value)
+
+
+class Item(Syntax):
+    """What may stand between the brackets of a subscript: an expression, a slice or `None`."""
+
+    __slots__ = ()
+
+
+class Expression(Item):
+    """Something with a value."""
+
+    __slots__ = ()
+
+
+class Statement(Syntax):
+    """One statement of a script, a function body, a loop or a branch."""
+
+    __slots__ = ()
+
+
+# expressions ------------------------------------------------------------------------------------------------
+
+
+class Number(Expression):
+    """A literal, exact: `ratio` is (numerator, denominator) in lowest terms, `value` the same as a Fraction.
+
+    `True` and `False` are the numbers 1 and 0 and keep their text.
+    """
+
+    __slots__ = ("ratio", "text")
+    fields = ("text", "ratio")
+
+    def __init__(self, text: str, value: Fraction | tuple[int, int], span: Span) -> None:
+        self.text = text
+        self.ratio = value if type(value) is tuple else (value.numerator, value.denominator)
+        self.span = span
+
+    @property
+    def value(self) -> Fraction:
+        """The exact value. `fractions` is imported on first use: it costs 3 ms that a plain run can save."""
+        from fractions import Fraction
+
+        return Fraction(*self.ratio)
+
+
+class String(Expression):
+    """The text between quotes; stands only where the parser allows it."""
+
+    __slots__ = ("text",)
+    fields = ("text",)
+
+    def __init__(self, text: str, span: Span) -> None:
+        self.text = text
+        self.span = span
+
+
+class Name(Expression):
+    """A name, also of a function in a call; `None` as a keyword's value is Name("None")."""
+
+    __slots__ = ("id",)
+    fields = ("id",)
+
+    def __init__(self, id: str, span: Span) -> None:
+        self.id = id
+        self.span = span
+
+
+class Unary(Expression):
+    """A prefix operator: '-', '+' or 'not'."""
+
+    __slots__ = ("op", "operand")
+    fields = ("op", "operand")
+
+    def __init__(self, op: str, operand: Expression, span: Span) -> None:
+        self.op = op
+        self.operand = operand
+        self.span = span
+
+
+class Binary(Expression):
+    """An operator between two operands: + - * / @ ** and or; `implicit` marks a product written without `*`."""
+
+    __slots__ = ("implicit", "left", "op", "right")
+    fields = ("op", "left", "right")
+
+    def __init__(self, op: str, left: Expression, right: Expression, implicit: bool, span: Span) -> None:
+        self.op = op
+        self.left = left
+        self.right = right
+        self.implicit = implicit
+        self.span = span
+
+
+class Compare(Expression):
+    """A chain of comparisons: a < b <= c has operands (a, b, c) and ops ('<', '<=')."""
+
+    __slots__ = ("operands", "ops")
+    fields = ("operands", "ops")
+
+    def __init__(self, operands: tuple[Expression, ...], ops: tuple[str, ...], span: Span) -> None:
+        self.operands = operands
+        self.ops = ops
+        self.span = span
+
+
+class Keyword(Syntax):
+    """One `name=value` of a call; the value is a Slice only in `load(..., columns=0:2)`."""
+
+    __slots__ = ("name", "value")
+    fields = ("name", "value")
+
+    def __init__(self, name: str, value: Item, span: Span) -> None:
+        self.name = name
+        self.value = value
+        self.span = span
+
+
+class Call(Expression):
+    """A call. `x.sum(axis=0)` is Call(sum, (x,), ...) with `method`; np.sin(x) is Call(sin, (x,)) with `prefix`."""
+
+    __slots__ = ("args", "function", "keywords", "method", "prefix")
+    fields = ("function", "args", "keywords")
+
+    def __init__(
+        self,
+        function: Name,
+        args: tuple[Expression, ...],
+        keywords: tuple[Keyword, ...],
+        method: bool,
+        prefix: str | None,
+        span: Span,
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.keywords = keywords
+        self.method = method
+        self.prefix = prefix
+        self.span = span
+
+
+class Slice(Item):
+    """lower:upper:step, each of them optional."""
+
+    __slots__ = ("lower", "step", "upper")
+    fields = ("lower", "upper", "step")
+
+    def __init__(
+        self, lower: Expression | None, upper: Expression | None, step: Expression | None, span: Span
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.step = step
+        self.span = span
+
+
+class NewAxis(Item):
+    """`None` (or np.newaxis) in a subscript."""
+
+    __slots__ = ()
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+
+
+class Subscript(Expression):
+    """value[items]; an index list is a List item."""
+
+    __slots__ = ("items", "value")
+    fields = ("value", "items")
+
+    def __init__(self, value: Expression, items: tuple[Item, ...], span: Span) -> None:
+        self.value = value
+        self.items = items
+        self.span = span
+
+
+class Transpose(Expression):
+    """value.T"""
+
+    __slots__ = ("value",)
+    fields = ("value",)
+
+    def __init__(self, value: Expression, span: Span) -> None:
+        self.value = value
+        self.span = span
+
+
+class List(Expression):
+    """[a, b, ...]: an array, or an index list."""
+
+    __slots__ = ("items",)
+    fields = ("items",)
+
+    def __init__(self, items: tuple[Expression, ...], span: Span) -> None:
+        self.items = items
+        self.span = span
+
+
+class Tuple(Expression):
+    """a, b, ... with or without brackets: several values, or a shape."""
+
+    __slots__ = ("items",)
+    fields = ("items",)
+
+    def __init__(self, items: tuple[Expression, ...], span: Span) -> None:
+        self.items = items
+        self.span = span
+
+
+# statements -------------------------------------------------------------------------------------------------
+
+
+class Assign(Statement):
+    """targets = value. `operator` is '+' for `+=`; `shape` for `w[2] = ...`; `const` for `const x = ...`.
+
+    `expect` can be set only where the assigned name is the output: on the last statement of a script.
+    """
+
+    __slots__ = ("const", "expect", "operator", "shape", "targets", "value")
+    fields = ("targets", "value", "operator", "shape", "const", "expect")
+
+    def __init__(
+        self,
+        targets: tuple[Name, ...],
+        value: Expression,
+        operator: str | None,
+        shape: tuple[Expression, ...] | None,
+        const: bool,
+        span: Span,
+        expect: str | None = None,
+    ) -> None:
+        self.targets = targets
+        self.value = value
+        self.operator = operator
+        self.shape = shape
+        self.const = const
+        self.span = span
+        self.expect = expect
+
+
+class Domain(Syntax):
+    """Where a declared leaf may lie: an interval with open or closed ends, or a kind of number."""
+
+    __slots__ = ("high", "high_open", "kind", "low", "low_open")
+    fields = ("kind", "low", "high", "low_open", "high_open")
+
+    def __init__(
+        self,
+        kind: str,
+        low: Expression | None,
+        high: Expression | None,
+        low_open: bool,
+        high_open: bool,
+        span: Span,
+    ) -> None:
+        self.kind = kind
+        self.low = low
+        self.high = high
+        self.low_open = low_open
+        self.high_open = high_open
+        self.span = span
+
+
+class Declare(Statement):
+    """name[shape] in domain = default"""
+
+    __slots__ = ("default", "domain", "name", "shape")
+    fields = ("name", "shape", "domain", "default")
+
+    def __init__(
+        self,
+        name: Name,
+        shape: tuple[Expression, ...] | None,
+        domain: Domain,
+        default: Expression | None,
+        span: Span,
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.domain = domain
+        self.default = default
+        self.span = span
+
+
+class FunctionDef(Statement):
+    """def name(params): body, or with `rule` 'vjp' the hand-written backward rule def name.vjp(params, ct)."""
+
+    __slots__ = ("body", "name", "params", "rule")
+    fields = ("name", "rule", "params", "body")
+
+    def __init__(
+        self,
+        name: Name,
+        rule: str | None,
+        params: tuple[Name, ...],
+        body: tuple[Statement, ...],
+        span: Span,
+    ) -> None:
+        self.name = name
+        self.rule = rule
+        self.params = params
+        self.body = body
+        self.span = span
+
+
+class Return(Statement):
+    """return value"""
+
+    __slots__ = ("value",)
+    fields = ("value",)
+
+    def __init__(self, value: Expression, span: Span) -> None:
+        self.value = value
+        self.span = span
+
+
+class For(Statement):
+    """for target in range(*bounds): body"""
+
+    __slots__ = ("body", "bounds", "target")
+    fields = ("target", "bounds", "body")
+
+    def __init__(
+        self, target: Name, bounds: tuple[Expression, ...], body: tuple[Statement, ...], span: Span
+    ) -> None:
+        self.target = target
+        self.bounds = bounds
+        self.body = body
+        self.span = span
+
+
+class If(Statement):
+    """if test: body else: orelse. An `elif` is an If as the only statement of `orelse`."""
+
+    __slots__ = ("body", "orelse", "test")
+    fields = ("test", "body", "orelse")
+
+    def __init__(
+        self, test: Expression, body: tuple[Statement, ...], orelse: tuple[Statement, ...], span: Span
+    ) -> None:
+        self.test = test
+        self.body = body
+        self.orelse = orelse
+        self.span = span
+
+
+class Assert(Statement):
+    """assert test, with the `# rtol=` and `# expect:` of its line."""
+
+    __slots__ = ("expect", "rtol", "test")
+    fields = ("test", "rtol", "expect")
+
+    def __init__(self, test: Expression, rtol: float | None, expect: str | None, span: Span) -> None:
+        self.test = test
+        self.rtol = rtol
+        self.expect = expect
+        self.span = span
+
+
+class ExpressionStatement(Statement):
+    """An expression on a line of its own; the last one is the output."""
+
+    __slots__ = ("expect", "value")
+    fields = ("value", "expect")
+
+    def __init__(self, value: Expression, span: Span, expect: str | None = None) -> None:
+        self.value = value
+        self.span = span
+        self.expect = expect
+
+
+class Script(Syntax):
+    """A whole script. `expect` is what its first line expects of it; `diagnostics` holds notes, never errors."""
+
+    __slots__ = ("diagnostics", "expect", "source", "statements")
+    fields = ("statements", "expect")
+
+    def __init__(
+        self,
+        statements: tuple[Statement, ...],
+        source: Source,
+        expect: str | None,
+        diagnostics: tuple[Diagnostic, ...],
+        span: Span,
+    ) -> None:
+        self.statements = statements
+        self.source = source
+        self.expect = expect
+        self.diagnostics = diagnostics
+        self.span = span
+
+
+def children(node: Syntax) -> list[Syntax]:
+    """Return the nodes directly below `node`, in source order."""
+    found: list[Syntax] = []
+    for key in node.fields:
+        value = getattr(node, key)
+        if isinstance(value, Syntax):
+            found.append(value)
+        elif type(value) is tuple:
+            found.extend(item for item in value if isinstance(item, Syntax))
+    return found
+
+
+def same(a: Syntax, b: Syntax) -> bool:
+    """Tell whether two trees have the same structure; spans and spelling (implicit, method, prefix) aside."""
+    pending: list[tuple[object, object]] = [(a, b)]
+    while pending:
+        left, right = pending.pop()
+        if left is right:
+            continue
+        if type(left) is not type(right):
+            return False
+        if isinstance(left, Syntax):
+            pending.extend((getattr(left, key), getattr(right, key)) for key in left.fields)
+        elif isinstance(left, tuple) and isinstance(right, tuple):
+            if len(left) != len(right):
+                return False
+            pending.extend(zip(left, right))
+        elif left != right:
+            return False
+    return True

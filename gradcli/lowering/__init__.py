@@ -1,0 +1,180 @@
+"""A parsed script goes in, a program at a point comes out; names, arity, shapes and domains are decided here."""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+from gradcli.graph.node import Node
+from gradcli.graph.program import Program
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.lowering.expressions import number
+from gradcli.lowering.lowered import Claim, HandRule, Lowered
+from gradcli.lowering.lowerer import Lowerer
+from gradcli.primitives import catalogue, functions
+from gradcli.primitives.broadcasting import stretch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from gradcli.language.limits import Limits
+    from gradcli.language.syntax import Script
+
+__all__ = ["Claim", "HandRule", "Lowered", "lower"]
+
+
+def lower(
+    script: Script,
+    *,
+    at: Mapping[str, Any] | None = None,
+    wrt: Sequence[str] | None = None,
+    limits: Limits | None = None,
+    claims: Mapping[str, str] | None = None,
+) -> Lowered:
+    """The program of a script.
+
+    `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
+    differentiate by, default all that are not const; `claims` are hand-written gradients, a script per leaf.
+    Raises GradcliError with every error of the script.
+    """
+    limits = limits or DEFAULT_LIMITS
+    lowerer = Lowerer(script, catalogue(), functions(), limits, at or {})
+    lowerer.run()
+    builder = lowerer.builder
+    names = _wrt(lowerer, wrt)
+    for leaf, text in (claims or {}).items():
+        lowerer.claims.append(_claim(lowerer, leaf, text, limits))
+    builder.span = None
+    program = Program(builder, lowerer.leaves, lowerer.outputs, lowerer.statics, builder.other_spans)
+    builder.other_spans = {}
+    builder.close()
+    return Lowered(
+        script,
+        script.source,
+        program,
+        lowerer.values,
+        tuple(lowerer.claims),
+        tuple(lowerer.rules),
+        names,
+        (*script.diagnostics, *(note.with_source(script.source) for note in lowerer.notes)),
+        lowerer.text,
+        lowerer.several,
+        lowerer.uses,
+        lowerer.reassigned,
+        lowerer.expect or script.expect,
+        {node: name for name, node in lowerer.scope.items() if isinstance(node, Node) and node.args},
+    )
+
+
+def _wrt(lowerer: Lowerer, wrt: Sequence[str] | None) -> tuple[str, ...]:
+    if wrt is None:
+        return tuple(name for name, leaf in lowerer.leaves.items() if not leaf.const)
+    for name in wrt:
+        if name in lowerer.leaves:
+            span = lowerer.uses.get(name) or lowerer.leaves[name].span
+            if span is not None or lowerer.is_const(lowerer.leaves[name].node):
+                lowerer.differentiated(lowerer.leaves[name].node, span)  # type: ignore[arg-type]
+        elif name in lowerer.at:
+            lowerer.free_leaf(name, None)  # type: ignore[arg-type]
+        else:
+            raise _unknown_leaf(lowerer, name)
+    return tuple(dict.fromkeys(wrt))
+
+
+def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
+    if name in lowerer.scope:
+        return error(
+            "GC206",
+            f"`{visible(name)}` is computed from other names, so it is no leaf",
+            help="--wrt names leaves: " + ", ".join(lowerer.leaves),
+        )
+    guess = did_you_mean(name, lowerer.leaves)
+    hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(lowerer.leaves) or "none")
+    return error("GC206", f"there is no leaf `{visible(name)}`", help=hint)
+
+
+def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
+    """A hand-written gradient: a script of its own that sees the leaves and the names of the point, nothing else."""
+    source = Source(text, f"<claim for {leaf}>")
+    if leaf not in lowerer.leaves:
+        raise _unknown_leaf(lowerer, leaf)
+    if len(lowerer.outputs) != 1 or lowerer.outputs[0].type.shape:
+        raise error(
+            "GC307",
+            "a claim is a gradient, and this output is not a scalar",
+            help="take sum(...) of the output",
+        )
+    target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
+    script = parse(source, limits)
+    inner = Lowerer(script, lowerer.vocabulary, lowerer.library, limits, lowerer.at)
+    inner.builder = lowerer.builder
+    inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
+    inner.scope = {name: known.node for name, known in lowerer.leaves.items()}
+    inner.leaves_allowed = False
+    inner.run()
+    for name, known in inner.leaves.items():
+        if name not in lowerer.leaves:
+            if name not in lowerer.at:
+                guess = did_you_mean(name, lowerer.leaves)
+                raise error(
+                    "GC202",
+                    f"the claim reads `{visible(name)}`, which is no leaf of the script",
+                    inner.uses.get(name),
+                    help=f"did you mean `{guess}`?" if guess else "a claim sees leaves and --at names only",
+                    source=source,
+                )
+            known.const = True
+            lowerer.leaves[name] = known
+    if len(inner.outputs) != 1:
+        raise error("GC314", "a claim has one value", source=source)
+    right = number(inner, inner.outputs[0])
+    if right.type.shape not in ((), target.type.shape):
+        raise error(
+            "GC314",
+            f"the gradient with respect to `{visible(leaf)}` is {target.type}, but the claim is {right.type}",
+            script.span,
+            source=source,
+        )
+    from gradcli.transforms import derivatives
+
+    left = derivatives.grad(output, [target])[0]
+    return Claim(
+        left,
+        stretch(right, target.type.shape),
+        script.span,
+        f"grad({inner.text and lowerer.text}, {leaf}) == {inner.text}",
+        source,
+        None,
+        None,
+        leaf,
+        (output, target),
+    )
+
+
+def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
+    """One error for each leaf that the outputs need and that has no value, neither in the script nor at the point."""
+    needed = {node.params["name"] for node in lowered.program.nodes() if node.primitive.name == "leaf"}
+    found = []
+    for name in lowered.program.leaves:
+        if name in needed and name not in lowered.values and name not in point:
+            found.append(
+                Diagnostic(
+                    "GC202",
+                    f"`{visible(name)}` has no value",
+                    lowered.uses.get(name),
+                    help=_missing_help(name, [*lowered.values, *point]),
+                    source=lowered.source,
+                )
+            )
+    return found
+
+
+def _missing_help(name: str, known: Sequence[str]) -> str:
+    if len(name) > 1 and all(char in known for char in name):
+        return f"did you mean {'*'.join(name)}?"
+    guess = did_you_mean(name, known)
+    if guess:
+        return f"did you mean `{guess}`? Else give it a value: --at {visible(name)}=1"
+    return f"give it a value: --at {visible(name)}=1"

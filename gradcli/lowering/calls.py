@@ -1,0 +1,253 @@
+"""Calls become nodes: functions of the language, functions of the script, derivative operators, files.
+
+Arguments are bound to the parameters of a declaration's own Python function, so arity, defaults and keywords stand
+in one place. Parameters that the declaration names static are computed exactly; all others are operands.
+"""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+from gradcli.graph.node import LEAF, Node
+from gradcli.graph.types import broadcast_shapes
+from gradcli.lowering.expressions import number, pointwise, raised, truth
+from gradcli.lowering.scan import DERIVATIVES
+from gradcli.primitives.broadcasting import stretch, together
+from gradcli.transforms import derivatives
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.diagnostics import Span
+    from gradcli.graph.primitive import Primitive
+    from gradcli.language.syntax import Call, Expression
+    from gradcli.lowering.lowerer import Lowerer
+
+
+class Signature:
+    """The parameters of a declared function: names in order, defaults, and whether any number of operands is taken."""
+
+    __slots__ = ("defaults", "keyword_only", "names", "variadic")
+
+    def __init__(self, rule: Callable[..., Any], skip: int = 0, count: int | None = None) -> None:
+        code = rule.__code__
+        every = code.co_varnames
+        positional = code.co_argcount if count is None else skip + count
+        self.names = every[skip:positional]
+        self.variadic = every[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
+        after = code.co_argcount
+        self.keyword_only = every[after : after + code.co_kwonlyargcount] if count is None else ()
+        given = rule.__defaults__ or ()
+        self.defaults: dict[str, Any] = dict(zip(self.names[len(self.names) - len(given) :], given, strict=False))
+        self.defaults.update(rule.__kwdefaults__ or {})
+
+    def __str__(self) -> str:
+        parts = [f"{n}={self.defaults[n]!r}" if n in self.defaults else n for n in self.names]
+        if self.variadic:
+            parts.append(f"*{self.variadic}")
+        parts += [f"{n}={self.defaults.get(n)!r}" for n in self.keyword_only]
+        return ", ".join(parts)
+
+
+def signature_of(primitive: Primitive) -> Signature:
+    """How a script calls an operation."""
+    rule = primitive.call or primitive.definition
+    if rule is not None:
+        return Signature(rule)
+    assert primitive.impl is not None
+    return Signature(primitive.impl, skip=1, count=primitive.arity)
+
+
+def call_library(
+    lowerer: Lowerer,
+    primitive: Primitive,
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    name: str,
+    syntax: Expression,
+) -> Any:
+    """A function of the language on operands and static values."""
+    span = syntax.span
+    if primitive.name == "pow" and len(args) == 2 and not keywords:
+        x, y = (number(lowerer, arg) for arg in args)
+        return raised(lowerer, x, y, syntax)
+    signature = signature_of(primitive)
+    operands, named = bind(lowerer, signature, primitive.static, args, keywords, name, span)
+    if primitive.pointwise and all(type(x) is Node for x in operands):
+        if len(operands) > 1:
+            operands = list(together(*operands, verb=f"apply {name} to"))
+        if primitive.call is None:
+            if primitive.definition is not None and primitive.impl is None:
+                return primitive.definition(*operands, **named)
+            return pointwise(lowerer, primitive, operands, named)
+    rule = primitive.call or primitive.definition or primitive
+    return result_value(lowerer, rule(*operands, **named))
+
+
+def bind(
+    lowerer: Lowerer,
+    signature: Signature,
+    static: Sequence[str],
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    name: str,
+    span: Span,
+) -> tuple[list[Any], dict[str, Any]]:
+    """Operands and named parameters for a declared function; raises GradcliError GC205 where they do not fit."""
+
+    def converted(parameter: str, value: Any) -> Any:
+        if parameter in static:
+            return lowerer.static(value, span)
+        if value is None or isinstance(value, str):
+            raise error("GC309", f"`{parameter}` of {name} is a number, not {value!r}", span)
+        if isinstance(value, tuple):
+            return tuple(number(lowerer, item) for item in value)
+        return truth(lowerer, value) if parameter == "condition" else number(lowerer, value)
+
+    given: dict[str, Any] = {}
+    rest: list[Any] = []
+    for position, value in enumerate(args):
+        if position < len(signature.names):
+            parameter = signature.names[position]
+            given[parameter] = converted(parameter, value)
+        elif signature.variadic is not None:
+            rest.append(converted(signature.variadic, value))
+        else:
+            most = len(signature.names)
+            raise error(
+                "GC205",
+                f"{name} takes {_count(most, 'argument')}, not {len(args)}",
+                span,
+                help=f"its form is {name}({signature})",
+            )
+    allowed = (*signature.names, *signature.keyword_only)
+    for parameter, value in keywords.items():
+        if parameter not in allowed:
+            guess = did_you_mean(parameter, allowed)
+            hint = f"did you mean `{guess}`?" if guess else f"its form is {name}({signature})"
+            raise error("GC205", f"{name} has no parameter `{visible(parameter)}`", span, help=hint)
+        if parameter in given:
+            raise error("GC205", f"`{parameter}` of {name} is given twice", span)
+        given[parameter] = converted(parameter, value)
+    for parameter in signature.names:
+        if parameter not in given and parameter not in signature.defaults:
+            raise error(
+                "GC205",
+                f"{name} needs its argument `{parameter}`",
+                span,
+                help=f"its form is {name}({signature})",
+            )
+    operands: list[Any] = []
+    for parameter in signature.names:
+        if parameter in given:
+            operands.append(given.pop(parameter))
+        elif rest or any(later in given for later in signature.names):
+            operands.append(signature.defaults[parameter])
+        else:
+            break
+    return [*operands, *rest], given
+
+
+def result_value(lowerer: Lowerer, result: Any) -> Any:
+    """What a declared function returned, as a value of the language: sizes become constants."""
+    if isinstance(result, tuple):
+        return tuple(result_value(lowerer, item) for item in result)
+    if isinstance(result, (int, float)):
+        return lowerer.builder.constant(result)
+    return result
+
+
+# --- derivative operators ---------------------------------------------------------------------------
+
+_FORMS = {
+    "grad": "grad(y, x) or grad(y, x, n)",
+    "jacobian": "jacobian(y, x)",
+    "hessian": "hessian(y, x)",
+    "laplacian": "laplacian(y, x)",
+    "jvp": "jvp(y, x, v)",
+    "vjp": "vjp(y, x, u)",
+    "hvp": "hvp(y, x, v)",
+}
+
+
+def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keywords: Mapping[str, Any]) -> Node:
+    """grad, jacobian, hessian, laplacian, jvp, vjp, hvp: graphs made from graphs."""
+    name, span = syntax.function.id, syntax.span
+    counts = (2, 3) if name == "grad" else (3,) if name in ("jvp", "vjp", "hvp") else (2,)
+    if len(args) not in counts or keywords:
+        raise error(
+            "GC205",
+            f"{name} takes {' or '.join(map(str, counts))} arguments",
+            span,
+            help=f"write {_FORMS[name]}",
+        )
+    output = number(lowerer, args[0], syntax.args[0])
+    target = args[1]
+    if not (isinstance(target, Node) and (target.primitive is LEAF or target.primitive.name == "name")):
+        raise error(
+            "GC207",
+            f"{name} differentiates by a leaf, or by a name that is assigned once",
+            syntax.args[1].span,
+            help="give the expression a name of its own, or make it a leaf",
+        )
+    lowerer.differentiated(target, syntax.args[1].span)
+    if name not in ("jacobian", "jvp", "vjp") and output.type.shape:
+        raise error(
+            "GC307",
+            f"{name} needs a scalar, and this is {output.type}",
+            syntax.args[0].span,
+            help="take sum(...) of it, or use jacobian",
+        )
+    if len(args) == 2:
+        return _two(name, output, target)
+    if name == "grad":
+        order = lowerer.static(args[2], syntax.args[2].span)
+        if type(order) is not int or order < 1 or target.type.shape:
+            raise error("GC306", "grad(y, x, n) needs a scalar x and a whole n of at least 1", syntax.args[2].span)
+        return derivatives.nth(output, target, order)[-1]
+    direction = _fill(number(lowerer, args[2], syntax.args[2]), output if name == "vjp" else target, syntax)
+    if name == "jvp":
+        return derivatives.jvp([output], [target], [direction])[0]
+    if name == "vjp":
+        return derivatives.vjp([output], [direction], [target])[0]
+    return derivatives.hvp(output, target, direction)
+
+
+def _two(name: str, output: Node, target: Node) -> Node:
+    if name == "grad":
+        return derivatives.grad(output, [target])[0]
+    if name == "jacobian":
+        return derivatives.jacobian(output, target)
+    if name == "hessian":
+        return derivatives.hessian(output, target)
+    return derivatives.laplacian(output, target)
+
+
+def _fill(direction: Node, like: Node, syntax: Call) -> Node:
+    if broadcast_shapes(direction.type.shape, like.type.shape) != like.type.shape:
+        raise error("GC313", f"the direction is {direction.type}, but {like.type} is needed", syntax.args[2].span)
+    filled: Node = stretch(direction, like.type.shape)
+    return filled
+
+
+def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
+    """The error for a call of something that is no function, with the nearest name."""
+    name, span = syntax.function.id, syntax.function.span
+    if lowerer.is_known(name) or name in ("pi", "e"):
+        return error(
+            "GC203",
+            f"`{visible(name)}` is a value, not a function",
+            span,
+            help=f"to multiply, write {visible(name)}*(...)",
+        )
+    candidates = (*lowerer.functions, *lowerer.library, *DERIVATIVES, "load")
+    guess = did_you_mean(name, candidates)
+    message = f"unknown function `{visible(name)}`"
+    if guess:
+        message += f"; did you mean `{guess}`?"
+    return error("GC201", message, span, help="`gradcli ops` lists all functions")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

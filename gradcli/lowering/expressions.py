@@ -1,0 +1,338 @@
+"""Expressions become nodes: a stack machine over the tree in post-order, so that no depth of nesting recurses."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from gradcli.diagnostics import GradcliError, error
+from gradcli.graph.node import CONSTANT, DATA, Node
+from gradcli.language.syntax import (
+    Binary,
+    Call,
+    Compare,
+    List,
+    Name,
+    NewAxis,
+    Number,
+    Slice,
+    String,
+    Subscript,
+    Transpose,
+    Tuple,
+    Unary,
+)
+from gradcli.lowering.statics import read_leaves
+from gradcli.primitives.broadcasting import together
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from gradcli.graph.primitive import Primitive
+    from gradcli.language.syntax import Expression, Syntax
+    from gradcli.lowering.lowerer import Lowerer
+    from gradcli.lowering.names import Names
+
+_OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "@": "matmul"}
+_VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "raise"}
+_COMPARISONS = {
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+    "==": "equal",
+    "!=": "not_equal",
+}
+
+
+def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
+    """The value of an expression: a node, a tuple of values, a string or None."""
+    builder = lowerer.builder
+    stack: list[Any] = []
+    for syntax, count in postfix(lowerer, expression):
+        builder.span = syntax.span
+        if count:
+            operands = stack[-count:]
+            del stack[-count:]
+        else:
+            operands = []
+        stack.append(_HANDLERS[type(syntax)](lowerer, syntax, operands))
+    return stack.pop()
+
+
+def postfix(lowerer: Lowerer, expression: Expression) -> list[tuple[Syntax, int]]:
+    """The parts of an expression, operands before operators, each with its number of operands; kept for loops."""
+    known = lowerer.postfix.get(expression)
+    if known is not None:
+        return known
+    code: list[tuple[Syntax, int]] = []
+    pending: list[Syntax] = [expression]
+    while pending:
+        node = pending.pop()
+        operands = _operands(node)
+        code.append((node, len(operands)))
+        pending.extend(operands)
+    code.reverse()
+    lowerer.postfix[expression] = code
+    return code
+
+
+def _operands(node: Syntax) -> list[Syntax]:
+    kind = type(node)
+    if kind is Binary:
+        return [node.left, node.right]  # type: ignore[attr-defined]
+    if kind is Number or kind is Name or kind is String or kind is NewAxis:
+        return []
+    if kind is Unary:
+        return [node.operand]  # type: ignore[attr-defined]
+    if kind is Call:
+        return [*node.args, *(keyword.value for keyword in node.keywords)]  # type: ignore[attr-defined]
+    if kind is Subscript:
+        return [node.value, *node.items]  # type: ignore[attr-defined]
+    if kind is Slice:
+        parts = (node.lower, node.upper, node.step)  # type: ignore[attr-defined]
+        return [part for part in parts if part is not None]
+    if kind is Compare:
+        return list(node.operands)  # type: ignore[attr-defined]
+    if kind is Transpose:
+        return [node.value]  # type: ignore[attr-defined]
+    return list(node.items)  # type: ignore[attr-defined]  # List, Tuple
+
+
+# --- what each construct means ---------------------------------------------------------------------
+
+
+def _number(lowerer: Lowerer, syntax: Number, operands: list[Any]) -> Node:
+    numerator, denominator = syntax.ratio
+    return lowerer.builder.constant(numerator if denominator == 1 else Fraction(numerator, denominator))
+
+
+def _name(lowerer: Lowerer, syntax: Name, operands: list[Any]) -> Any:
+    if syntax.id == "None":
+        return None
+    return lowerer.lookup(syntax.id, syntax.span)
+
+
+def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Node:
+    if syntax.op == "not":
+        return lowerer.builder.call("not", truth(lowerer, operands[0]))
+    x = number(lowerer, operands[0])
+    return lowerer.builder.call("neg", x) if syntax.op == "-" else x
+
+
+def binary(lowerer: Lowerer, syntax: Binary, operands: list[Any]) -> Node:
+    op, builder = syntax.op, lowerer.builder
+    if op == "and" or op == "or":
+        x, y = together(*(truth(lowerer, operand) for operand in operands))
+        return builder.call(op, x, y)
+    x, y = operands
+    x = x if type(x) is Node and x.type.kind == "float" else number(lowerer, x, syntax.left)
+    y = y if type(y) is Node and y.type.kind == "float" else number(lowerer, y, syntax.right)
+    if op == "@":
+        product: Node = lowerer.call_function("matmul", [x, y], {}, syntax)
+        return product
+    if op == "**":
+        return raised(lowerer, x, y, syntax)
+    if x.type.shape != y.type.shape:
+        x, y = _fit(syntax, x, y, _VERBS[op])
+    return builder.apply(lowerer.vocabulary[_OPERATIONS[op]], (x, y), {})
+
+
+def raised(lowerer: Lowerer, x: Node, y: Node, syntax: Expression) -> Node:
+    """x**y: an integer exponent that no leaf reaches is an integer power, defined for every base."""
+    builder = lowerer.builder
+    if not y.type.shape and not any(not lowerer.is_const(leaf) for leaf in read_leaves(y)):
+        exponent = lowerer.static(y, syntax.span) if _is_finite(y) else None
+        if type(exponent) is int:
+            return builder.apply(lowerer.vocabulary["power"], (x,), {"n": exponent})
+    lowerer.note_exponent(y)
+    if x.type.shape != y.type.shape:
+        if isinstance(syntax, Binary):
+            x, y = _fit(syntax, x, y, "raise")
+        else:
+            x, y = together(x, y, verb="raise")
+    return builder.apply(lowerer.vocabulary["pow"], (x, y), {})
+
+
+def _is_finite(y: Node) -> bool:
+    return y.constant not in ("inf", "-inf", "nan")
+
+
+def _fit(syntax: Binary, x: Node, y: Node, verb: str) -> tuple[Node, Node]:
+    try:
+        x, y = together(x, y, verb=verb)
+    except GradcliError as problem:
+        first = problem.diagnostics[0]
+        labels = ((syntax.left.span, str(x.type)), (syntax.right.span, str(y.type)))
+        raise error(first.code, first.message, syntax.span, labels=labels, help=first.help) from None
+    return x, y
+
+
+def _compare(lowerer: Lowerer, syntax: Compare, operands: list[Any]) -> Node:
+    builder = lowerer.builder
+    values = [number(lowerer, operand) for operand in operands]
+    result: Node | None = None
+    for op, left, right in zip(syntax.ops, values, values[1:], strict=False):
+        x, y = together(left, right, verb="compare")
+        link = builder.call(_COMPARISONS[op], x, y)
+        result = link if result is None else builder.call("and", *together(result, link))
+    assert result is not None
+    return result
+
+
+def _transpose(lowerer: Lowerer, syntax: Transpose, operands: list[Any]) -> Node:
+    x = number(lowerer, operands[0], syntax.value)
+    rank = x.type.rank
+    return x if rank < 2 else lowerer.builder.call("permute", x, axes=tuple(range(-1, -rank - 1, -1)))
+
+
+def _string(lowerer: Lowerer, syntax: String, operands: list[Any]) -> str:
+    return syntax.text
+
+
+def _tuple(lowerer: Lowerer, syntax: Tuple, operands: list[Any]) -> tuple[Any, ...]:
+    return tuple(operands)
+
+
+def _new_axis(lowerer: Lowerer, syntax: NewAxis, operands: list[Any]) -> None:
+    return None
+
+
+def _slice(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
+    given = iter(operands)
+    parts = []
+    for part in (syntax.lower, syntax.upper, syntax.step):
+        value = None if part is None else next(given)
+        if value is not None and part is not None:
+            value = lowerer.static(value, part.span)
+            if type(value) is not int:
+                raise error("GC306", f"a slice needs whole numbers, not {value}", part.span)
+        parts.append(value)
+    return slice(*parts)
+
+
+def _subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
+    value, *items = operands
+    if isinstance(value, tuple):
+        position = lowerer.static(items[0], syntax.span) if len(items) == 1 else None
+        if type(position) is not int or not -len(value) <= position < len(value):
+            raise error("GC305", f"there are {len(value)} values here: index 0 to {len(value) - 1}", syntax.span)
+        return value[position]
+    x = number(lowerer, value, syntax.value)
+    read = [_index_item(lowerer, item, part) for item, part in zip(items, syntax.items, strict=True)]
+    return lowerer.index(x, read, syntax.span)
+
+
+def _index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
+    """A static position, slice, new axis or list of positions; an array of data stays a node."""
+    if not isinstance(item, Node):
+        if item is None or isinstance(item, slice):
+            return item
+        raise error("GC305", "an index is a whole number, a slice, None, or a list of whole numbers", syntax.span)
+    if item.type.kind == "bool":
+        raise error(
+            "GC305",
+            "the size of the result would depend on data: a truth value is no index",
+            syntax.span,
+            help="use where(condition, x, 0)",
+        )
+    if not item.type.shape or (item.primitive is DATA and isinstance(syntax, List)):
+        position = lowerer.static(item, syntax.span)
+        for one in position if isinstance(position, tuple) else (position,):
+            if type(one) is not int:
+                raise error("GC305", f"an index must be a whole number, not {one}", syntax.span)
+        return position
+    return lowerer.index_array(item, syntax.span)
+
+
+def _list(lowerer: Lowerer, syntax: List, operands: list[Any]) -> Node:
+    values = [number(lowerer, operand, part) for operand, part in zip(operands, syntax.items, strict=True)]
+    if not values:
+        return lowerer.constant_array((0,), ())
+    shape = values[0].type.shape
+    for value, part in zip(values, syntax.items, strict=True):
+        if value.type.shape != shape:
+            raise error(
+                "GC310",
+                f"rows of different shapes: {values[0].type} and {value.type}",
+                part.span,
+                help="every row of an array needs the same length",
+            )
+    flat = _constants(lowerer, values)
+    if flat is not None:
+        return lowerer.constant_array((len(values), *shape), flat)
+    builder = lowerer.builder
+    rows = [builder.call("reshape", value, shape=(1, *shape)) for value in values]
+    if len(rows) == 1:
+        return rows[0]
+    return builder.bind(lowerer.vocabulary["concat"], tuple(rows), {"axis": -len(shape) - 1})
+
+
+def _constants(lowerer: Lowerer, values: list[Node]) -> tuple[Any, ...] | None:
+    """The exact entries of rows that are all constants, or None."""
+    flat: list[Any] = []
+    for value in values:
+        if value.primitive is CONSTANT and not value.type.shape and not isinstance(value.constant, str):
+            flat.append(value.constant)
+        elif value.primitive is DATA and (entries := lowerer.exact_entries(value)) is not None:
+            flat.extend(entries)
+        else:
+            return None
+    return tuple(flat)
+
+
+def _call(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
+    split = len(syntax.args)
+    keywords: dict[str, Any] = {}
+    for keyword, value in zip(syntax.keywords, operands[split:], strict=True):
+        if keyword.name in keywords:
+            raise error("GC205", f"the keyword `{keyword.name}` is given twice", keyword.span)
+        keywords[keyword.name] = value
+    return lowerer.call(syntax, operands[:split], keywords)
+
+
+_HANDLERS: dict[type, Callable[..., Any]] = {
+    Number: _number,
+    Name: _name,
+    Unary: _unary,
+    Binary: binary,
+    Compare: _compare,
+    Transpose: _transpose,
+    String: _string,
+    Tuple: _tuple,
+    NewAxis: _new_axis,
+    Slice: _slice,
+    Subscript: _subscript,
+    List: _list,
+    Call: _call,
+}
+
+# --- values as operands -----------------------------------------------------------------------------
+
+
+def number(lowerer: Names, value: Any, syntax: Syntax | None = None) -> Node:
+    """A value as floats: truth values count as 0 and 1; raises GradcliError GC309 for what is no number."""
+    if type(value) is Node:
+        if value.type.kind == "float":
+            return value
+        return lowerer.builder.call("cast", value, kind="float")
+    span = lowerer.builder.span if syntax is None else syntax.span
+    if isinstance(value, tuple):
+        raise error("GC309", f"{len(value)} values stand where one is needed", span, help="write an array as [a, b]")
+    what = "text" if isinstance(value, str) else "None" if value is None else "a slice"
+    raise error("GC309", f"{what} stands where a number is needed", span)
+
+
+def truth(lowerer: Names, value: Any) -> Node:
+    """A value as truth: numbers other than 0 are true."""
+    x = value if type(value) is Node else number(lowerer, value)
+    if x.type.kind == "bool":
+        return x
+    return lowerer.builder.call("not_equal", number(lowerer, x), 0)
+
+
+def pointwise(lowerer: Lowerer, primitive: Primitive, operands: list[Node], params: dict[str, Any]) -> Node:
+    """An operation on entries, its operands broadcast together first."""
+    fitted = together(*operands, verb="combine") if len(operands) > 1 else tuple(operands)
+    return lowerer.builder.bind(primitive, fitted, params)

@@ -1,0 +1,129 @@
+"""What lowering gives back: a program, the point it stands at, and the claims and hand-written rules to be judged."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from gradcli.diagnostics import Diagnostic, Span
+    from gradcli.graph.node import Node
+    from gradcli.graph.program import Leaf, Program
+    from gradcli.language.source import Source
+    from gradcli.language.syntax import Script
+
+
+class Claim:
+    """Two nodes of equal shape that a script says are equal on the domain.
+
+    `derivative` is (output, target) where one side is exactly `grad(output, target)`: then `left` is the engine's
+    gradient and `right` what the author claims. `leaf` is the target's name if it is a leaf.
+    """
+
+    __slots__ = ("derivative", "expect", "leaf", "left", "line", "right", "rtol", "source", "span", "text")
+
+    def __init__(
+        self,
+        left: Node,
+        right: Node,
+        span: Span,
+        text: str,
+        source: Source,
+        rtol: float | None = None,
+        expect: str | None = None,
+        leaf: str | None = None,
+        derivative: tuple[Node, Node] | None = None,
+    ) -> None:
+        self.left = left
+        self.right = right
+        self.span = span
+        self.line = span.line
+        self.text = text
+        self.source = source
+        self.rtol = rtol
+        self.expect = expect
+        self.leaf = leaf
+        self.derivative = derivative
+
+
+class HandRule:
+    """A backward rule written by hand, on inputs of its own; `args` are the nodes of its first call."""
+
+    __slots__ = ("args", "cotangent", "leaves", "name", "output", "results", "span")
+
+    def __init__(
+        self,
+        name: str,
+        span: Span,
+        leaves: tuple[Leaf, ...],
+        output: Node,
+        cotangent: Node,
+        results: tuple[Node, ...],
+        args: tuple[Node, ...],
+    ) -> None:
+        self.name = name
+        self.span = span
+        self.leaves = leaves
+        self.output = output
+        self.cotangent = cotangent
+        self.results = results
+        self.args = args
+
+
+class Lowered:
+    """A script as a program at a point. `values` has no entry for a free name without a default.
+
+    `uses` maps a leaf to where the script first reads it; `reassigned` a closed name to its second assignment,
+    which made it a constant; `several` tells that the output was written as several values; `names` are what the script
+    calls its intermediates.
+    """
+
+    __slots__ = (
+        "claims",
+        "expect",
+        "names",
+        "notes",
+        "program",
+        "reassigned",
+        "rules",
+        "script",
+        "several",
+        "source",
+        "text",
+        "uses",
+        "values",
+        "wrt",
+    )
+
+    def __init__(
+        self,
+        script: Script,
+        source: Source,
+        program: Program,
+        values: Mapping[str, Any],
+        claims: tuple[Claim, ...],
+        rules: tuple[HandRule, ...],
+        wrt: tuple[str, ...],
+        notes: tuple[Diagnostic, ...],
+        text: str,
+        several: bool,
+        uses: Mapping[str, Span],
+        reassigned: Mapping[str, Span],
+        expect: str | None,
+        names: Mapping[Node, str],
+    ) -> None:
+        self.script = script
+        self.source = source
+        self.program = program
+        self.values = dict(values)
+        self.claims = claims
+        self.rules = rules
+        self.wrt = wrt
+        self.notes = notes
+        self.text = text
+        self.several = several
+        self.uses = dict(uses)
+        self.reassigned = dict(reassigned)
+        self.expect = expect
+        self.names = dict(names)

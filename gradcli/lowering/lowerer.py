@@ -1,0 +1,252 @@
+"""Statements become nodes: one pass over a script that collects outputs, claims, rules, notes and every error."""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import Diagnostic, GradcliError, Span, error, visible
+from gradcli.graph.node import LEAF, Node
+from gradcli.language import syntax as s
+from gradcli.language.unparse import unparse
+from gradcli.lowering import calls
+from gradcli.lowering.assignments import Assignments
+from gradcli.lowering.expressions import binary, evaluate, number
+from gradcli.lowering.lowered import Claim
+from gradcli.lowering.names import POISON, Poisoned
+from gradcli.lowering.scan import DERIVATIVES, assignments, derivative_targets
+from gradcli.lowering.statics import read_leaves
+from gradcli.primitives.broadcasting import together
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from gradcli.graph.primitive import Primitive
+    from gradcli.language.limits import Limits
+
+
+class Lowerer(Assignments):
+    """The pass itself. `library` is what scripts may call; `path` the folder that `load` stays under."""
+
+    def __init__(
+        self,
+        script: s.Script,
+        vocabulary: Mapping[str, Primitive],
+        library: Mapping[str, Primitive],
+        limits: Limits,
+        at: Mapping[str, Any],
+    ) -> None:
+        super().__init__(vocabulary, limits, at)
+        self.script = script
+        self.source = script.source
+        self.library = library
+        self.postfix: dict[s.Expression, list[tuple[s.Syntax, int]]] = {}
+        self.assigned = assignments(script.statements)
+        self.targets = derivative_targets(script)
+        self.errors: list[Diagnostic] = []
+        self.claims: list[Claim] = []
+        self.outputs: list[Node] = []
+        self.several = False
+        self.text = ""
+        self.expect: str | None = None
+
+    def value(self, expression: s.Expression) -> Any:
+        """The value of an expression: a node, a tuple of values, a string or None."""
+        return evaluate(self, expression)
+
+    def joined(self, syntax: s.Binary, left: Any, right: Any) -> Node:
+        """The value of `left op right`, for augmented assignment."""
+        return binary(self, syntax, [left, right])
+
+    # --- statements ---------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Lower every statement; raises GradcliError with all the errors of the script."""
+        self.define(self.script.statements)
+        self.block(self.script.statements, top=True)
+        if not self.errors:
+            self._guarded(self._output)
+        if self.errors:
+            raise GradcliError(*self.errors).with_source(self.source)
+
+    def block(self, statements: tuple[s.Statement, ...], top: bool = False) -> Any:
+        """Run statements in order; the value of a `return` ends it. At the top an error spoils only its statement."""
+        for statement in statements:
+            if top:
+                self._guarded(lambda statement=statement: self.statement(statement, True))
+                continue
+            result = self.statement(statement, False)
+            if result is not None:
+                return result
+        return None
+
+    def _guarded(self, step: Any) -> None:
+        try:
+            step()
+        except Poisoned:
+            return
+        except GradcliError as problem:
+            for diagnostic in problem.diagnostics:
+                if diagnostic.span is None and diagnostic.source is None:
+                    diagnostic.span = self.builder.span
+                self.errors.append(diagnostic)
+            if any(d.code.startswith("GC5") for d in problem.diagnostics):
+                raise GradcliError(*self.errors).with_source(self.source) from None
+
+    def statement(self, statement: s.Statement, top: bool) -> Any:
+        """One statement; the value of a `return`, else None."""
+        self.builder.span = statement.span
+        if isinstance(statement, s.Assign):
+            self._protect(statement.targets, lambda: self.assign(statement, top))
+        elif isinstance(statement, s.ExpressionStatement):
+            value = self.value(statement.value)
+            if top:
+                self.remember_output(value, unparse(statement.value), statement.expect)
+        elif isinstance(statement, s.Declare):
+            self._protect((statement.name,), lambda: self.declare(statement))
+        elif isinstance(statement, s.For):
+            return self._loop(statement)
+        elif isinstance(statement, s.If):
+            return self._branch(statement)
+        elif isinstance(statement, s.Assert):
+            self._claim(statement)
+        elif isinstance(statement, s.Return):
+            return (self.value(statement.value),)
+        return None
+
+    def _protect(self, targets: tuple[s.Name, ...], step: Any) -> None:
+        """Run an assignment; where it fails, its names are known to be spoiled, so that no error follows from it."""
+        try:
+            step()
+        except (GradcliError, Poisoned):
+            for target in targets:
+                self.names()[target.id] = POISON
+            raise
+
+    # --- loops and branches ---------------------------------------------------------------------------
+
+    def _loop(self, statement: s.For) -> Any:
+        bounds = []
+        for bound in statement.bounds:
+            n = self.static(self.value(bound), bound.span)
+            if type(n) is not int:
+                raise error("GC306", f"a bound of range must be a whole number, not {n}", bound.span)
+            bounds.append(n)
+        if len(bounds) == 3 and bounds[2] == 0:
+            raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
+        steps = range(*bounds)
+        if len(steps) > self.limits.nodes:
+            raise error(
+                "GC502",
+                f"the loop would run {len(steps):,} times",
+                statement.span,
+                help="raise --limit nodes=...",
+            )
+        for i in steps:
+            self.names()[statement.target.id] = self.builder.constant(i)
+            result = self.block(statement.body)
+            if result is not None:
+                return result
+        return None
+
+    def _branch(self, statement: s.If) -> Any:
+        condition = self.value(statement.test)
+        if isinstance(condition, Node):
+            self._refuse_data(condition, statement.test.span)
+        taken = self.static(condition, statement.test.span)
+        return self.block(statement.body if taken else statement.orelse)
+
+    def _refuse_data(self, condition: Node, span: Span) -> None:
+        """A condition may read sizes and counts, never data: whole-numbered scalars only."""
+        for leaf in read_leaves(condition):
+            name = leaf.params["name"]
+            value = self.values.get(name)
+            whole = isinstance(value, (int, float)) and value == int(value) if _finite(value) else False
+            if leaf.type.shape or name not in self.leaves or not (self.is_const(leaf) or whole):
+                raise error(
+                    "GC308",
+                    f"`if` reads `{visible(name)}`, which is data: the program would depend on a value",
+                    span,
+                    help="use where(condition, a, b), which has a gradient on both sides",
+                )
+
+    # --- claims and outputs -------------------------------------------------------------------------------
+
+    def _claim(self, statement: s.Assert) -> None:
+        test = statement.test
+        if not isinstance(test, s.Compare) or test.ops != ("==",):
+            raise error(
+                "GC314",
+                "a claim is an equality",
+                test.span,
+                help="write assert grad(y, x) == 2*x; a tolerance goes into a remark: # rtol=1e-8",
+            )
+        left_syntax, right_syntax = test.operands
+        left = number(self, self.value(left_syntax), left_syntax)
+        right = number(self, self.value(right_syntax), right_syntax)
+        derivative = self._derivative(left_syntax)
+        if derivative is None and (derivative := self._derivative(right_syntax)) is not None:
+            left, right = right, left
+        self.builder.span = statement.span
+        if left.type.shape != right.type.shape:
+            try:
+                left, right = together(left, right, verb="compare")
+            except GradcliError as problem:
+                first = problem.diagnostics[0]
+                raise error("GC314", first.message, test.span, help=first.help) from None
+        leaf = None
+        if derivative is not None and derivative[1].primitive is LEAF:
+            leaf = derivative[1].params["name"]
+        self.claims.append(
+            Claim(
+                left,
+                right,
+                statement.span,
+                unparse(test),
+                self.source,
+                statement.rtol,
+                statement.expect,
+                leaf,
+                derivative,
+            )
+        )
+
+    def _derivative(self, expression: s.Expression) -> tuple[Node, Node] | None:
+        if not isinstance(expression, s.Call) or expression.function.id != "grad" or len(expression.args) != 2:
+            return None
+        output, target = (self.value(arg) for arg in expression.args)
+        return (number(self, output), target) if isinstance(target, Node) else None
+
+    def _output(self) -> None:
+        value, self.text, self.expect = self.last
+        if value is None:
+            raise error("GC101", "the script has no output", None, help="end it with an expression, or assign a name")
+        self.several = isinstance(value, tuple)
+        self.outputs = [number(self, item) for item in (value if isinstance(value, tuple) else (value,))]
+        self.exponent_notes(self.outputs)
+
+    # --- calls from expressions ----------------------------------------------------------------------------
+
+    def call(self, syntax: s.Call, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """The value of a call: of the script, of a derivative operator, of a file, or of the language."""
+        name = syntax.function.id
+        shadowed = (self.local is not None and name in self.local) or name in self.scope
+        if shadowed:
+            raise calls.unknown_function(self, syntax)
+        if name in self.functions and not syntax.method:
+            return self.inline(name, args, keywords, syntax)
+        if name in DERIVATIVES:
+            return calls.call_derivative(self, syntax, args, keywords)
+        if name == "load":
+            return self.load(args, keywords, syntax)
+        primitive = self.library.get(name)
+        if primitive is None:
+            raise calls.unknown_function(self, syntax)
+        return calls.call_library(self, primitive, args, keywords, name, syntax)
+
+    def call_function(self, name: str, args: list[Any], keywords: dict[str, Any], syntax: s.Expression) -> Any:
+        """A function of the language that an operator stands for."""
+        return calls.call_library(self, self.library[name], args, keywords, name, syntax)
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == value and abs(value) != float("inf")

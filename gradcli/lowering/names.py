@@ -1,0 +1,274 @@
+"""The names of a script while it is lowered: leaves, intermediates, constants, and what is read exactly.
+
+It decides what a name means, gives free names a leaf, and keeps account of which leaf is read statically and which
+is differentiated by: no leaf may be both.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from gradcli.diagnostics import Diagnostic, error, visible
+from gradcli.graph.arrays import ArrayData, digest_of
+from gradcli.graph.builder import Builder
+from gradcli.graph.node import LEAF, Node
+from gradcli.graph.program import Leaf
+from gradcli.graph.types import Type
+from gradcli.lowering.scan import CONSTANTS
+from gradcli.lowering.statics import exact_value, read_leaves
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from gradcli.diagnostics import Span
+    from gradcli.graph.domain import Interval
+    from gradcli.graph.primitive import Primitive
+    from gradcli.graph.types import Shape
+    from gradcli.language.limits import Limits
+
+    Values = Mapping[str, Any]
+
+
+class Poisoned(Exception):
+    """A name whose statement had an error was read: the error is known, this statement is left out silently."""
+
+
+POISON = object()
+
+
+class Names:
+    """The state of names; `scope` holds what the script has assigned so far, `local` the names of a function."""
+
+    def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values) -> None:
+        self.builder = Builder(vocabulary, limits.nodes)
+        self.vocabulary = vocabulary
+        self.limits = limits
+        self.at = at
+        self.scope: dict[str, Any] = {}
+        self.local: dict[str, Any] | None = None
+        self.leaves: dict[str, Leaf] = {}
+        self.values: dict[str, Any] = {}
+        self.uses: dict[str, Span] = {}
+        self.notes: list[Diagnostic] = []
+        self.statics: dict[str, Any] = {}
+        self._static_spans: dict[str, Span | None] = {}
+        self._gradient_spans: dict[str, Span] = {}
+        self._exponents: set[str] = set()
+        self._positions = 0
+
+    # --- meaning of a name --------------------------------------------------------------------------
+
+    def is_known(self, name: str) -> bool:
+        """Whether the script has given this name a value so far."""
+        return name in self.scope or (self.local is not None and name in self.local) or name in self.at
+
+    def lookup(self, name: str, span: Span) -> Any:
+        """The value of a name; a name that is free becomes a leaf."""
+        if self.local is not None and name in self.local:
+            value = self.local[name]
+        elif name in self.scope:
+            value = self.scope[name]
+        elif name in CONSTANTS and name not in self.at:
+            return self.builder.constant(name)
+        elif name in ("True", "False"):
+            return self.builder.constant(int(name == "True"))
+        else:
+            value = self.free_leaf(name, span)
+        if value is POISON:
+            raise Poisoned
+        if type(value) is Node and value.primitive is LEAF:
+            self.uses.setdefault(name, span)
+        return value
+
+    def free_leaf(self, name: str, span: Span) -> Node:
+        """A leaf for a name that the script does not define; its shape comes from the point."""
+        shape = shape_of(self.at[name], name) if name in self.at else ()
+        return self.add_leaf(name, shape, None, span)
+
+    def add_leaf(
+        self,
+        name: str,
+        shape: Shape,
+        default: Any,
+        span: Span | None,
+        *,
+        domain: Interval | None = None,
+        const: bool = False,
+        declared: bool = False,
+    ) -> Node:
+        """A new leaf; the point's value, where there is one, goes before the default and gives the shape."""
+        value = self.at.get(name, default)
+        if value is not None:
+            given = shape_of(value, name)
+            if declared and given == () and shape:
+                value = filled(value, shape)
+            elif declared and given != shape:
+                raise error(
+                    "GC313",
+                    f"`{visible(name)}` is declared as {Type('float', shape)}, but its value is {Type('float', given)}",
+                    span,
+                )
+            else:
+                shape = given
+            self.values[name] = value
+        node = self.builder.leaf(name, shape)
+        self.leaves[name] = Leaf(name, node, default, domain, const, span, declared)
+        self.scope[name] = node
+        return node
+
+    # --- static values ------------------------------------------------------------------------------
+
+    def is_const(self, leaf: Node) -> bool:
+        """Whether a leaf is never differentiated."""
+        known = self.leaves.get(leaf.params["name"])
+        return known is not None and known.const
+
+    def static(self, value: Any, span: Span | None) -> Any:
+        """The exact value of a node, of several, or of a text; every leaf that it reads becomes const."""
+        if isinstance(value, tuple):
+            return tuple(self.static(item, span) for item in value)
+        if not isinstance(value, Node):
+            return value
+        return exact_value(value, lambda leaf: self._read(leaf, span), self.evaluate_now, span)
+
+    def _read(self, leaf: Node, span: Span | None) -> Any:
+        name = leaf.params["name"]
+        known = self.leaves.get(name)
+        if known is None or name not in self.values:
+            raise error(
+                "GC306",
+                f"`{visible(name)}` has no value, but a size, index, bound or condition needs one",
+                span,
+                help=f"assign it ({visible(name)} = 3) or give it with --at",
+            )
+        if name in self._gradient_spans:
+            self._conflict(name, span, self._gradient_spans[name])
+        if not known.const:
+            known.const = True
+            self.notes.append(
+                Diagnostic(
+                    "GC311",
+                    f"`{visible(name)}` is read as a size, index, bound or condition, so it is a constant here",
+                    span,
+                    severity="note",
+                )
+            )
+        self._static_spans.setdefault(name, span)
+        self.statics[name] = self.values[name]
+        return self.values[name]
+
+    def differentiated(self, target: Node, span: Span) -> None:
+        """Take note that the script differentiates by this node; raises GradcliError for a constant."""
+        if target.primitive is not LEAF:
+            return
+        name = target.params["name"]
+        if name in self._static_spans:
+            self._conflict(name, self._static_spans[name], span)
+        known = self.leaves.get(name)
+        if known is not None and known.const:
+            raise error("GC207", f"`{visible(name)}` is const: it is never differentiated", span)
+        self._gradient_spans[name] = span
+
+    def _conflict(self, name: str, static: Span | None, gradient: Span) -> None:
+        labels = () if static is None else ((static, "read as a size, index, bound or condition"),)
+        raise error(
+            "GC311",
+            f"`{visible(name)}` is differentiated here, but its value shapes the program",
+            gradient,
+            labels=labels,
+            help="use two names: one that is const, one that is differentiated",
+        )
+
+    def note_exponent(self, y: Node) -> None:
+        """Remember leaves that stand as an exponent; one that is used for nothing else gets a note in the end."""
+        if y.primitive is LEAF:
+            self._exponents.add(y.params["name"])
+
+    def exponent_notes(self, outputs: list[Node]) -> None:
+        """Note the leaves that are only ever an exponent: their author may have meant a constant."""
+        if not self._exponents:
+            return
+        readers: dict[str, set[str]] = {}
+        from_outputs = _readers(outputs)
+        for name in self._exponents:
+            readers[name] = from_outputs.get(name, set())
+            value = self.values.get(name)
+            if readers[name] <= {"pow-exponent"} and isinstance(value, (int, float)) and value == int(value):
+                self.notes.append(
+                    Diagnostic(
+                        "GC210",
+                        f"`{visible(name)}` is only an exponent, and is differentiated by",
+                        self.leaves[name].span or self.uses.get(name),
+                        help=f"if it is a fixed whole number, write const {visible(name)} = {value:g}",
+                        severity="note",
+                    )
+                )
+
+    # --- constants and data ------------------------------------------------------------------------------
+
+    def constant_array(self, shape: Shape, flat: tuple[Any, ...]) -> Node:
+        """The node of an array of exact constants."""
+        data = ArrayData(shape, flat)
+        return self.builder.array(digest_of(data), data, Type("float", shape))
+
+    def exact_entries(self, node: Node) -> tuple[Any, ...] | None:
+        """The exact entries of a data node, or None where its values are floats from a file."""
+        data = self.builder.data[node.params["digest"]]
+        return data.flat if isinstance(data, ArrayData) else None
+
+    def evaluate_now(self, node: Node) -> Any:
+        """The float value of a node at the point, while the script is still being lowered."""
+        from gradcli.execution.evaluate import evaluate
+
+        values = {leaf.params["name"]: self.values[leaf.params["name"]] for leaf in read_leaves(node)}
+        return evaluate([node], values)[0]
+
+    def next_position(self) -> int:
+        """A number for each random array without a seed, so that two of them differ."""
+        self._positions += 1
+        return self._positions
+
+
+def _readers(outputs: list[Node]) -> dict[str, set[str]]:
+    from gradcli.graph.node import reachable
+
+    found: dict[str, set[str]] = {}
+    for node in reachable(outputs):
+        for position, arg in enumerate(node.args):
+            if arg.primitive is LEAF:
+                role = "pow-exponent" if node.primitive.name == "pow" and position == 1 else node.primitive.name
+                found.setdefault(arg.params["name"], set()).add(role)
+    return found
+
+
+def shape_of(value: Any, name: str) -> Shape:
+    """The shape of a number, a nested list or an array; raises GradcliError GC310 for rows of different lengths."""
+    if isinstance(value, (int, float, complex, Fraction)):
+        return ()
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return tuple(shape)
+    lengths: list[int] = []
+    level = [value]
+    while level and isinstance(level[0], (list, tuple)):
+        sizes = {len(row) if isinstance(row, (list, tuple)) else -1 for row in level}
+        if len(sizes) != 1:
+            raise error("GC310", f"the value of `{visible(name)}` has rows of different lengths")
+        lengths.append(sizes.pop())
+        level = [item for row in level for item in row]
+    if any(isinstance(item, (list, tuple)) for item in level):
+        raise error("GC310", f"the value of `{visible(name)}` has rows of different lengths")
+    for item in level:
+        if not isinstance(item, (int, float, complex)):
+            raise error("GC309", f"the value of `{visible(name)}` holds something that is no number")
+    return tuple(lengths)
+
+
+def filled(value: Any, shape: Shape) -> Any:
+    """A number repeated over a shape, as nested lists."""
+    result = value
+    for size in reversed(shape):
+        result = [result] * size
+    return result

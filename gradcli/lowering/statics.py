@@ -1,0 +1,131 @@
+"""Exact values of nodes while a script is lowered: range bounds, shapes, axes, indices, conditions.
+
+A static value is computed with exact fractions as far as arithmetic goes, through names and functions. Every
+leaf that it reads is reported to the caller, because such a leaf can no longer be differentiated.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from gradcli.diagnostics import error
+from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from gradcli.diagnostics import Span
+    from gradcli.graph.node import Node
+
+    Exact = int | Fraction | float
+
+# What stays exact. Anything else is computed in floats by the evaluator.
+_EXACT: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: Fraction(x) / Fraction(y),
+    "neg": lambda x: -x,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "round": round,
+    "abs": abs,
+    "mod": lambda x, y: x - y * math.floor(Fraction(x) / Fraction(y)),
+    "maximum": max,
+    "minimum": min,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "equal": lambda x, y: x == y,
+    "not_equal": lambda x, y: x != y,
+    "and": lambda x, y: bool(x and y),
+    "or": lambda x, y: bool(x or y),
+    "not": lambda x: not x,
+    "where": lambda condition, x, y: x if condition else y,
+    "cast": lambda x, kind: int(x) if isinstance(x, bool) else x,
+    "name": lambda x, id: x,
+    "detach": lambda x: x,
+}
+
+
+def read_leaves(node: Node) -> list[Node]:
+    """The leaves that a node's value depends on."""
+    if node.primitive is CONSTANT:
+        return []
+    return [inner for inner in reachable([node]) if inner.primitive is LEAF]
+
+
+def exact_value(
+    node: Node,
+    leaf_value: Callable[[Node], Any],
+    evaluate: Callable[[Node], Any],
+    span: Span | None,
+) -> Any:
+    """The exact value of a node: a number for a scalar, nested tuples for an array.
+
+    `leaf_value` gives the value of a leaf (and takes note of it); `evaluate` computes a node in floats.
+    Raises GradcliError GC306 where the value is not a finite number.
+    """
+    if node.primitive is CONSTANT and not node.type.shape:
+        return _finite(node.params["value"], span)
+    order = reachable([node])
+    if all(n.primitive in (CONSTANT, LEAF) or n.primitive.name in _EXACT for n in order) and not any(
+        n.type.shape or n.primitive is DATA for n in order
+    ):
+        known: dict[Node, Any] = {}
+        for step in order:
+            if step.primitive is CONSTANT:
+                known[step] = _number(step.params["value"])
+            elif step.primitive is LEAF:
+                known[step] = _number(leaf_value(step))
+            else:
+                operands = [known[arg] for arg in step.args]
+                known[step] = _apply(step, operands, span)
+        return _finite(known[node], span)
+    for step in order:
+        if step.primitive is LEAF:
+            leaf_value(step)
+    return _frozen(evaluate(node), span)
+
+
+def whole(value: Any) -> Any:
+    """An int where a number is one, else the number itself."""
+    if isinstance(value, bool) or type(value) is int:
+        return int(value)
+    if isinstance(value, (float, Fraction)) and value == int(value):
+        return int(value)
+    return value
+
+
+def _apply(step: Node, operands: list[Any], span: Span | None) -> Any:
+    try:
+        return _EXACT[step.primitive.name](*operands, **step.params)
+    except (ZeroDivisionError, OverflowError, ValueError) as problem:
+        raise error("GC306", f"this value cannot be computed: {problem}", step.span or span) from None
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"pi": math.pi, "e": math.e, "inf": math.inf, "-inf": -math.inf, "nan": math.nan}[value]
+    if isinstance(value, float) and math.isfinite(value):
+        return Fraction(value)
+    return value
+
+
+def _finite(value: Any, span: Span | None) -> Any:
+    value = _number(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise error("GC306", f"a size, index or bound must be a finite number, not {value}", span)
+    return whole(value)
+
+
+def _frozen(value: Any, span: Span | None) -> Any:
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(listed, list):
+        return tuple(_frozen(item, span) for item in listed)
+    return _finite(float(listed), span)

@@ -1,0 +1,96 @@
+"""Points as people give them become values: `--at` texts, mappings of numbers, nested lists and arrays."""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.source import Source
+from gradcli.language.syntax import Number, Unary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from gradcli.language.limits import Limits
+    from gradcli.language.syntax import Expression
+
+_SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+
+def read_point(
+    at: Mapping[str, Any] | Sequence[str], limits: Limits | None = None
+) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
+    """The value of each name, and notes; texts are what `--at` takes, a mapping holds numbers, lists or arrays.
+
+    Raises GradcliError: GC1xx for a text that cannot be read, GC6xx for a file, GC309 for what is no number.
+    """
+    limits = limits or DEFAULT_LIMITS
+    if hasattr(at, "items"):
+        return {name: _given(name, value) for name, value in at.items()}, ()
+    point: dict[str, Any] = {}
+    for text in (at,) if isinstance(at, str) else at:
+        point.update(_read_text(text, limits))
+    return point, ()
+
+
+def _given(name: str, value: Any) -> Any:
+    if isinstance(value, (int, float, complex)):
+        return float(value) if type(value) is int else value
+    if isinstance(value, str):
+        if value in _SPECIAL:
+            return _SPECIAL[value]
+        raise error("GC309", f"the value of `{visible(name)}` is the text {value!r}, not a number")
+    if isinstance(value, (list, tuple)):
+        return [_given(name, item) for item in value]
+    if getattr(value, "dtype", None) is not None and value.dtype.kind in "fiubc":
+        return value.astype(float) if value.dtype.kind in "iub" else value
+    raise error("GC309", f"the value of `{visible(name)}` is a {type(value).__name__}, not a number or an array")
+
+
+def _read_text(text: str, limits: Limits) -> dict[str, Any]:
+    from gradcli.language.values import FileReference, parse_at
+
+    source = Source(text, "--at")
+    found: dict[str, Any] = {}
+    try:
+        for binding in parse_at(text, limits):
+            if isinstance(binding.value, FileReference):
+                from gradcli.execution.data import load_array
+
+                found[binding.name] = load_array(binding.value.path, limits=limits)
+            else:
+                found[binding.name] = closed_value(binding.value, source, limits)
+    except GradcliError as problem:
+        raise problem.with_source(source) from None
+    return found
+
+
+def closed_value(expression: Expression, source: Source, limits: Limits) -> Any:
+    """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`."""
+    if isinstance(expression, Number):
+        return float(expression.value)
+    if isinstance(expression, Unary) and isinstance(expression.operand, Number) and expression.op != "not":
+        return -float(expression.operand.value) if expression.op == "-" else float(expression.operand.value)
+    from gradcli.execution.evaluate import evaluate
+    from gradcli.language.syntax import ExpressionStatement, Script
+    from gradcli.lowering import lower
+
+    statement = ExpressionStatement(expression, expression.span)
+    lowered = lower(Script((statement,), source, None, (), expression.span), limits=limits)
+    if lowered.program.leaves:
+        name = next(iter(lowered.program.leaves))
+        raise error(
+            "GC202",
+            f"`{visible(name)}` has no value here: a point is made of literals",
+            lowered.uses.get(name),
+            source=source,
+        )
+    return evaluate(lowered.program, {})[0]
+
+
+def array_of(value: Any) -> Any:
+    """Numbers in nested lists, or an array, as an array of NumPy."""
+    from gradcli.execution.namespaces import namespace
+
+    return namespace("numpy").numbers(value, "float") if not hasattr(value, "dtype") else value

@@ -1,0 +1,230 @@
+"""The four operations, powers and their kin: the operations that operators stand for, and exact rules for constants."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.primitive import elementwise
+
+if TYPE_CHECKING:
+    from gradcli.graph.node import Node
+
+# --- local rules for derivative programs: 0 and 1, doubled and factored-out signs ---------------------
+
+
+def _negated(x: Node) -> Node | None:
+    """The node y where x = -y, or None."""
+    return x.args[0] if x.primitive is neg else None
+
+
+def _common_divisor(x: Node, y: Node) -> Node | None:
+    """The node c where x = a/c and y = b/c, or None: the two partials of one quotient."""
+    if x.primitive is div and y.primitive is div and x.args[1] is y.args[1]:
+        return x.args[1]
+    return None
+
+
+def _add_rewrite(x: Node, y: Node) -> Node | None:
+    if (minus := _negated(y)) is not None:
+        return x - minus
+    if (minus := _negated(x)) is not None:
+        return y - minus
+    if (divisor := _common_divisor(x, y)) is not None:
+        return (x.args[0] + y.args[0]) / divisor
+    return None
+
+
+def _sub_rewrite(x: Node, y: Node) -> Node | None:
+    if y.constant == 0:
+        return x
+    if x.constant == 0:
+        return -y
+    if (minus := _negated(y)) is not None:
+        return x + minus
+    if (minus := _negated(x)) is not None:
+        return -(minus + y)
+    if (divisor := _common_divisor(x, y)) is not None:
+        return (x.args[0] - y.args[0]) / divisor
+    return None
+
+
+def _mul_rewrite(x: Node, y: Node) -> Node | None:
+    for one, other in ((x, y), (y, x)):
+        if one.constant == -1:
+            return -other
+        if (minus := _negated(one)) is not None:
+            return -(minus * other)
+        if one.primitive is div and one.args[0].constant == 1:
+            return other / one.args[1]
+    return None
+
+
+def _div_rewrite(x: Node, y: Node) -> Node | None:
+    if y.constant == 1 or x.constant == 0:
+        return x
+    if y.constant == -1:
+        return -x
+    if (minus := _negated(x)) is not None:
+        return -(minus / y)
+    if (minus := _negated(y)) is not None:
+        return -(x / minus)
+    return None
+
+
+def _neg_rewrite(x: Node) -> Node | None:
+    if x.constant == 0:
+        return x
+    if (minus := _negated(x)) is not None:
+        return minus
+    if x.primitive is sub:
+        return x.args[1] - x.args[0]
+    return None
+
+
+def _power_rewrite(x: Node, *, n: int) -> Node | None:
+    if n == 0:
+        return x.builder.constant(1, x.shape)
+    return x if n == 1 else None
+
+
+def _exact_product(x: Any, y: Any) -> Any:
+    product = x * y
+    return product if product != 0 or (x >= 0 and y >= 0) else None  # -0.0 is not 0
+
+
+def _exact_quotient(x: Any, y: Any) -> Any:
+    return None if y == 0 or (x == 0 and y < 0) else Fraction(x) / y
+
+
+def _exact_power(x: Any, *, n: int) -> Any:
+    """Folded only where the result stays small: 9**9**9 must not be computed."""
+    bits = max(abs(x.numerator).bit_length(), x.denominator.bit_length())
+    if abs(n) * bits > 4096 or (x == 0 and n < 0):
+        return None
+    return Fraction(x) ** n
+
+
+def _power_value(xp: Any, x: Any, *, n: int) -> Any:
+    """Products for small exponents: exact steps, the same in every namespace."""
+    if n == 2:
+        return x * x
+    if n == 3:
+        return x * x * x
+    if n == 4:
+        square = x * x
+        return square * square
+    return xp.power(x, float(n))
+
+
+def _power_ball(fl: Any, x: Any, *, n: int) -> Any:
+    return x**n if n >= 0 else 1 / x**-n
+
+
+add = elementwise(
+    "add",
+    "Sum of two numbers.",
+    impl=lambda xp, x, y: x + y,
+    symbolic=lambda sp, x, y: sp.Add(x, y),
+    ball=lambda fl, x, y: x + y,
+    partials=lambda x, y, *, out: (1, 1),
+    identity=0,
+    commutative=True,
+    fold=lambda x, y: x + y,
+    rewrite=_add_rewrite,
+    sample=[Closed(-2, 2), Closed(-2, 2)],
+    node="AddBackward0",
+    formula="x + y",
+    examples=[("2 + 3", 5)],
+    domain=[REAL, REAL],
+)
+
+sub = elementwise(
+    "sub",
+    "Difference of two numbers.",
+    impl=lambda xp, x, y: x - y,
+    symbolic=lambda sp, x, y: sp.Add(x, sp.Mul(-1, y)),
+    ball=lambda fl, x, y: x - y,
+    partials=lambda x, y, *, out: (1, -1),
+    fold=lambda x, y: x - y,
+    rewrite=_sub_rewrite,
+    aliases=("subtract",),
+    sample=[Closed(-2, 2), Closed(-2, 2)],
+    node="SubBackward0",
+    formula="x - y",
+    examples=[("2 - 3", -1)],
+    domain=[REAL, REAL],
+)
+
+mul = elementwise(
+    "mul",
+    "Product of two numbers.",
+    impl=lambda xp, x, y: x * y,
+    symbolic=lambda sp, x, y: sp.Mul(x, y),
+    ball=lambda fl, x, y: x * y,
+    partials=lambda x, y, *, out: (y, x),
+    identity=1,
+    annihilator=0,
+    commutative=True,
+    fold=_exact_product,
+    rewrite=_mul_rewrite,
+    aliases=("multiply",),
+    sample=[Closed(-2, 2), Closed(-2, 2)],
+    node="MulBackward0",
+    formula="x*y",
+    examples=[("2 * 3", 6)],
+    domain=[REAL, REAL],
+)
+
+div = elementwise(
+    "div",
+    "Quotient of two numbers.",
+    impl=lambda xp, x, y: x / y,
+    symbolic=lambda sp, x, y: sp.Mul(x, sp.Pow(y, -1)),
+    ball=lambda fl, x, y: x / y,
+    partials=lambda x, y, *, out: (1 / y, -(out / y)),
+    fold=_exact_quotient,
+    rewrite=_div_rewrite,
+    aliases=("divide", "true_divide"),
+    sample=[Closed(-2, 2), Closed(0.5, 2)],
+    node="DivBackward0",
+    formula="x/y",
+    examples=[("3 / 2", 1.5)],
+    domain=[REAL, REAL],
+)
+
+neg = elementwise(
+    "neg",
+    "The number with the other sign.",
+    impl=lambda xp, x: -x,
+    symbolic=lambda sp, x: sp.Mul(-1, x),
+    ball=lambda fl, x: -x,
+    partials=lambda x, *, out: (-1,),
+    fold=lambda x: -x if x != 0 else None,
+    rewrite=_neg_rewrite,
+    aliases=("negative",),
+    sample=[Closed(-2, 2)],
+    node="NegBackward0",
+    formula="-x",
+    examples=[("neg(2)", -2)],
+    domain=[REAL],
+)
+
+power = elementwise(
+    "power",
+    "An integer power, defined for every base.",
+    impl=_power_value,
+    symbolic=lambda sp, x, *, n: sp.Pow(x, n),
+    ball=_power_ball,
+    partials=lambda x, *, out, n: (0 if n == 0 else n * x ** (n - 1),),
+    arity=1,
+    fold=_exact_power,
+    rewrite=_power_rewrite,
+    internal=True,
+    sample=[Closed(0.5, 2)],
+    node="PowBackward0",
+    formula="x**n",
+    examples=[("(-2)**3", -8)],
+    domain=[REAL],
+)

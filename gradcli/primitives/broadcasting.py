@@ -1,0 +1,45 @@
+"""NumPy's broadcasting made explicit: operands of several shapes become operands of one, by reshape and broadcast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.types import broadcast_shapes
+from gradcli.primitives.movement import broadcast, reshape
+
+if TYPE_CHECKING:
+    from gradcli.graph.types import Shape
+
+
+def stretch(x: Any, shape: Shape) -> Any:
+    """An operand repeated to a shape that it broadcasts to: the rank is raised first, then axes are stretched."""
+    if x.shape == shape:
+        return x
+    if len(x.shape) < len(shape):
+        x = reshape(x, shape=(1,) * (len(shape) - len(x.shape)) + x.shape)
+    return broadcast(x, shape=shape) if x.shape != shape else x
+
+
+def together(*xs: Any, verb: str = "combine") -> tuple[Any, ...]:
+    """The operands in their common shape; raises GradcliError GC301 where NumPy would refuse."""
+    first = xs[0].shape
+    if all(x.shape == first for x in xs):
+        return xs
+    shape = broadcast_shapes(*(x.shape for x in xs))
+    if shape is None:
+        names = [_type_text(x) for x in xs]
+        raise error("GC301", f"cannot {verb} {', '.join(names[:-1])} and {names[-1]}", help=_shape_help(xs))
+    return tuple(stretch(x, shape) for x in xs)
+
+
+def _type_text(x: Any) -> str:
+    kind = getattr(x, "type", None)
+    return str(kind) if kind is not None else f"f64[{','.join(map(str, x.shape))}]"
+
+
+def _shape_help(xs: tuple[Any, ...]) -> str | None:
+    """What usually mends it: a slice of the longer vector, or a new axis."""
+    if all(len(x.shape) == 1 for x in xs):
+        return f"slice one of them, e.g. b[0:{min(x.shape[0] for x in xs)}], or add an axis: a[:, None]"
+    return "axes must be equal or 1, counted from the last; reshape or add an axis with x[:, None]"

@@ -1,0 +1,350 @@
+"""Entries chosen by position: x[i, 1:3, ::-1, None, [0, 2]], take, gather, diagonals and triangles.
+
+What is known while a script is lowered becomes slices and static positions; an array of data becomes a gather, whose
+positions are checked when the program runs. The rules are NumPy's, for mixed indices too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.operand import Operand
+from gradcli.graph.primitive import composite, linear
+from gradcli.graph.types import broadcast_shapes, size_of
+from gradcli.primitives.axes import (
+    described,
+    diagonal,
+    permuted,
+    positions_of,
+    require_matrix,
+    reshaped,
+)
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.movement import (
+    normalize_axis,
+    reshape,
+    slice_,
+    take_along,
+    take_static,
+    unslice,
+)
+
+if TYPE_CHECKING:
+    from gradcli.graph.types import Shape
+
+    Item = int | slice | tuple[Any, ...] | Operand | None
+
+
+def index(x: Any, items: tuple[Any, ...]) -> Any:
+    """x[items], as NumPy reads it.
+
+    An item is an int, a slice of ints, None (a new axis), a tuple of ints (nested for more axes), an operand of
+    positions, or an Ellipsis. Raises GradcliError GC305 for a position outside its axis and for too many items.
+
+    >>> index(x, (0, slice(None, None, -1)))    # x[0, ::-1]  # doctest: +SKIP
+    """
+    items = _complete(x, items)
+    starts, steps, sizes, advanced, layout = [], [], [], [], []
+    axis = 0  # of x
+    for item in items:
+        if item is None:
+            layout.append(("new", 0))
+            continue
+        size = x.shape[axis]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(size)
+            count = len(range(start, stop, step))
+            starts.append(start if count else 0)
+            steps.append(step if count else 1)
+            sizes.append(count)
+            layout.append(("kept", axis))
+        else:
+            starts.append(0)
+            steps.append(1)
+            sizes.append(size)
+            layout.append(("chosen", axis))
+            advanced.append((axis, item if isinstance(item, Operand) else _wrapped(item, size, axis, x)))
+        axis += 1
+    if any(not isinstance(item, int) for _, item in advanced):
+        if tuple(sizes) != x.shape or any(step < 0 for step in steps):
+            x = slice_(x, start=tuple(starts), step=tuple(steps), size=tuple(sizes))
+        return _advanced(x, layout, advanced)
+    for at, position in advanced:  # plain numbers: a slice of one entry each
+        starts[at], sizes[at] = position, 1
+    if tuple(sizes) != x.shape or any(step < 0 for step in steps):
+        x = slice_(x, start=tuple(starts), step=tuple(steps), size=tuple(sizes))
+    return reshaped(x, tuple(1 if kind == "new" else sizes[at] for kind, at in layout if kind != "chosen"))
+
+
+def _complete(x: Any, items: tuple[Any, ...]) -> list[Any]:
+    """The items with a slice for every axis that they do not mention."""
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    rank = len(x.shape)
+    if used > rank:
+        raise error("GC305", f"{used} indices for {described(x)}, which has {rank} {'axis' if rank == 1 else 'axes'}")
+    rest = [slice(None)] * (rank - used)
+    for at, item in enumerate(items):
+        if item is Ellipsis:
+            return [*items[:at], *rest, *items[at + 1 :]]
+    return [*items, *rest]
+
+
+def _wrapped(item: Any, size: int, axis: int, x: Any) -> Any:
+    """Positions counted from the start, nested as they came."""
+    if isinstance(item, (tuple, list)):
+        return tuple(_wrapped(one, size, axis, x) for one in item)
+    if not -size <= item < size:
+        raise error(
+            "GC305",
+            f"index {item} is outside axis {axis} of {described(x)}, which has {size} entries",
+            help=f"the last entry is x[{size - 1}] or x[-1]" if size else None,
+        )
+    return item + size if item < 0 else item
+
+
+def _advanced(x: Any, layout: list[tuple[str, int]], advanced: list[tuple[int, Any]]) -> Any:
+    """The chosen axes moved to the front and made one, taken from, and put where NumPy puts them."""
+    shape = broadcast_shapes(*(_nested_shape(item) for _, item in advanced))
+    if shape is None:
+        shapes = " and ".join(f"[{','.join(map(str, _nested_shape(item)))}]" for _, item in advanced)
+        raise error("GC305", f"the index arrays of shapes {shapes} do not fit together")
+    rank = len(x.shape)
+    chosen = [axis for axis, item in advanced if not isinstance(item, Operand)]
+    data = [axis for axis, item in advanced if isinstance(item, Operand)]
+    others = [at for kind, at in layout if kind == "kept"]
+    x = permuted(x, tuple(axis - rank for axis in (*chosen, *data, *others)))
+    rest = tuple(x.shape[len(chosen) + len(data) :])
+    count = size_of(shape)
+    items = dict(advanced)
+    if chosen:
+        sizes = x.shape[: len(chosen)]
+        x = reshaped(x, (size_of(sizes), *x.shape[len(chosen) :]))
+        x = take_static(
+            x, indices=_raveled([_spread(items[a], shape) for a in chosen], sizes), axis=-len(x.shape)
+        )
+    for axis in data:
+        positions = reshaped(stretch(positions_of(items[axis]), shape), (count,))
+        x = _taken_per_row(x, positions) if chosen or axis != data[0] else _taken(x, positions, -len(x.shape))
+    x = reshaped(x, (*shape, *rest))
+    return _arranged(x, layout, shape, rest)
+
+
+def _taken(x: Any, positions: Any, axis: int) -> Any:
+    """Entries along an axis at positions that are data, in one axis."""
+    shape = list(x.shape)
+    shape[len(shape) + axis] = positions.shape[0]
+    raised = [1] * len(shape)
+    raised[len(shape) + axis] = positions.shape[0]
+    return take_along(x, stretch(reshaped(positions, tuple(raised)), tuple(shape)), axis=axis)
+
+
+def _taken_per_row(x: Any, positions: Any) -> Any:
+    """From each x[i], the entry at positions[i] of its first axis."""
+    rest = x.shape[2:]
+    count = positions.shape[0]
+    raised = reshape(positions, shape=(count, 1, *(1 for _ in rest)))
+    found = take_along(x, stretch(raised, (count, 1, *rest)), axis=-len(rest) - 1)
+    return reshape(found, shape=(count, *rest))
+
+
+def _arranged(x: Any, layout: list[tuple[str, int]], shape: Shape, rest: Shape) -> Any:
+    """The axes of the chosen entries stand where the indices stood if these were neighbours, else in front."""
+    places = [i for i, (kind, _) in enumerate(layout) if kind == "chosen"]
+    together = places == list(range(places[0], places[0] + len(places)))
+    before = sum(kind == "kept" for kind, _ in layout[: places[0]]) if together else 0
+    rank = len(x.shape)
+    if before and shape:
+        front = len(shape)
+        order = (*range(front, front + before), *range(front), *range(front + before, rank))
+        x = permuted(x, tuple(i - rank for i in order))
+    sizes = iter(rest)
+    result: list[int] = [] if together else list(shape)
+    for i, (kind, _) in enumerate(layout):
+        if kind == "new":
+            result.append(1)
+        elif kind == "kept":
+            result.append(next(sizes))
+        elif together and i == places[0]:
+            result.extend(shape)
+    return reshaped(x, tuple(result))
+
+
+def _nested_shape(item: Any) -> Shape:
+    if isinstance(item, int):
+        return ()
+    if isinstance(item, Operand):
+        return item.shape
+    inner = {_nested_shape(one) for one in item}
+    if len(inner) > 1:
+        raise error("GC310", "the rows of an index list have different lengths")
+    return (len(item), *(inner.pop() if inner else ()))
+
+
+def _spread(item: Any, shape: Shape) -> list[int]:
+    """Nested positions, broadcast to a shape, in C order."""
+    own = _nested_shape(item)
+    flat = [item] if isinstance(item, int) else list(item)
+    for _ in own[1:]:
+        flat = [one for row in flat for one in row]
+    padded = (1,) * (len(shape) - len(own)) + own
+    found = []
+    for number in range(size_of(shape)):
+        place, stride = 0, 1
+        for size, mine in zip(reversed(shape), reversed(padded), strict=True):
+            number, along = divmod(number, size)  # noqa: PLW2901
+            place += along * stride if mine > 1 else 0
+            stride *= mine
+        found.append(flat[place])
+    return found
+
+
+def _raveled(columns: list[list[int]], sizes: Shape) -> tuple[int, ...]:
+    """Positions along several axes as positions along the one that they make together."""
+    found = columns[0]
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        found = [i * size + j for i, j in zip(found, column, strict=True)]
+    return tuple(found)
+
+
+# --- take and gather ----------------------------------------------------------------------------------------
+
+
+def _take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        x, at = reshaped(x, (size_of(x.shape),)), 0
+    else:
+        at = len(x.shape) + normalize_axis(axis, len(x.shape))
+    return index(x, (*(slice(None),) * at, indices))
+
+
+take = composite(
+    "take",
+    "Entries at given positions along an axis; without an axis, of the flattened array.",
+    definition=_take,
+    static=("axis",),
+    domain=[REAL],
+    formula="x[indices]",
+    examples=[("take([10, 20, 30], [2, 0])", [30, 10]), ("take([[1, 2], [3, 4]], 1, axis=1)", [2, 4])],
+    node="TakeBackward0",
+)
+
+
+def _gather(x: Any, indices: Any, axis: int) -> Any:
+    at = normalize_axis(axis, len(x.shape))
+    if isinstance(indices, (tuple, list)):
+        raise error("GC305", "gather needs an array of positions, with as many axes as x")
+    positions = positions_of(indices)
+    rank = len(x.shape)
+    ours = tuple(1 if i - rank == at else n for i, n in enumerate(x.shape))
+    theirs = tuple(1 if i - rank == at else n for i, n in enumerate(positions.shape))
+    shape = broadcast_shapes(ours, theirs) if len(positions.shape) == rank else None
+    if shape is None:
+        raise error(
+            "GC305",
+            f"gather along axis {axis} cannot combine {described(x)} with positions {described(positions)}",
+            help="both need the same axes; x[i] or take(x, i, axis=...) takes whole rows",
+        )
+    position = rank + at
+
+    def full(size: int) -> Shape:
+        return (*shape[:position], size, *shape[position + 1 :])
+
+    return take_along(
+        stretch(x, full(x.shape[at])), stretch(positions, full(positions.shape[at])), axis=at
+    )
+
+
+gather = composite(
+    "gather",
+    "For each position in an index array, the entry of x there along an axis.",
+    definition=_gather,
+    static=("axis",),
+    aliases=("take_along_axis",),
+    domain=[REAL],
+    formula="y[i, j] = x[i, index[i, j]]",
+    examples=[("gather([[1, 2], [3, 4]], [[1], [0]], axis=1)", [[2], [3]])],
+    node="GatherBackward0",
+)
+
+# --- diagonals and triangles ---------------------------------------------------------------------------------
+
+
+def _diag(x: Any, k: int = 0) -> Any:
+    if len(x.shape) == 2:
+        return diagonal(x, k)
+    if len(x.shape) != 1:
+        raise error("GC321", f"diag needs a vector or a matrix, not {described(x)}")
+    size = x.shape[0] + abs(k)
+    first = k if k >= 0 else -k * size
+    if not x.shape[0]:
+        return reshape(unslice(x, shape=(size * size,), start=(0,), step=(1,)), shape=(size, size))
+    return reshape(unslice(x, shape=(size * size,), start=(first,), step=(size + 1,)), shape=(size, size))
+
+
+diag = composite(
+    "diag",
+    "The diagonal of a matrix, or the matrix with a vector on its diagonal.",
+    definition=_diag,
+    static=("k",),
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 3))],
+    formula="x[i, i]",
+    examples=[("diag([[1, 2], [3, 4]])", [1, 4]), ("diag([1, 2])", [[1, 0], [0, 2]])],
+    node="DiagonalBackward0",
+)
+
+
+def _triangle_entries(lower: bool) -> Any:
+    def entries(f: Any, x: Any, *, k: int) -> Any:
+        rows, columns = x.shape[-2:]
+        flat = []
+        for place, entry in enumerate(x.flat):
+            i, j = divmod(place % (rows * columns), columns)
+            flat.append(entry if (j - i <= k if lower else j - i >= k) else f.zero)
+        return f.array(flat, x.shape)
+
+    return entries
+
+
+def _tril_call(x: Any, k: int = 0) -> Any:
+    require_matrix(x, "tril")
+    return tril(x, k=k)
+
+
+def _triu_call(x: Any, k: int = 0) -> Any:
+    require_matrix(x, "triu")
+    return triu(x, k=k)
+
+
+tril = linear(
+    "tril",
+    "The lower triangle of a matrix: entries above the k-th diagonal are 0.",
+    impl=lambda xp, x, *, ranks, k: xp.tril(x, k),
+    entries=_triangle_entries(True),
+    transpose={0: lambda ct, x, *, k: tril(ct, k=k)},
+    arity=1,
+    call=_tril_call,
+    static=("k",),
+    domain=[REAL],
+    formula="x[i, j] where j <= i + k, else 0",
+    examples=[("tril([[1, 2], [3, 4]])", [[1, 0], [3, 4]])],
+    node="TrilBackward0",
+)
+
+triu = linear(
+    "triu",
+    "The upper triangle of a matrix: entries below the k-th diagonal are 0.",
+    impl=lambda xp, x, *, ranks, k: xp.triu(x, k),
+    entries=_triangle_entries(False),
+    transpose={0: lambda ct, x, *, k: triu(ct, k=k)},
+    arity=1,
+    call=_triu_call,
+    static=("k",),
+    domain=[REAL],
+    formula="x[i, j] where j >= i + k, else 0",
+    examples=[("triu([[1, 2], [3, 4]])", [[1, 2], [0, 4]])],
+    node="TriuBackward0",
+)
+

@@ -1,0 +1,258 @@
+"""Functions that put arrays together, take them apart and repeat them; all of them expand to a few movements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.domain import REAL
+from gradcli.graph.primitive import composite
+from gradcli.graph.types import size_of
+from gradcli.primitives.axes import described, part, placed, require_option, reshaped
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.movement import bounded, broadcast, concat, normalize_axis, reshape, take_static
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def joined(xs: Sequence[Any], axis: int) -> Any:
+    """Arrays joined along a negative axis; a single one as it is."""
+    return xs[0] if len(xs) == 1 else xs[0].bind(concat, tuple(xs), {"axis": axis})
+
+
+def _rows(arrays: Any, what: str) -> tuple[Any, ...]:
+    """Several operands, or the parts of one along its first axis."""
+    if isinstance(arrays, (tuple, list)):
+        if not arrays:
+            raise error("GC322", f"{what} of no arrays")
+        return tuple(arrays)
+    if not arrays.shape:
+        raise error("GC303", f"{what} needs several arrays, not one number", help="write [a, b] or (a, b)")
+    rank, count = len(arrays.shape), arrays.shape[0]
+    return tuple(reshape(part(arrays, -rank, i, 1), shape=arrays.shape[1:]) for i in range(count))
+
+
+def _concatenate(arrays: Any, axis: int | None = 0) -> Any:
+    xs = _rows(arrays, "concatenate")
+    if axis is None:
+        return joined([reshaped(x, (size_of(x.shape),)) for x in xs], -1)
+    rank = len(xs[0].shape)
+    if not rank:
+        raise error("GC303", "concatenate joins arrays, not numbers", help="write the array [a, b], or stack")
+    return joined(xs, normalize_axis(axis, rank))
+
+
+concatenate = composite(
+    "concatenate",
+    "Arrays joined along an axis that they have.",
+    definition=_concatenate,
+    static=("axis",),
+    aliases=("concat", "cat"),
+    domain=[REAL],
+    formula="the entries of each array, one after the other",
+    examples=[("concatenate(([1, 2], [3]))", [1, 2, 3]), ("concatenate([[[1], [2]], [[3], [4]]])", [[1], [2], [3], [4]])],
+    node="CatBackward0",
+)
+
+
+def _stack(arrays: Any, axis: int = 0) -> Any:
+    xs = _rows(arrays, "stack")
+    shape = xs[0].shape
+    for x in xs:
+        if x.shape != shape:
+            raise error("GC301", f"cannot stack {described(xs[0])} and {described(x)}")
+    at = normalize_axis(axis, len(shape) + 1)
+    position = len(shape) + 1 + at
+    raised = (*shape[:position], 1, *shape[position:])
+    return joined([reshape(x, shape=raised) for x in xs], at)
+
+
+stack = composite(
+    "stack",
+    "Arrays of one shape joined along a new axis.",
+    definition=_stack,
+    static=("axis",),
+    domain=[REAL],
+    formula="[x, y, ...]",
+    examples=[("stack(([1, 2], [3, 4]), axis=1)", [[1, 3], [2, 4]])],
+    node="StackBackward0",
+)
+
+
+def _split(x: Any, sections: int | tuple[int, ...], axis: int = 0) -> tuple[Any, ...]:
+    at = normalize_axis(axis, len(x.shape))
+    size = x.shape[at]
+    if isinstance(sections, int):
+        if sections < 1 or size % sections:
+            raise error(
+                "GC324",
+                f"cannot split an axis of {size} entries into {sections} equal parts",
+                help="give the positions of the cuts, e.g. split(x, (2, 5))",
+            )
+        step = size // sections
+        cuts = [i * step for i in range(1, sections)]
+    else:
+        cuts = [min(max(cut + size if cut < 0 else cut, 0), size) for cut in sections]
+    parts = []
+    for start, stop in zip([0, *cuts], [*cuts, size], strict=True):
+        parts.append(part(x, at, min(start, size), max(stop - start, 0)))
+    return tuple(parts)
+
+
+split = composite(
+    "split",
+    "An array taken apart along an axis: into a number of equal parts, or at given positions.",
+    definition=_split,
+    static=("sections", "axis"),
+    domain=[REAL],
+    formula="x[:i], x[i:j], x[j:]",
+    examples=[("split([1, 2, 3, 4], 2)[1]", [3, 4]), ("split([1, 2, 3, 4], (1, 3))[1]", [2, 3])],
+    node="SplitBackward0",
+)
+
+
+def _tile(x: Any, reps: int | tuple[int, ...]) -> Any:
+    counts = (reps,) if isinstance(reps, int) else tuple(reps)
+    if any(n < 0 for n in counts):
+        raise error("GC306", f"tile needs counts of at least 0, not {counts}")
+    rank = max(len(counts), len(x.shape))
+    counts = (1,) * (rank - len(counts)) + counts
+    sizes = (1,) * (rank - len(x.shape)) + x.shape
+    between = tuple(n for size in sizes for n in (1, size))
+    repeated = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
+    result = tuple(count * size for count, size in zip(counts, sizes, strict=True))
+    return reshaped(stretch(reshaped(x, between), bounded(repeated)), result)
+
+
+tile = composite(
+    "tile",
+    "An array repeated as a whole, so many times along each axis.",
+    definition=_tile,
+    static=("reps",),
+    domain=[REAL],
+    formula="[x, x, ...]",
+    examples=[("tile([1, 2], 2)", [1, 2, 1, 2]), ("tile([1, 2], (2, 1))", [[1, 2], [1, 2]])],
+    node="RepeatBackward0",
+)
+
+
+def _repeat(x: Any, repeats: int | tuple[int, ...], axis: int | None = None) -> Any:
+    if axis is None:
+        x, at = reshaped(x, (size_of(x.shape),)), -1
+    else:
+        at = normalize_axis(axis, len(x.shape))
+    size = x.shape[at]
+    if isinstance(repeats, int) or len(repeats) == 1:
+        count = repeats if isinstance(repeats, int) else repeats[0]
+        if count < 0:
+            raise error("GC306", f"repeat needs counts of at least 0, not {count}")
+        position = len(x.shape) + at
+        before, after = x.shape[:position], x.shape[position + 1 :]
+        raised = reshape(x, shape=(*before, size, 1, *after))
+        shape = bounded((*before, size, count, *after))
+        return reshaped(
+            raised if count == 1 else broadcast(raised, shape=shape), (*before, size * count, *after)
+        )
+    if len(repeats) != size or any(n < 0 for n in repeats):
+        raise error("GC306", f"repeat needs a count for each of the {size} entries, not {repeats}")
+    indices = tuple(i for i, n in enumerate(repeats) for _ in range(n))
+    return take_static(x, indices=indices, axis=at)
+
+
+repeat = composite(
+    "repeat",
+    "Each entry repeated; without an axis, of the flattened array.",
+    definition=_repeat,
+    static=("repeats", "axis"),
+    aliases=("repeat_interleave",),
+    domain=[REAL],
+    formula="x[0], x[0], x[1], x[1], ...",
+    examples=[("repeat([1, 2], 2)", [1, 1, 2, 2]), ("repeat([1, 2, 3], (0, 1, 2))", [2, 3, 3])],
+    node="RepeatInterleaveBackward0",
+)
+
+# --- pad ------------------------------------------------------------------------------------------------
+
+_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def _source(position: int, size: int, mode: str) -> int:
+    """Where the entry at a position outside [0, size) is copied from."""
+    if mode == "edge":
+        return min(max(position, 0), size - 1)
+    if mode == "wrap":
+        return position % size
+    if mode == "symmetric":
+        around = position % (2 * size)
+        return around if around < size else 2 * size - 1 - around
+    if size == 1:
+        return 0
+    around = position % (2 * size - 2)
+    return around if around < size else 2 * size - 2 - around
+
+
+def _widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
+    """NumPy's forms: n, (before, after), or a pair for each axis."""
+    if isinstance(pad_width, int):
+        pairs = ((pad_width, pad_width),) * rank
+    elif all(isinstance(n, int) for n in pad_width) and len(pad_width) in (1, 2):
+        pairs = ((pad_width[0], pad_width[-1]),) * rank
+    else:
+        pairs = tuple((n, n) if isinstance(n, int) else (n[0], n[-1]) for n in pad_width)
+        if len(pairs) == 1:
+            pairs *= rank
+    if len(pairs) != rank or any(n < 0 for pair in pairs for n in pair):
+        raise error("GC306", f"pad needs a pair of counts for each of {rank} axes, not {pad_width}")
+    return pairs
+
+
+def _pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    require_option(mode, _MODES, "mode", "pad")
+    rank = len(x.shape)
+    for i, (before, after) in enumerate(_widths(pad_width, rank)):
+        axis, size = i - rank, x.shape[i]
+        if not before and not after:
+            continue
+        if mode != "constant":
+            if not size:
+                raise error("GC322", f"pad cannot copy from {described(x)}, which is empty along an axis")
+            indices = tuple(_source(position, size, mode) for position in range(-before, size + after))
+            x = take_static(x, indices=indices, axis=axis)
+        elif _is_zero(constant_values):
+            x = placed(x, axis, before, before + size + after)
+        else:
+            x = _bordered(x, axis, before, after, constant_values)
+    return x
+
+
+def _is_zero(value: Any) -> bool:
+    return value == 0 if isinstance(value, (int, float)) else getattr(value, "constant", None) == 0
+
+
+def _bordered(x: Any, axis: int, before: int, after: int, value: Any) -> Any:
+    if isinstance(value, (int, float)):
+        value = x.bind(reshape, (value,), {"shape": ()})
+    if value.shape:
+        raise error("GC301", f"pad needs one number as constant_values, not {described(value)}")
+    shape = list(x.shape)
+    parts = []
+    for count in (before, None, after):
+        if count is None:
+            parts.append(x)
+        elif count:
+            shape[len(shape) + axis] = count
+            parts.append(stretch(value, tuple(shape)))
+    return joined(parts, axis)
+
+
+pad = composite(
+    "pad",
+    "An array with a border: of a constant, or copied by NumPy's modes edge, reflect, symmetric, wrap.",
+    definition=_pad,
+    static=("pad_width", "mode"),
+    domain=[REAL, REAL],
+    formula="0, ..., x, ..., 0",
+    examples=[("pad([1, 2], 1)", [0, 1, 2, 0]), ('pad([1, 2, 3], (2, 0), mode="reflect")', [3, 2, 1, 2, 3])],
+    node="ConstantPadNdBackward0",
+)

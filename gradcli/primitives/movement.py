@@ -1,0 +1,397 @@
+"""Entries moved, copied, put back: the linear operations that every shape function and transpose is made of.
+
+Axes are negative, so leading batch axes pass through. The evaluator tells each `impl` the core rank of its
+inputs. What only moves entries is marked `moves`: symbols and balls run the same `impl` on positions instead of
+values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.primitive import linear
+from gradcli.graph.types import Type, size_of
+
+if TYPE_CHECKING:
+    from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
+
+    Ranks = tuple[int, ...]
+
+
+MAX_ENTRIES = 2**27
+
+
+def bounded(shape: Shape) -> Shape:
+    """The shape itself, if an array of it may be made; raises GradcliError GC505 before anything is made.
+
+    Asked by the operations whose result can be larger than their operands together.
+    """
+    if size_of(shape) > MAX_ENTRIES:
+        sizes = ", ".join(map(str, shape))
+        raise error(
+            "GC505",
+            f"an array of shape [{sizes}] would have {size_of(shape):,} entries; {MAX_ENTRIES:,} are allowed",
+            help="sum over an axis before repeating it, or use smaller sizes",
+        )
+    return shape
+
+
+def lead(x: Any, rank: int) -> Shape:
+    """The batch axes of an array whose core has this rank."""
+    shape: Shape = x.shape[: len(x.shape) - rank]
+    return shape
+
+
+# --- reshape, broadcast, permute ------------------------------------------------------------------
+
+
+def _reshape_type(x: Type, *, shape: Shape) -> Type:
+    if size_of(shape) != x.size:
+        raise error("GC304", f"cannot reshape {x} into [{','.join(map(str, shape))}]")
+    return Type(x.kind, shape)
+
+
+def reshape_call(x: Any, shape: int | Shape, *more: int) -> Any:
+    """NumPy's `reshape`, and the method with several sizes; one size may be -1 and is then computed.
+
+    Raises GradcliError GC304 where the entries do not fill the shape.
+    """
+    sizes = (shape, *more) if isinstance(shape, int) else tuple(shape)
+    total = size_of(x.shape)
+    if sizes.count(-1) == 1:
+        rest = -size_of(sizes)
+        sizes = tuple(total // rest if n == -1 and rest else n for n in sizes)
+    if any(n < 0 for n in sizes) or size_of(sizes) != total:
+        given, wanted = ",".join(map(str, x.shape)), ",".join(map(str, sizes))
+        raise error("GC304", f"cannot reshape [{given}], {total} entries, into [{wanted}]")
+    return x if sizes == x.shape else reshape(x, shape=sizes)
+
+
+def _reshape_rewrite(x: Node, *, shape: Shape) -> Node | None:
+    if x.shape == shape:
+        return x
+    return reshape(x.args[0], shape=shape) if x.primitive is reshape else None
+
+
+reshape = linear(
+    "reshape",
+    "The same entries in another shape, in C order.",
+    impl=lambda xp, x, *, ranks, shape: xp.reshape(x, lead(x, ranks[0]) + shape),
+    transpose={0: lambda ct, x, *, shape: reshape(ct, shape=x.shape)},
+    type_rule=_reshape_type,
+    rewrite=_reshape_rewrite,
+    moves=True,
+    arity=1,
+    call=reshape_call,
+    static=("shape", "more"),
+    domain=[REAL],
+    formula="the entries of x in C order, in another shape",
+    examples=[("reshape([1, 2, 3, 4], (2, 2))", [[1, 2], [3, 4]]), ("reshape([[1, 2]], -1)", [1, 2])],
+    node="ViewBackward0",
+)
+
+
+def _broadcast_type(x: Type, *, shape: Shape) -> Type:
+    if len(shape) != x.rank or any(n not in (1, m) for n, m in zip(x.shape, shape, strict=True)):
+        raise error("GC301", f"cannot broadcast {x} to [{','.join(map(str, shape))}]")
+    return Type(x.kind, bounded(shape))
+
+
+def _broadcast_transpose(ct: Any, x: Any, *, shape: Shape) -> Any:
+    rank = len(shape)
+    axes = tuple(i - rank for i in range(rank) if x.shape[i] != shape[i])
+    return reshape(sum_(ct, axis=axes), shape=x.shape) if axes else ct
+
+
+broadcast = linear(
+    "broadcast",
+    "Axes of size 1 stretched, at equal rank.",
+    impl=lambda xp, x, *, ranks, shape: xp.broadcast_to(x, lead(x, ranks[0]) + shape),
+    transpose={0: _broadcast_transpose},
+    type_rule=_broadcast_type,
+    rewrite=lambda x, *, shape: x if x.shape == shape else None,
+    moves=True,
+    arity=1,
+    internal=True,
+    node="ExpandBackward0",
+)
+
+
+def _permute_type(x: Type, *, axes: tuple[int, ...]) -> Type:
+    return Type(x.kind, tuple(x.shape[axis] for axis in axes))
+
+
+def _permute_value(xp: Any, x: Any, *, ranks: Ranks, axes: tuple[int, ...]) -> Any:
+    batch = len(x.shape) - ranks[0]
+    return xp.transpose(x, (*range(batch), *(len(x.shape) + axis for axis in axes)))
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    rank = len(axes)
+    order = sorted(range(rank), key=lambda i: axes[i])
+    return tuple(i - rank for i in order)
+
+
+def _permute_rewrite(x: Node, *, axes: tuple[int, ...]) -> Node | None:
+    if axes == tuple(range(-len(axes), 0)):
+        return x
+    if x.primitive is permute:
+        inner = x.params["axes"]
+        return permute(x.args[0], axes=tuple(inner[axis] for axis in axes))
+    return None
+
+
+permute = linear(
+    "permute",
+    "Axes in another order.",
+    impl=_permute_value,
+    transpose={0: lambda ct, x, *, axes: permute(ct, axes=_inverse(axes))},
+    type_rule=_permute_type,
+    rewrite=_permute_rewrite,
+    moves=True,
+    arity=1,
+    internal=True,
+    node="PermuteBackward0",
+)
+
+# --- slice and its transpose ------------------------------------------------------------------------
+
+
+def _slices(start: Shape, step: Shape, size: Shape) -> tuple[Any, ...]:
+    """One Python slice per axis: `size` entries from `start`, `step` apart, the step may be negative."""
+    parts = []
+    for first, stride, count in zip(start, step, size, strict=True):
+        stop = first + stride * count
+        parts.append(slice(first, None if stop < 0 else stop, stride) if count else slice(0, 0))
+    return (..., *parts)
+
+
+slice_ = linear(
+    "slice",
+    "Some entries along each axis: `size` of them from `start`, `step` apart.",
+    impl=lambda xp, x, *, ranks, start, step, size: x[_slices(start, step, size)],
+    transpose={
+        0: lambda ct, x, *, start, step, size: unslice(ct, shape=x.shape, start=start, step=step),
+    },
+    type_rule=lambda x, *, start, step, size: Type(x.kind, size),
+    rewrite=lambda x, *, start, step, size: x if x.shape == size and all(s > 0 for s in step) else None,
+    moves=True,
+    arity=1,
+    internal=True,
+    node="SliceBackward0",
+)
+
+
+def _unslice_value(xp: Any, x: Any, *, ranks: Ranks, shape: Shape, start: Shape, step: Shape) -> Any:
+    batch = lead(x, ranks[0])
+    size = x.shape[len(batch) :]
+    return xp.place(x, batch + shape, _slices(start, step, size))
+
+
+def _unslice_entries(f: Any, x: Any, *, shape: Shape, start: Shape, step: Shape) -> Any:
+    return f.scatter(x, f.positions(slice_, shape, start=start, step=step, size=x.shape), shape)
+
+
+unslice = linear(
+    "unslice",
+    "Entries put at their places in an array of zeros: the transpose of a slice.",
+    impl=_unslice_value,
+    entries=_unslice_entries,
+    transpose={
+        0: lambda ct, x, *, shape, start, step: slice_(ct, start=start, step=step, size=x.shape),
+    },
+    type_rule=lambda x, *, shape, start, step: Type(x.kind, bounded(shape)),
+    rewrite=lambda x, *, shape, start, step: x.builder.constant(0, shape) if x.constant == 0 else None,
+    arity=1,
+    internal=True,
+)
+
+# --- concat -------------------------------------------------------------------------------------------
+
+
+def _concat_type(*xs: Type, axis: int) -> Type:
+    first = xs[0].shape
+    position = len(first) + axis
+    for x in xs[1:]:
+        if x.rank != len(first) or any(
+            n != m for i, (n, m) in enumerate(zip(first, x.shape, strict=True)) if i != position
+        ):
+            raise error("GC301", f"cannot concatenate {xs[0]} and {x} along axis {position}")
+    total = sum(x.shape[position] for x in xs)
+    return Type(xs[0].kind, bounded((*first[:position], total, *first[position + 1 :])))
+
+
+def _concat_transpose(ct: Any, *xs: Any, position: int, axis: int) -> Any:
+    rank = len(ct.shape)
+    start, step = [0] * rank, (1,) * rank
+    start[rank + axis] = sum(x.shape[rank + axis] for x in xs[:position])
+    return slice_(ct, start=tuple(start), step=step, size=xs[position].shape)
+
+
+concat = linear(
+    "concat",
+    "Arrays joined along an axis that they have.",
+    impl=lambda xp, *xs, ranks, axis: xp.concatenate(xs, axis=axis),
+    transpose=_concat_transpose,
+    type_rule=_concat_type,
+    aligned=True,
+    moves=True,
+    internal=True,
+    node="CatBackward0",
+)
+
+# --- take and put: static positions along one axis ------------------------------------------------------
+
+
+def _along(x: Type | Any, axis: int, count: int) -> Shape:
+    position = len(x.shape) + axis
+    return (*x.shape[:position], count, *x.shape[position + 1 :])
+
+
+take_static = linear(
+    "take_static",
+    "Entries at given positions along an axis.",
+    impl=lambda xp, x, *, ranks, indices, axis: xp.take(x, xp.positions(indices), axis=axis),
+    transpose={
+        0: lambda ct, x, *, indices, axis: put_static(ct, indices=indices, axis=axis, size=x.shape[axis]),
+    },
+    type_rule=lambda x, *, indices, axis: Type(x.kind, bounded(_along(x, axis, len(indices)))),
+    moves=True,
+    arity=1,
+    internal=True,
+    node="IndexBackward0",
+)
+
+
+def _put_entries(f: Any, x: Any, *, indices: Shape, axis: int, size: int) -> Any:
+    shape = _along(x, axis, size)
+    return f.scatter(x, f.positions(take_static, shape, indices=indices, axis=axis), shape)
+
+
+put_static = linear(
+    "put_static",
+    "Entries added up at given positions along an axis: the transpose of taking them.",
+    impl=lambda xp, x, *, ranks, indices, axis, size: xp.put_add(x, xp.positions(indices), axis, size),
+    entries=_put_entries,
+    transpose={
+        0: lambda ct, x, *, indices, axis, size: take_static(ct, indices=indices, axis=axis),
+    },
+    type_rule=lambda x, *, indices, axis, size: Type(x.kind, _along(x, axis, size)),
+    arity=1,
+    internal=True,
+)
+
+# --- take and put along an axis: positions are data ------------------------------------------------------
+
+take_along = linear(
+    "take_along",
+    "Entries at positions given by an index array of the same rank.",
+    impl=lambda xp, x, index, *, ranks, axis: xp.take_along_axis(x, index, axis=axis),
+    entries=lambda f, x, index, *, axis: f.take_along(x, index, axis),
+    transpose={0: lambda ct, x, index, *, axis: put_along(ct, index, axis=axis, size=x.shape[axis])},
+    type_rule=lambda x, index, *, axis: Type(x.kind, _along(x, axis, index.shape[axis])),
+    aligned=True,
+    arity=2,
+    internal=True,
+    node="GatherBackward0",
+)
+
+put_along = linear(
+    "put_along",
+    "Entries added up at positions given by an index array: the transpose of taking them.",
+    impl=lambda xp, x, index, *, ranks, axis, size: xp.put_along_add(x, index, axis, size),
+    entries=lambda f, x, index, *, axis, size: f.put_along(x, index, axis, size),
+    transpose={0: lambda ct, x, index, *, axis, size: take_along(ct, index, axis=axis)},
+    type_rule=lambda x, index, *, axis, size: Type(x.kind, _along(x, axis, size)),
+    aligned=True,
+    arity=2,
+    internal=True,
+)
+
+# --- sum: the transpose of broadcast -----------------------------------------------------------------------
+
+
+def reduced_shape(shape: Shape, axis: tuple[int, ...]) -> Shape:
+    return tuple(n for i, n in enumerate(shape) if i - len(shape) not in axis)
+
+
+def kept_shape(shape: Shape, axis: tuple[int, ...]) -> Shape:
+    return tuple(1 if i - len(shape) in axis else n for i, n in enumerate(shape))
+
+
+def _sum_transpose(ct: Any, x: Any, *, axis: tuple[int, ...]) -> Any:
+    return broadcast(reshape(ct, shape=kept_shape(x.shape, axis)), shape=x.shape)
+
+
+def _sum_entries(f: Any, x: Any, *, axis: tuple[int, ...]) -> Any:
+    result = reduced_shape(x.shape, axis)
+    kept = f.positions(reshape, result, shape=kept_shape(x.shape, axis))
+    places = f.positions(broadcast, kept_shape(x.shape, axis), shape=x.shape)
+    return f.scatter(x, [kept[i] for i in places], result)
+
+
+def _sum_rewrite(x: Node, *, axis: tuple[int, ...]) -> Node | None:
+    if not axis:
+        return x
+    if x.constant == 0:
+        return x.builder.constant(0, reduced_shape(x.shape, axis))
+    if x.primitive.name == "neg":
+        return -sum_(x.args[0], axis=axis)
+    return None
+
+
+def sum_call(x: Any, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
+    """NumPy's `sum`: over all entries, or over some axes."""
+    axes = normalize_axes(axis, len(x.shape))
+    total = sum_(x, axis=axes) if axes else x
+    return reshape(total, shape=kept_shape(x.shape, axes)) if keepdims else total
+
+
+def normalize_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    """Axes as negative numbers in order; all of them for None. A scalar accepts 0 and -1, as in NumPy's reductions.
+
+    Raises GradcliError GC303 for an axis that the array does not have, or has twice.
+    """
+    if axis is None:
+        return tuple(range(-rank, 0))
+    wanted = (axis,) if isinstance(axis, int) else tuple(axis)
+    found = []
+    for one in wanted:
+        if rank == 0 and one in (0, -1):
+            continue
+        if not -rank <= one < rank:
+            raise error("GC303", f"axis {one} is out of range for an array of rank {rank}")
+        found.append(one if one < 0 else one - rank)
+    if len(set(found)) != len(found):
+        raise error("GC303", f"axis {wanted} names one axis twice")
+    return tuple(sorted(found))
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """One axis as a negative number; raises GradcliError GC303 where there is none."""
+    axes = normalize_axes(axis, rank)
+    if not axes:
+        raise error("GC303", f"axis {axis} is out of range for a scalar")
+    return axes[0]
+
+
+sum_ = linear(
+    "sum",
+    "Sum of the entries, over all axes or some.",
+    impl=lambda xp, x, *, ranks, axis: xp.sum(x, axis=axis),
+    entries=_sum_entries,
+    transpose={0: _sum_transpose},
+    type_rule=lambda x, *, axis: Type(x.kind, reduced_shape(x.shape, axis)),
+    rewrite=_sum_rewrite,
+    arity=1,
+    call=sum_call,
+    static=("axis", "keepdims"),
+    node=lambda **params: "SumBackward1" if "axis" in params else "SumBackward0",
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (2, 3))],
+    formula="sum over entries of x",
+    examples=[("sum([1, 2, 3])", 6), ("sum([[1, 2], [3, 4]], axis=0)", [4, 6])],
+)

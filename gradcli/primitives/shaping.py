@@ -1,0 +1,231 @@
+"""Functions that give the same entries another shape or order of axes; all of them expand to a few movements.
+
+Axes follow NumPy: a script counts them from either end, the graph stores them negative.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.primitive import composite
+from gradcli.graph.types import broadcast_shapes, size_of
+from gradcli.primitives.axes import described, part, permuted, reshaped, reversed_along
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.indexing import index
+from gradcli.primitives.joining import joined
+from gradcli.primitives.movement import bounded, normalize_axes, normalize_axis
+
+if TYPE_CHECKING:
+    from gradcli.graph.types import Shape
+
+    Axes = int | tuple[int, ...] | None
+
+__all__ = ["index"]  # lowering reads x[...] with it
+
+_MATRIX = [(Closed(-2, 2), (2, 3))]
+
+
+def _transpose(x: Any, axes: int | tuple[int, ...] | None = None, *more: int) -> Any:
+    rank = len(x.shape)
+    if axes is None:
+        return permuted(x, tuple(range(-1, -rank - 1, -1)))
+    order = (axes, *more) if isinstance(axes, int) else tuple(axes)
+    wanted = tuple(normalize_axis(axis, rank) for axis in order)
+    if sorted(wanted) != list(range(-rank, 0)):
+        raise error("GC303", f"transpose needs each of the {rank} axes of {described(x)} once, not {order}")
+    return permuted(x, wanted)
+
+
+transpose = composite(
+    "transpose",
+    "The axes in another order; without an order, reversed.",
+    definition=_transpose,
+    static=("axes", "more"),
+    aliases=("permute_dims",),
+    domain=[REAL],
+    sample=_MATRIX,
+    formula="x.T",
+    examples=[("transpose([[1, 2], [3, 4]])", [[1, 3], [2, 4]])],
+    node="PermuteBackward0",
+)
+
+
+def _swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+    rank = len(x.shape)
+    order = list(range(-rank, 0))
+    first, second = normalize_axis(axis1, rank), normalize_axis(axis2, rank)
+    order[first], order[second] = order[second], order[first]
+    return permuted(x, tuple(order))
+
+
+swapaxes = composite(
+    "swapaxes",
+    "Two axes exchanged.",
+    definition=_swapaxes,
+    static=("axis1", "axis2"),
+    domain=[REAL],
+    formula="x with axis1 and axis2 exchanged",
+    examples=[("swapaxes([[1, 2], [3, 4]], 0, 1)", [[1, 3], [2, 4]])],
+    node="TransposeBackward0",
+)
+
+
+def _squeeze(x: Any, axis: Axes = None) -> Any:
+    rank = len(x.shape)
+    if axis is None:
+        return reshaped(x, tuple(n for n in x.shape if n != 1))
+    axes = normalize_axes(axis, rank)
+    if any(x.shape[one] != 1 for one in axes):
+        raise error("GC303", f"squeeze removes axes of size 1 only, and {described(x)} has none at {axis}")
+    return reshaped(x, tuple(n for i, n in enumerate(x.shape) if i - rank not in axes))
+
+
+squeeze = composite(
+    "squeeze",
+    "Axes of size 1 removed: all of them, or the given ones.",
+    definition=_squeeze,
+    static=("axis",),
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (1, 3, 1))],
+    formula="x without axes of size 1",
+    examples=[("squeeze([[1, 2]])", [1, 2])],
+    node="SqueezeBackward0",
+)
+
+
+def _expand_dims(x: Any, axis: int | tuple[int, ...]) -> Any:
+    wanted = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = len(x.shape) + len(wanted)
+    new = [normalize_axis(one, rank) + rank for one in wanted]
+    if len(set(new)) != len(new):
+        raise error("GC303", f"axis {wanted} names one axis twice")
+    sizes = iter(x.shape)
+    return reshaped(x, tuple(1 if i in new else next(sizes) for i in range(rank)))
+
+
+expand_dims = composite(
+    "expand_dims",
+    "New axes of size 1.",
+    definition=_expand_dims,
+    static=("axis",),
+    aliases=("unsqueeze",),
+    domain=[REAL],
+    formula="x with new axes of size 1",
+    examples=[("expand_dims([1, 2], 1)", [[1], [2]])],
+    node="UnsqueezeBackward0",
+)
+
+
+def _broadcast_to(x: Any, shape: int | Shape) -> Any:
+    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    if broadcast_shapes(x.shape, wanted) != wanted:
+        raise error("GC301", f"cannot broadcast {described(x)} to [{','.join(map(str, wanted))}]")
+    return stretch(x, bounded(wanted))
+
+
+broadcast_to = composite(
+    "broadcast_to",
+    "An array repeated to a shape, by NumPy's rule of broadcasting.",
+    definition=_broadcast_to,
+    static=("shape",),
+    domain=[REAL],
+    formula="x repeated along new axes and axes of size 1",
+    examples=[("broadcast_to([1, 2], (2, 2))", [[1, 2], [1, 2]])],
+    node="ExpandBackward0",
+)
+
+flatten = composite(
+    "flatten",
+    "All entries in one axis, in C order.",
+    definition=lambda x: reshaped(x, (size_of(x.shape),)),
+    aliases=("ravel",),
+    domain=[REAL],
+    sample=_MATRIX,
+    formula="the entries of x in C order",
+    examples=[("flatten([[1, 2], [3, 4]])", [1, 2, 3, 4])],
+    node="ViewBackward0",
+)
+
+
+def _flip(x: Any, axis: Axes = None) -> Any:
+    for one in normalize_axes(axis, len(x.shape)):
+        x = reversed_along(x, one)
+    return x
+
+
+flip = composite(
+    "flip",
+    "The entries in the opposite order, along all axes or the given ones.",
+    definition=_flip,
+    static=("axis",),
+    domain=[REAL],
+    sample=_MATRIX,
+    formula="x[::-1]",
+    examples=[("flip([1, 2, 3])", [3, 2, 1])],
+    node="FlipBackward0",
+)
+
+
+def _roll(x: Any, shift: int | tuple[int, ...], axis: Axes = None) -> Any:
+    if axis is None:
+        amount = shift if isinstance(shift, int) else sum(shift)
+        return reshaped(_rolled(reshaped(x, (size_of(x.shape),)), amount, -1), x.shape)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = (shift,) if isinstance(shift, int) else tuple(shift)
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    if len(axes) == 1:
+        axes *= len(shifts)
+    if len(axes) != len(shifts):
+        raise error("GC303", f"roll got {len(shifts)} shifts for {len(axes)} axes")
+    for amount, one in zip(shifts, axes, strict=True):
+        x = _rolled(x, amount, normalize_axis(one, len(x.shape)))
+    return x
+
+
+def _rolled(x: Any, shift: int, axis: int) -> Any:
+    size = x.shape[axis]
+    shift = shift % size if size else 0
+    if not shift:
+        return x
+    return joined((part(x, axis, size - shift, shift), part(x, axis, 0, size - shift)), axis)
+
+
+roll = composite(
+    "roll",
+    "The entries moved along an axis; what leaves at one end enters at the other.",
+    definition=_roll,
+    static=("shift", "axis"),
+    domain=[REAL],
+    formula="y[i] = x[i - shift]",
+    examples=[("roll([1, 2, 3], 1)", [3, 1, 2])],
+    node="RollBackward0",
+)
+
+
+def _length(x: Any) -> int:
+    if not x.shape:
+        raise error("GC303", "len needs an array, and this is a scalar")
+    size: int = x.shape[0]
+    return size
+
+
+length = composite(
+    "len",
+    "The size of the first axis: a constant, so it may stand in shapes and loops.",
+    definition=_length,
+    domain=[REAL],
+    formula="n",
+    examples=[("len([[1, 2], [3, 4], [5, 6]])", 3)],
+)
+
+shape_of = composite(
+    "shape",
+    "The sizes of all axes: constants, so they may stand in shapes and loops.",
+    definition=lambda x: x.shape,
+    domain=[REAL],
+    formula="(n1, n2, ...)",
+    examples=[("shape([[1, 2, 3]])[1]", 3)],
+)

@@ -1,0 +1,207 @@
+"""Evaluations, gradients, Hessians and Jacobians in, documents out; knows no format.
+
+Every array is listed entry by entry, so that numbers stand under each other and never need cutting; a
+large one shows its first and last entries and a summary.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.values import (
+    entry,
+    index_text,
+    inline,
+    number,
+    point,
+    positions,
+    shape_of,
+    size_of,
+    summary,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Value
+    from gradcli.rendering.document import Block
+
+SHORT = 72
+MATRIX_LEAVES = 12
+
+
+def evaluation(result: Evaluation, style: Style) -> Document:
+    """`eval`: the value, or each output's value."""
+    return document(*head(result.expression, result.at, style), *values(result.value, style))
+
+
+def gradient(result: Gradient, style: Style) -> Document:
+    """`grad`: the value, then a row per entry of each leaf; with `--order` its higher derivatives too."""
+    blocks = [*head(result.expression, {}, style), *values(result.value, style)]
+    blocks.append(leaf_grid(result.gradient, result.at, "gradient", style))
+    if result.derivatives:
+        order = max(map(len, result.derivatives.values()))
+        columns = (
+            Column("leaf", "code"),
+            *(Column(derivative_name(n), "number") for n in range(1, order + 1)),
+        )
+        rows = tuple(
+            (leaf, *(number(value, style.digits) for value in found), *[""] * (order - len(found)))
+            for leaf, found in result.derivatives.items()
+        )
+        tall = tuple(
+            (leaf, str(n), number(value, style.digits))
+            for leaf, found in result.derivatives.items()
+            for n, value in enumerate(found, 1)
+        )
+        narrow = Grid(
+            (Column("leaf", "code"), Column("order", "number"), Column("derivative", "number")), tall
+        )
+        blocks.append(Grid(columns, rows, title="Derivatives", narrow=narrow))
+    return document(*blocks, *unused(result.at, result.gradient, style))
+
+
+def hessian(result: Hessian, style: Style) -> Document:
+    """`hessian`: value, gradient, and the matrix of second derivatives where it is small enough to read."""
+    blocks = [*head(result.expression, {}, style), *values(result.value, style)]
+    blocks.append(leaf_grid(result.gradient, result.at, "gradient", style))
+    blocks.append(matrix(result, style))
+    return document(*blocks, *unused(result.at, result.gradient, style))
+
+
+def jacobian(result: Jacobian, style: Style) -> Document:
+    """`jacobian`: one row for each output entry and leaf entry."""
+    columns = (Column("output", "code"), Column("leaf", "code"), Column("partial", "number"))
+    grid = Grid(columns, tuple(all_jacobian_rows(result, style)), title="Jacobian")
+    return document(*head(result.expression, result.at, style), *values(result.value, style), grid)
+
+
+def all_jacobian_rows(result: Jacobian, style: Style) -> Iterator[tuple[str, str, str]]:
+    several = isinstance(result.jacobian, tuple)
+    tables = result.jacobian if isinstance(result.jacobian, tuple) else (result.jacobian,)
+    outputs = result.value if isinstance(result.value, tuple) else (result.value,)
+    for position, (table, value) in enumerate(zip(tables, outputs, strict=True)):
+        name = f"output {position}" if several else "output"
+        for leaf, array in table.items():
+            yield from jacobian_rows(name, len(shape_of(value)), leaf, array, style)
+
+
+def jacobian_rows(
+    output: str, rank: int, leaf: str, array: Value, style: Style
+) -> Iterator[tuple[str, str, str]]:
+    shape = shape_of(array)
+    inner = 1
+    for size in shape[rank:]:
+        inner *= size
+    for position in positions(size_of(array), style.entries):
+        if position is None:
+            yield ("...", "...", summary(array, style.digits))
+            continue
+        row, column = divmod(position, inner)
+        where = index_text(shape[:rank], row), index_text(shape[rank:], column)
+        yield (output + where[0], leaf + where[1], number(entry(array, position), style.digits))
+
+
+def head(expression: str, at: dict[str, Value], style: Style) -> list[Block]:
+    """The expression as it was parsed, and the point if no later grid shows it."""
+    lines: list[Block] = [Line(line, "code") for line in expression.splitlines() or [""]]
+    if at:
+        lines.append(Facts((("at", point(at, style.digits), "code"),)))
+    return lines
+
+
+def values(value: Value | tuple[Value, ...], style: Style, name: str = "value") -> Iterator[Block]:
+    """The value on one line where it is short, else a row per entry."""
+    outputs = value if isinstance(value, tuple) else (value,)
+    for position, output in enumerate(outputs):
+        label = f"{name} {position}" if isinstance(value, tuple) else name
+        text = inline(output, style.digits, min(style.entries, 100))
+        if size_of(output) == 1 or len(text) <= SHORT or style.width is None:
+            yield Facts(((label, text, "title"),))
+        else:
+            rows = tuple(entry_rows(label, output, None, style))
+            yield Grid(
+                (Column("entry", "code"), Column("value", "number")), tuple((r[0], r[2]) for r in rows)
+            )
+
+
+def leaf_grid(gradient: dict[str, Value], at: dict[str, Value], title: str, style: Style) -> Grid:
+    """Leaf, its value, its partial: a row for each entry."""
+    rows: list[tuple[str, ...]] = []
+    for leaf, partial in gradient.items():
+        rows += entry_rows(leaf, partial, at.get(leaf), style)
+    return Grid((Column("leaf", "code"), Column("at", "number", 1), Column(title, "number")), tuple(rows))
+
+
+def entry_rows(name: str, array: Value, beside: Value | None, style: Style) -> Iterator[tuple[str, str, str]]:
+    """(name with index, entry of `beside`, entry) for each entry, with a summary row in a large array."""
+    shape = shape_of(array)
+    known = beside is not None and shape_of(beside) in (shape, ())
+    for position in positions(size_of(array), style.entries):
+        if position is None:
+            yield (f"{name} ...", "", summary(array, style.digits))
+            continue
+        other = number(entry(beside, position), style.digits) if known else ""
+        yield (name + index_text(shape, position), other, number(entry(array, position), style.digits))
+
+
+def matrix(result: Hessian, style: Style) -> Grid:
+    """The Hessian as a matrix over leaf entries, and row by row where that is too wide or too large."""
+    names: list[tuple[str, str]] = []
+    for leaf, partial in result.gradient.items():
+        shape = shape_of(partial)
+        names += [(leaf, index_text(shape, at)) for at in range(min(size_of(partial), style.entries + 1))]
+    tall = Grid(
+        (Column("row", "code"), Column("column", "code"), Column("second derivative", "number")),
+        tuple(hessian_rows(result, style)),
+        title="Hessian",
+    )
+    if len(names) > MATRIX_LEAVES:
+        return tall
+    every = style._replace(entries=MATRIX_LEAVES**2)
+    cells = {(row, column): value for row, column, value in hessian_rows(result, every)}
+    labels = [leaf + where for leaf, where in names]
+    columns = (Column("", "code"), *(Column(label, "number") for label in labels))
+    rows = tuple((row, *(cells.get((row, column), "") for column in labels)) for row in labels)
+    return Grid(columns, rows, title="Hessian", narrow=tall)
+
+
+def hessian_rows(result: Hessian, style: Style) -> Iterator[tuple[str, str, str]]:
+    for one, row in result.hessian.items():
+        rank = len(shape_of(result.gradient[one]))
+        for other, block in row.items():
+            yield from jacobian_rows(one, rank, other, block, style)
+
+
+def unused(at: dict[str, Value], shown: dict[str, Value], style: Style) -> Iterator[Block]:
+    """The rest of the point: what is held fixed."""
+    rest = {name: value for name, value in at.items() if name not in shown}
+    if rest:
+        yield Facts((("fixed", point(rest, style.digits), "code"),))
+
+
+def derivative_name(order: int) -> str:
+    return "f" + "'" * order if order <= 3 else f"f^({order})"
+
+
+def tidy(result: Any) -> Grid:
+    """Every number of a result, one per row, for CSV: quantity, of what (row), by what (column), value."""
+    full = Style(entries=sys.maxsize)
+    rows: list[tuple[str, str, str, str]] = []
+    for leaf, value in result.at.items():
+        rows += (("at", name, "", text) for name, _, text in entry_rows(leaf, value, None, full))
+    outputs = result.value if isinstance(result.value, tuple) else (result.value,)
+    for position, output in enumerate(outputs):
+        label = f"output {position}" if isinstance(result.value, tuple) else ""
+        rows += (("value", name, "", text) for name, _, text in entry_rows(label, output, None, full))
+    for leaf, partial in getattr(result, "gradient", {}).items():
+        rows += (("gradient", name, "", text) for name, _, text in entry_rows(leaf, partial, None, full))
+    for leaf, found in (getattr(result, "derivatives", None) or {}).items():
+        rows += ((f"derivative {order}", leaf, "", number(value)) for order, value in enumerate(found, 1))
+    if hasattr(result, "hessian"):
+        rows += (("hessian", *row) for row in hessian_rows(result, full))
+    if hasattr(result, "jacobian"):
+        rows += (("jacobian", *row) for row in all_jacobian_rows(result, full))
+    return Grid((Column("quantity"), Column("row"), Column("column"), Column("value", "number")), tuple(rows))

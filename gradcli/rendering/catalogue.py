@@ -1,0 +1,124 @@
+"""Declarations of operations and codes of diagnostics in, documents out: what `ops` and `explain` show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.values import inline, jsonable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.codes import CodeDoc
+    from gradcli.rendering.document import Block
+
+KINDS = {
+    "elementwise": "applied entry by entry; its derivative is the partial, entry by entry",
+    "linear": "linear in its arguments; its derivative is itself, backwards its transpose",
+    "bilinear": "linear in each of two arguments",
+    "structured": "its derivative is a program of its own that is linear in the change of the input",
+    "composite": "defined by other operations; its derivatives are theirs",
+    "nondifferentiable": "carries no derivative",
+}
+
+
+def operations(found: Mapping[str, Any], style: Style) -> Document:
+    """`ops`: every operation that a script can call, in alphabetical order."""
+    return Document((tidy_operations(found), Line("gradcli ops NAME tells more about one of them.", "note")))
+
+
+def tidy_operations(found: Mapping[str, Any]) -> Grid:
+    columns = (
+        Column("operation", "code"),
+        Column("kind", "text", 2),
+        Column("summary"),
+        Column("also", "code", 1),
+    )
+    rows = tuple((name, one.kind, one.summary, ", ".join(one.aliases)) for name, one in sorted(found.items()))
+    return Grid(columns, rows)
+
+
+def operation(one: Any, examples: Sequence[tuple[str, Any]], style: Style) -> Document:
+    """`ops NAME`: what it computes, its rule, where it is defined, its kinks, examples with their values."""
+    facts: list[tuple[str, str, str]] = [("kind", f"{one.kind}: {KINDS.get(one.kind, '')}", "text")]
+    if one.formula:
+        facts.append(("rule", one.formula, "code"))
+    if one.aliases:
+        facts.append(("also", ", ".join(one.aliases), "code"))
+    for position, interval in enumerate(one.domain):
+        facts.append(
+            ("domain" if position == 0 else "", argument(position, len(one.domain)) + repr(interval), "text")
+        )
+    for position, kink in enumerate(one.kinks):
+        facts.append(
+            (
+                "kinks" if position == 0 else "",
+                f"{kink.where}: the derivative is taken as {kink.value}",
+                "text",
+            )
+        )
+    blocks: list[Block] = [Line(one.name, "title"), Line(one.summary), Facts(tuple(facts))]
+    if examples:
+        rows = tuple((text, inline(value, style.digits, 20)) for text, value in examples)
+        blocks.append(Grid((Column("example", "code"), Column("value", "text")), rows))
+    return document(*blocks)
+
+
+def argument(position: int, count: int) -> str:
+    return f"argument {position + 1}: " if count > 1 else ""
+
+
+def operation_fields(one: Any, examples: Sequence[tuple[str, Any]] = ()) -> dict[str, Any]:
+    """One operation for JSON."""
+    fields: dict[str, Any] = {
+        "name": one.name,
+        "kind": one.kind,
+        "summary": one.summary,
+        "formula": one.formula or None,
+        "aliases": list(one.aliases),
+        "domain": [repr(interval) for interval in one.domain],
+        "kinks": [{"where": kink.where, "value": str(kink.value)} for kink in one.kinks],
+    }
+    if examples:
+        fields["examples"] = [{"text": text, "value": jsonable(value)} for text, value in examples]
+    return fields
+
+
+def codes(found: Mapping[str, CodeDoc], style: Style) -> Document:
+    """`explain` without a code: the list."""
+    return Document(
+        (tidy_codes(found), Line("gradcli explain CODE tells what, why, and what to do instead.", "note"))
+    )
+
+
+def tidy_codes(found: Mapping[str, CodeDoc]) -> Grid:
+    return Grid(
+        (Column("code"), Column("title")), tuple((code, one.title) for code, one in sorted(found.items()))
+    )
+
+
+def explanation(code: str, one: CodeDoc, style: Style) -> Document:
+    """`explain CODE`: what it means, why it is so, an example, what to write instead."""
+    return Document(
+        (
+            Line(f"{code}: {one.title}", "title"),
+            Line(one.what),
+            Line(f"Why: {one.why}"),
+            Line("Example:", "note"),
+            Line("\n".join("    " + line for line in one.example.splitlines()), "code"),
+            Line(f"Instead: {one.instead}"),
+        )
+    )
+
+
+def explanation_fields(code: str, one: CodeDoc) -> dict[str, Any]:
+    """One code for JSON."""
+    return {
+        "code": code,
+        "title": one.title,
+        "what": one.what,
+        "why": one.why,
+        "example": one.example,
+        "instead": one.instead,
+    }

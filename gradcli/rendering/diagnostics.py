@@ -1,0 +1,173 @@
+"""Diagnostics in, the text of errors and notes out: headline, place, both culprits underlined, next step.
+
+error[GC301]: cannot add f64[3] and f64[4]
+ --> loss.grad:4:9
+  4 | y = a + b
+    |     - ^ - f64[4]
+    |     f64[3]
+help: slice one of them, e.g. b[0:3]
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.rendering.text import shown, visible, width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gradcli.diagnostics import Diagnostic, Span
+
+    Paint = Callable[[str, str], str]
+
+WINDOW = 100  # cells of a source line that are shown around what is underlined
+MOST = 20  # diagnostics printed in full
+
+COLOURS = {
+    "error": "1;31",
+    "warning": "1;33",
+    "note": "1;36",
+    "bold": "1",
+    "gutter": "34",
+    "label": "36",
+    "help": "1;32",
+}
+
+
+class Mark(NamedTuple):
+    """An underlined stretch of one displayed line, in terminal cells."""
+
+    start: int
+    end: int
+    text: str
+    primary: bool
+
+
+def render(diagnostics: Sequence[Diagnostic], colour: bool = False) -> str:
+    """All diagnostics, a blank line between those that show source text; the rest is counted."""
+    paint = ansi if colour else bare
+    blocks = ["\n".join(block(one, paint)) for one in diagnostics[:MOST]]
+    if len(diagnostics) > MOST:
+        blocks.append(f"... and {len(diagnostics) - MOST} more")
+    text = ""
+    for before, after in zip(["", *blocks], blocks, strict=False):
+        gap = "\n\n" if "\n" in before or ("\n" in after and before) else "\n" if before else ""
+        text += gap + after
+    return text
+
+
+def bare(text: str, role: str) -> str:
+    return text
+
+
+def ansi(text: str, role: str) -> str:
+    return f"\x1b[{COLOURS[role]}m{text}\x1b[0m" if text else ""
+
+
+def block(one: Diagnostic, paint: Paint) -> Iterator[str]:
+    """The lines of one diagnostic."""
+    yield f"{paint(f'{one.severity}[{one.code}]', one.severity)}{paint(f': {visible(one.message)}', 'bold')}"
+    if one.source is not None and one.span is not None:
+        yield from snippet(one, one.span, paint)
+    elif one.source is not None and not one.source.name.startswith("<"):
+        yield f" {paint('-->', 'gutter')} {visible(one.source.name)}"
+    if one.help:
+        head, *rest = map(visible, one.help.splitlines())
+        yield f"{paint('help', 'help')}: {head}"
+        yield from (f"      {line}" for line in rest)
+
+
+def snippet(one: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
+    """The place, and each line concerned with its underlines."""
+    assert one.source is not None
+    marks: dict[int, list[tuple[Span, str, bool]]] = {span.line: [(span, "", True)]}
+    for place, text in one.labels:
+        marks.setdefault(place.line, []).append((place, text, False))
+    digits = len(str(max(marks)))
+    yield f"{' ' * digits}{paint('-->', 'gutter')} {visible(one.source.name)}:{span.line}:{span.column}"
+    previous = None
+    for number in sorted(marks):
+        if previous is not None and number > previous + 1:
+            yield paint(f"  {'.' * digits}", "gutter")
+        previous = number
+        text, found = displayed(one.source.line(number), number, marks[number])
+        yield f"{paint(f'  {number:>{digits}} |', 'gutter')} {text}".rstrip()
+        empty = paint(f"  {' ' * digits} |", "gutter")
+        for row in underlines(found, paint):
+            yield f"{empty} {row}"
+
+
+def displayed(text: str, number: int, marks: list[tuple[Span, str, bool]]) -> tuple[str, list[Mark]]:
+    """A source line as it is shown, clipped around its marks, and the marks in cells of what is shown."""
+    pieces = [shown(character) for character in text]
+    offsets = [0]
+    for piece in pieces:
+        offsets.append(offsets[-1] + width(piece))
+    found: list[Mark] = []
+    for span, label, primary in marks:
+        start = offsets[min(span.column - 1, len(pieces))]
+        last = span.end_column - 1 if span.end_line == number else len(pieces)
+        end = max(start + 1, offsets[min(last, len(pieces))])
+        found.append(Mark(start, end, visible(label), primary))
+    line = "".join(pieces)
+    if offsets[-1] <= WINDOW:
+        return line, found
+    return clipped(pieces, offsets, found)
+
+
+def clipped(pieces: list[str], offsets: list[int], marks: list[Mark]) -> tuple[str, list[Mark]]:
+    """A window of a long line that holds the first primary mark, with ... where text is left out."""
+    anchor = next(mark for mark in sorted(marks, key=lambda mark: not mark.primary))
+    low = max(0, min(anchor.start - WINDOW // 3, offsets[-1] - WINDOW))
+    inside = [at for at in range(len(pieces)) if offsets[at] >= low and offsets[at + 1] <= low + WINDOW]
+    low, high = offsets[inside[0]], offsets[inside[-1] + 1]
+    head, tail = "..." if low else "", "..." if high < offsets[-1] else ""
+    line = head + "".join(pieces[at] for at in inside) + tail
+    moved = [
+        Mark(
+            min(max(mark.start, low), high) - low + len(head),
+            min(max(mark.end, low), high) - low + len(head),
+            mark.text,
+            mark.primary,
+        )
+        for mark in marks
+        if mark.primary or (mark.start < high and mark.end > low)
+    ]
+    return line, moved
+
+
+def underlines(marks: list[Mark], paint: Paint) -> Iterator[str]:
+    """The row of ^ and - under a line, the last label beside it, the others under their places."""
+    cells: dict[int, bool] = {}
+    for mark in sorted(marks, key=lambda mark: mark.primary):
+        cells.update(dict.fromkeys(range(mark.start, mark.end), mark.primary))
+    end = max(cells) + 1
+    row = ""
+    for kind, run in groupby(map(cells.get, range(end))):
+        length = sum(1 for _ in run)
+        row += (
+            " " * length
+            if kind is None
+            else paint("^" * length, "error")
+            if kind
+            else paint("-" * length, "label")
+        )
+    labels = sorted((mark for mark in marks if mark.text), key=lambda mark: mark.start)
+    if labels and labels[-1].end >= end:
+        row += " " + paint(labels.pop().text, "label")
+    yield row
+    for mark in reversed(labels):
+        bars = "".join(
+            paint("|", "label")
+            if any(other.start == at for other in labels if other.start < mark.start)
+            else " "
+            for at in range(mark.start)
+        )
+        yield bars + paint(mark.text, "label")
+
+
+def headline(one: Diagnostic) -> str:
+    """A diagnostic on one line, for tables and reports."""
+    return visible(f"{one.severity}[{one.code}]: {one.message}")

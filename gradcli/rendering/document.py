@@ -1,0 +1,71 @@
+"""What a report consists of, before it has a format: facts, grids, lines; holds text and knows no result.
+
+A builder turns a result into a `Document`; each format (terminal table, plain text, Markdown, LaTeX, CSV)
+turns any document into text. A new result needs one builder and a new format one writer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Style(NamedTuple):
+    """How people want numbers: significant digits (None: all), and how many entries of an array to list."""
+
+    digits: int | None = None
+    entries: int = 1000
+    width: int | None = None
+
+
+class Line(NamedTuple):
+    """A line of text. Roles: title, code, note, good, bad, doubt, text."""
+
+    text: str
+    role: str = "text"
+
+
+class Facts(NamedTuple):
+    """Names with one value each, such as `value  64.0`; a role per fact as in `Line`."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+
+class Column(NamedTuple):
+    """A column of a grid. `drop`: 0 stays, else larger numbers go first where the width is short.
+
+    `kind`: number (right-aligned), text, code (a piece of script), verdict (coloured by its word).
+    """
+
+    title: str
+    kind: str = "text"
+    drop: int = 0
+
+
+class Grid(NamedTuple):
+    """Rows under columns; `narrow` says the same in a form that fits where this one is too wide."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    title: str = ""
+    note: str = ""
+    narrow: Grid | None = None
+
+
+Block = Line | Facts | Grid
+
+
+class Document(NamedTuple):
+    """Blocks in the order in which they are read."""
+
+    blocks: tuple[Block, ...]
+
+
+def document(*blocks: Block) -> Document:
+    """The blocks with facts that follow each other joined, so that their values line up."""
+    joined: list[Block] = []
+    for block in blocks:
+        if joined and isinstance(block, Facts) and isinstance(joined[-1], Facts):
+            joined[-1] = Facts(joined[-1].rows + block.rows)
+        else:
+            joined.append(block)
+    return Document(tuple(joined))

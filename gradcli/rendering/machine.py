@@ -1,0 +1,187 @@
+"""Results in, JSON out: what programs read. It carries `schema_version` and changes only by addition.
+
+NaN and infinities are the strings "nan", "inf", "-inf"; arrays are nested lists; a complex number is [re,
+im]. The schemas beside this file (`schema/*.json`) say the same to a validator.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Any
+
+from gradcli.rendering.values import jsonable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradcli.diagnostics import Diagnostic
+    from gradcli.execution.results import BackwardStep, Trace
+
+SCHEMA_VERSION = 1
+
+Payload = dict[str, Any]
+
+
+def text(payload: Payload) -> str:
+    """A payload on one line, in ASCII, without a NaN that JSON does not know."""
+    return dumps(payload, allow_nan=False)
+
+
+def opening(command: str) -> Payload:
+    """What every payload starts with."""
+    return {"schema_version": SCHEMA_VERSION, "command": command}
+
+
+def calculation(command: str, result: Any) -> Payload:
+    """Evaluation, Gradient, Hessian or Jacobian: the fields in the order of the result."""
+    return {**opening(command), **result_fields(result)}
+
+
+def result_fields(result: Any) -> Payload:
+    """The fields of a calculation without the opening; `batch` puts an id in front of them."""
+    fields: Payload = {
+        "expression": result.expression,
+        "at": jsonable(result.at),
+        "value": jsonable(result.value),
+    }
+    for name in ("gradient", "derivatives", "hessian", "jacobian"):
+        if getattr(result, name, None) is not None:
+            fields[name] = jsonable(getattr(result, name))
+    return {**fields, **diagnostics(result.diagnostics)}
+
+
+def trace(command: str, result: Trace) -> Payload:
+    """Both passes step by step, then the gradient, and `naive` where it was asked for."""
+    payload = opening(command)
+    payload |= {"expression": result.expression, "at": jsonable(result.at), "value": jsonable(result.value)}
+    payload["forward"] = [
+        {
+            "index": step.index,
+            "primitive": step.primitive,
+            "inputs": list(step.inputs),
+            "type": step.type,
+            "value": jsonable(step.value),
+            "text": step.text,
+            "span": list(step.span) if step.span else None,
+            "params": jsonable(step.params),
+        }
+        for step in result.forward
+    ]
+    payload["backward"] = [backward_step(step) for step in result.backward]
+    payload["gradient"] = jsonable(result.gradient)
+    if result.naive is not None:
+        payload["naive"] = {
+            "steps": [backward_step(step) for step in result.naive.steps],
+            "parts_at": result.naive.parts_at,
+            "gradient": jsonable(result.naive.gradient),
+        }
+    return {**payload, **diagnostics(result.diagnostics)}
+
+
+def backward_step(step: BackwardStep) -> Payload:
+    return {
+        "index": step.index,
+        "primitive": step.primitive,
+        "cotangent": jsonable(step.cotangent),
+        "contributions": [
+            {
+                "to": sent.to,
+                "partial": jsonable(sent.partial),
+                "value": jsonable(sent.value),
+                "accumulated": jsonable(sent.accumulated),
+            }
+            for sent in step.contributions
+        ],
+    }
+
+
+def trace_lines(command: str, result: Trace) -> Iterator[Payload]:
+    """JSON Lines of a trace: a line per step, then the gradient."""
+    whole = trace(command, result)
+    for name in ("forward", "backward"):
+        for step in whole[name]:
+            yield {**opening(command), "pass": name, **step}
+    yield {key: value for key, value in whole.items() if key not in ("forward", "backward")}
+
+
+def check(command: str, reports: Sequence[Any]) -> Payload:
+    """The checks of every report in one list, and the counts over all of them."""
+    payload: Payload = opening(command)
+    if len(reports) == 1 and getattr(reports[0], "expression", None):
+        payload["expression"] = reports[0].expression
+    payload["checks"] = [check_fields(one) for report in reports for one in report.checks]
+    payload["summary"] = summary(reports)
+    return payload | diagnostics([one for report in reports for one in report.diagnostics])
+
+
+def check_lines(command: str, reports: Sequence[Any]) -> Iterator[Payload]:
+    """JSON Lines of checks: a line per check, then the summary."""
+    for report in reports:
+        for one in report.checks:
+            yield {**opening(command), **check_fields(one)}
+    yield {**opening(command), "summary": summary(reports)}
+
+
+def check_fields(check: Any) -> Payload:
+    """One check; `expected` and `diagnostics` appear where there are any."""
+    fields: Payload = {
+        "id": check.id,
+        "file": check.file,
+        "line": check.line,
+        "kind": check.kind,
+        "leaf": check.leaf,
+        "verdict": check.verdict,
+        "passed": check.passed,
+        "message": check.message,
+        "evidence": jsonable(check.evidence),
+    }
+    if check.expected:
+        fields["expected"] = check.expected
+    return {**fields, **diagnostics(check.diagnostics)}
+
+
+def summary(reports: Sequence[Any]) -> dict[str, int]:
+    """The counts of all reports added up."""
+    total: dict[str, int] = {"passed": 0, "failed": 0, "inconclusive": 0}
+    for report in reports:
+        for name, count in report.summary.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def answer(identity: object, outcome: Any) -> str:
+    """One line of `batch`: the id of the request, then a result, a report, a diagnostic, or plain fields."""
+    opening: Payload = {"id": jsonable(identity), "schema_version": SCHEMA_VERSION}
+    if isinstance(outcome, dict):
+        return text({**opening, **jsonable(outcome)})
+    if hasattr(outcome, "code"):
+        return text({**opening, "error": problem(outcome)})
+    if hasattr(outcome, "checks"):
+        checks = [check_fields(one) for one in outcome.checks]
+        return text(
+            {**opening, "checks": checks, "summary": summary([outcome]), **diagnostics(outcome.diagnostics)}
+        )
+    return text({**opening, **result_fields(outcome)})
+
+
+def diagnostics(found: Sequence[Diagnostic]) -> Payload:
+    """The `diagnostics` field, left out where there are none."""
+    return {"diagnostics": [one.as_json() for one in found]} if found else {}
+
+
+def refusal(command: str | None, found: Sequence[Diagnostic]) -> Payload:
+    """What stands on stdout when nothing could be evaluated: the first error, and all of several."""
+    payload: Payload = {"schema_version": SCHEMA_VERSION, "command": command, "error": problem(found[0])}
+    if len(found) > 1:
+        payload["errors"] = [problem(one) for one in found]
+    return payload
+
+
+def problem(one: Diagnostic) -> Payload:
+    """An error with what helps to mend it."""
+    fields: Payload = dict(one.as_json())
+    if one.help:
+        fields["help"] = one.help
+    if one.source is not None:
+        fields["file"] = one.source.name
+    return fields

@@ -1,0 +1,172 @@
+"""Documents in, rich tables out, fitted to the width of a terminal; `cli` makes the Console that prints them.
+
+No number is ever cut. A grid that is too wide first gives up the columns that it can spare, then wraps
+text at spaces, then takes its narrow form, and in the end stands as one card per row. User text enters
+rich as `Text` only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import Box
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from gradcli.rendering.document import Facts, Grid, Line
+from gradcli.rendering.text import visible, width
+from gradcli.rendering.verdicts import DOUBTFUL, GOOD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from gradcli.rendering.document import Column, Document
+
+GAP = 2  # cells between two columns
+INDENT = 1
+FOLD = 16  # a column of text or code may be folded to this many cells, inside a word if need be
+
+FRAME = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
+ROLES = {
+    "title": "bold",
+    "code": "bold cyan",
+    "note": "dim",
+    "good": "green",
+    "bad": "bold red",
+    "doubt": "yellow",
+    "text": "",
+}
+
+
+def render(document: Document, cells: int) -> list[RenderableType]:
+    """What to print, in order, for a terminal of so many cells."""
+    parts: list[RenderableType] = []
+    previous: object = None
+    for block in document.blocks:
+        if parts and (isinstance(block, Grid) or isinstance(previous, Grid)):
+            parts.append(Text(""))
+        if isinstance(block, Line):
+            parts += [indented(styled(line, block.role)) for line in block.text.splitlines() or [""]]
+        elif isinstance(block, Facts):
+            parts.append(facts(block))
+        else:
+            parts += grid(block, cells)
+        previous = block
+    return parts
+
+
+def styled(text: str, role: str) -> Text:
+    return Text(visible(text), style=ROLES.get(role, ""), overflow="fold")
+
+
+def indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, INDENT), expand=False)
+
+
+def facts(block: Facts) -> RenderableType:
+    """Names and values side by side."""
+    table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value, role in block.rows:
+        table.add_row(Text(visible(name)), styled(value, role))
+    return Padding(table, (0, 0, 0, INDENT), expand=False)
+
+
+def grid(block: Grid, cells: int) -> Iterator[RenderableType]:
+    """The grid in the first of its forms that fits."""
+    if block.title:
+        yield indented(Text(block.title, style="bold"))
+    if block.note:
+        yield indented(Text(block.note, style="dim"))
+    room = cells - INDENT
+    for form in (block, *([block.narrow] if block.narrow else [])):
+        for kept in fewer(form.columns):
+            rows = [tuple(visible(row[at]) for at in kept) for row in form.rows]
+            columns = [form.columns[at] for at in kept]
+            sizes = fitted(columns, rows, room, wrap=form.narrow is None)
+            if sizes is not None:
+                yield Padding(table(columns, rows, sizes), (0, 0, 0, INDENT), expand=False)
+                return
+    yield from cards(block.narrow or block)
+
+
+def fewer(columns: Sequence[Column]) -> Iterator[list[int]]:
+    """All columns, then without the most dispensable one, and so on."""
+    kept = list(range(len(columns)))
+    yield kept
+    for at in sorted(kept, key=lambda at: -columns[at].drop):
+        if columns[at].drop:
+            kept = [other for other in kept if other != at]
+            yield kept
+
+
+def fitted(
+    columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, wrap: bool
+) -> list[int] | None:
+    """The width of each column, or None where the grid does not fit into `room` cells."""
+    texts = [[column.title, *(row[at] for row in rows)] for at, column in enumerate(columns)]
+    room -= GAP * (len(columns) - 1)
+    natural = [max(map(width, cells)) for cells in texts]
+    if sum(natural) <= room:
+        return natural
+    least = [
+        min(size, smallest(column, cells))
+        for column, cells, size in zip(columns, texts, natural, strict=True)
+    ]
+    if not wrap or sum(least) > room:
+        return None
+    sizes = list(least)
+    spare = room - sum(sizes)
+    while spare:  # give the narrowest unfinished column what it needs, or a fair share
+        open_columns = [at for at in range(len(sizes)) if sizes[at] < natural[at]]
+        at = min(open_columns, key=lambda at: natural[at] - sizes[at])
+        given = min(natural[at] - sizes[at], max(1, spare // len(open_columns)))
+        sizes[at] += given
+        spare -= given
+    return sizes
+
+
+def smallest(column: Column, cells: Sequence[str]) -> int:
+    """The width below which a column would break a number, or a word."""
+    longest = max((width(word) for cell in cells for word in cell.split()), default=0)
+    return longest if column.kind in ("number", "verdict") else min(longest, max(FOLD, width(column.title)))
+
+
+def table(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> Table:
+    """A rich table with exactly these widths."""
+    result = Table(box=FRAME, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    for column, size in zip(columns, sizes, strict=True):
+        numeric = column.kind == "number"
+        result.add_column(
+            Text(column.title), width=size, justify="right" if numeric else "left", overflow="fold"
+        )
+    for row in rows:
+        cells = zip(columns, row, strict=True)
+        result.add_row(*(Text(cell, style=cell_style(column, cell)) for column, cell in cells))
+    return result
+
+
+def cell_style(column: Column, cell: str) -> str:
+    if column.kind == "verdict":
+        return verdict_style(cell)
+    return "cyan" if column.kind == "code" else ""
+
+
+def verdict_style(word: str) -> str:
+    """Green for what passed, yellow for what is open, red for what failed."""
+    if word in GOOD or word == "ok":
+        return "green"
+    return "yellow" if word in DOUBTFUL or word == "?" else "bold red"
+
+
+def cards(block: Grid) -> Iterator[RenderableType]:
+    """One small list of facts per row, for terminals too narrow for any table."""
+    for position, row in enumerate(block.rows):
+        if position:
+            yield Text("")
+        pairs = zip(block.columns, row, strict=True)
+        yield facts(Facts(tuple((column.title, cell, "text") for column, cell in pairs if cell)))

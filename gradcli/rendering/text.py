@@ -1,0 +1,39 @@
+"""User text in, text that is safe to show out: no control, bidi or invisible character acts on the reader.
+
+Widths are those of a terminal: a wide character takes two cells, a combining one none.
+"""
+
+from __future__ import annotations
+
+from unicodedata import combining, east_asian_width
+
+from gradcli.diagnostics import escaped
+
+TAB = "    "
+
+
+def visible(text: str) -> str:
+    """The whole text with tabs as spaces and what a terminal does not draw as escapes such as `\\x1b`."""
+    return text if text.isprintable() else "".join(map(shown, text))
+
+
+def shown(character: str) -> str:
+    """One character as `visible` writes it."""
+    if character.isprintable():
+        return character
+    return TAB if character == "\t" else escaped(character)
+
+
+def width(text: str) -> int:
+    """How many terminal cells the (visible) text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text
+    )
+
+
+def pad(text: str, cells: int, right: bool = False) -> str:
+    """The text filled with spaces to a number of terminal cells."""
+    fill = " " * max(0, cells - width(text))
+    return fill + text if right else text + fill

@@ -1,0 +1,183 @@
+"""Traces in, documents out: the forward pass node by node, then who sends which cotangent to whom.
+
+The listing teaches reverse mode, so each contribution stands on a row of its own, with the sum that its
+receiver holds after it: a node passes its cotangent on only when that sum is complete.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from gradcli.rendering.calculus import head, leaf_grid, unused, values
+from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
+from gradcli.rendering.values import inline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.execution.results import BackwardStep, ForwardStep, NaiveTrace, Trace
+    from gradcli.rendering.document import Block
+
+CELL_ENTRIES = 9
+FORWARD = "Forward: each node comes after the nodes that it reads"
+BACKWARD = "Backward: each node waits for all that read it, then sends its cotangent on"
+NAIVE = "Why the order matters: beside it the pass that goes depth first and does not wait"
+
+
+def trace(result: Trace, style: Style) -> Document:
+    """`trace`: both passes, the gradient, and with `--why-topo` the naive order beside the right one."""
+    blocks: list[Block] = [*head(result.expression, {}, style), *values(result.value, style)]
+    blocks += [forward(result, style), backward(result, style)]
+    if result.naive is not None:
+        blocks += naive(result, result.naive, style)
+    else:
+        blocks.append(leaf_grid(result.gradient, result.at, "gradient", style)._replace(title="Gradient"))
+    return document(*blocks, *unused(result.at, result.gradient, style))
+
+
+def forward(result: Trace, style: Style) -> Grid:
+    """One row per node."""
+    columns = (
+        Column("step", "number"),
+        Column("operation"),
+        Column("reads"),
+        Column("type", "text", 2),
+        Column("value", "number"),
+        Column("expression", "code"),
+        Column("source", "text", 3),
+    )
+    rows = tuple(
+        (
+            str(step.index),
+            operation(step),
+            ", ".join(map(str, step.inputs)),
+            step.type,
+            inline(step.value, style.digits, CELL_ENTRIES),
+            step.text,
+            f"{step.span.line}:{step.span.column}" if step.span else "",
+        )
+        for step in result.forward
+    )
+    return Grid(columns, rows, title=FORWARD)
+
+
+def operation(step: ForwardStep) -> str:
+    """The operation with its static parameters: `sum(axis=-1)`."""
+    told = ", ".join(f"{name}={value}" for name, value in step.params.items() if value is not None)
+    return f"{step.primitive}({told})" if told else step.primitive
+
+
+def backward(result: Trace, style: Style) -> Grid:
+    """One row per contribution; the node and its cotangent stand on the first row of each."""
+    columns = (
+        Column("node"),
+        Column("cotangent", "number"),
+        Column("sends to"),
+        Column("local partial", "number", 1),
+        Column("contribution", "number"),
+        Column("receiver holds", "number"),
+        Column("so far"),
+    )
+    return Grid(columns, tuple(backward_rows(result, style)), title=BACKWARD)
+
+
+def backward_rows(result: Trace, style: Style) -> Iterator[tuple[str, ...]]:
+    names = {step.index: short(step) for step in result.forward}
+    total: dict[int, int] = {}
+    for step in result.backward:
+        for sent in step.contributions:
+            total[sent.to] = total.get(sent.to, 0) + 1
+    count: dict[int, int] = {}
+    for step in result.backward:
+        node, cotangent = named(step, names), inline(step.cotangent, style.digits, CELL_ENTRIES)
+        if not step.contributions:
+            yield (node, cotangent, "", "", "", "", "")
+        for sent in step.contributions:
+            count[sent.to] = count.get(sent.to, 0) + 1
+            yield (
+                node,
+                cotangent,
+                f"{sent.to} {names.get(sent.to, '')}".rstrip(),
+                "" if sent.partial is None else inline(sent.partial, style.digits, CELL_ENTRIES),
+                inline(sent.value, style.digits, CELL_ENTRIES),
+                inline(sent.accumulated, style.digits, CELL_ENTRIES),
+                f"{count[sent.to]} of {total[sent.to]}" if total[sent.to] > 1 else "all",
+            )
+            node = cotangent = ""
+
+
+def short(step: ForwardStep) -> str:
+    """How other rows call a node: a leaf by its name, anything else by its operation."""
+    return step.text if not step.inputs and len(step.text) <= 12 else step.primitive
+
+
+def named(step: BackwardStep, names: dict[int, str]) -> str:
+    return f"{step.index} {names.get(step.index, step.primitive)}"
+
+
+def naive(result: Trace, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
+    """The two orders side by side, the place where they part, and the two gradients."""
+    names = {step.index: short(step) for step in result.forward}
+    complete = {step.index: step.cotangent for step in result.backward}
+    rows: list[tuple[str, ...]] = []
+    for position, (right, left) in enumerate(zip_longest(result.backward, wrong.steps)):
+        remark = ""
+        if left is not None and position == wrong.parts_at:
+            told = complete.get(left.index, left.cotangent)
+            remark = f"too early: {inline(told, style.digits, CELL_ENTRIES)} is due"
+        rows.append(
+            (
+                str(position + 1),
+                named(right, names) if right else "",
+                inline(right.cotangent, style.digits, CELL_ENTRIES) if right else "",
+                named(left, names) if left else "",
+                inline(left.cotangent, style.digits, CELL_ENTRIES) if left else "",
+                remark,
+            )
+        )
+    columns = (
+        Column("turn", "number"),
+        Column("topological"),
+        Column("cotangent", "number"),
+        Column("depth first"),
+        Column("cotangent it had", "number"),
+        Column("", "text", 1),
+    )
+    yield Grid(columns, tuple(rows), title=NAIVE)
+    both = tuple(
+        (
+            leaf,
+            inline(value, style.digits, CELL_ENTRIES),
+            inline(wrong.gradient.get(leaf, 0.0), style.digits, CELL_ENTRIES),
+        )
+        for leaf, value in result.gradient.items()
+    )
+    if wrong.parts_at is None:
+        yield Line("Here both orders agree: no node passes its cotangent on before it is complete.", "note")
+    titles = (Column("leaf", "code"), Column("gradient", "number"), Column("depth first gives", "number"))
+    yield Grid(titles, both, title="Gradient")
+
+
+def tidy(result: Trace) -> Grid:
+    """Every step of both passes, one per row, for CSV."""
+    full = sys.maxsize
+    rows: list[tuple[str, ...]] = [
+        ("forward", str(step.index), step.primitive, " ".join(map(str, step.inputs)), step.type, "")
+        + (inline(step.value, None, full), "", step.text)
+        for step in result.forward
+    ]
+    rows += (
+        ("backward", str(step.index), step.primitive, str(sent.to), "")
+        + ("" if sent.partial is None else inline(sent.partial, None, full),)
+        + (inline(sent.value, None, full), inline(sent.accumulated, None, full), "")
+        for step in result.backward
+        for sent in step.contributions
+    )
+    rows += (
+        ("gradient", "", "", leaf, "", "", inline(value, None, full), "", "")
+        for leaf, value in result.gradient.items()
+    )
+    titles = ("pass", "step", "operation", "nodes", "type", "partial", "value", "accumulated", "text")
+    return Grid(tuple(map(Column, titles)), tuple(rows))

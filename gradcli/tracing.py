@@ -1,0 +1,213 @@
+"""The forward and the backward pass of a program at a point, step by step: who sends what to whom, and the sums.
+
+The backward steps are those of reverse mode itself, observed while it builds the gradient. Beside them, on request,
+runs the walk that people write first: depth-first, passing a cotangent on before all of it has arrived.
+"""
+
+from __future__ import annotations
+
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Trace
+from gradcli.graph.builder import building
+from gradcli.graph.node import dependents
+from gradcli.graph.text import formulas, step_names
+from gradcli.transforms.reverse import clean, contributions, sweep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from gradcli.diagnostics import Diagnostic
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Node
+    from gradcli.lowering import Lowered
+    from gradcli.transforms.reverse import Flow
+
+    Sent = list[tuple[Node, Flow]]
+
+MOST_NAIVE_STEPS = 200  # the naive walk visits a node once per path, and paths multiply
+
+
+def trace_passes(
+    lowered: Lowered,
+    names: Sequence[str],
+    values: Mapping[str, Any],
+    at: dict[str, Any],
+    dtype: str,
+    backend: str,
+    why_topo: bool,
+    diagnostics: tuple[Diagnostic, ...],
+) -> Trace:
+    """The trace of a lowered script whose output is a scalar."""
+    program = lowered.program
+    output = program.outputs[0]
+    order = program.nodes()
+    index = {node: position for position, node in enumerate(order)}
+    targets = [program.leaves[name].node for name in names]
+    seen: list[tuple[Node, Flow, Sent]] = []
+    with building(program.builder, order) as builder:
+        flows = sweep(
+            builder,
+            [(output, (builder.constant(1, output.type.shape), None))],
+            targets,
+            through=True,
+            observer=lambda node, flow, sent: seen.append((node, flow, sent)),
+        )
+        zeros = [builder.constant(0, target.type.shape) for target in targets]
+        gradients = [zero if flow is None else clean(builder, flow) for flow, zero in zip(flows, zeros, strict=True)]
+        steps = [_Step(builder, index, node, flow, sent) for node, flow, sent in seen]
+    tape = Tape([*order, *gradients, *(node for step in steps for node in step.needed())])
+    known = tape.run_all(values, backend=backend, dtype=dtype)
+    texts = formulas(order, step_names(index), lowered.names)
+    forward = tuple(
+        ForwardStep(
+            index[node],
+            node.primitive.name,
+            tuple(index[arg] for arg in node.args),
+            node.type.text(dtype),
+            known[node],
+            texts[node],
+            node.span,
+            dict(node.params),
+        )
+        for node in order
+    )
+    sums: dict[int, Any] = {}
+    backward = tuple(step.result(known, sums) for step in steps)
+    gradient = {name: known[node] for name, node in zip(names, gradients, strict=True)}
+    naive = None
+    if why_topo:
+        right = {step.node: known[step.cotangent] for step in steps}
+        naive = _naive(builder, output, targets, names, order, index, known, right, values, dtype)
+    return Trace(lowered.text, at, known[output], forward, backward, gradient, naive, diagnostics)
+
+
+class _Step:
+    """One node of the backward pass: the nodes whose values its line shows."""
+
+    __slots__ = ("cotangent", "index", "node", "sent")
+
+    def __init__(self, builder: Builder, index: Mapping[Node, int], node: Node, flow: Flow, sent: Sent) -> None:
+        self.node = node
+        self.index = index
+        self.cotangent = clean(builder, flow)
+        partials = _partials(builder, node)
+        left = list(enumerate(node.args))
+        self.sent: list[tuple[Node, Node | None, Node]] = []
+        for arg, sent_flow in sent:
+            position = next((i for i, other in left if other is arg), None)
+            left = [(i, other) for i, other in left if i != position]
+            partial = partials[position] if partials is not None and position is not None else None
+            self.sent.append((arg, partial, clean(builder, sent_flow)))
+
+    def needed(self) -> list[Node]:
+        """The nodes to evaluate."""
+        partials = [partial for _, partial, _ in self.sent if partial is not None]
+        return [self.cotangent, *partials, *(value for _, _, value in self.sent)]
+
+    def result(self, known: Mapping[Node, Any], sums: dict[int, Any]) -> BackwardStep:
+        """The step with its numbers; `sums` holds what each node has received so far."""
+        sent = []
+        for arg, partial, value in self.sent:
+            to = self.index[arg]
+            sums[to] = known[value] if to not in sums else sums[to] + known[value]
+            sent.append(Contribution(to, None if partial is None else known[partial], known[value], sums[to]))
+        return BackwardStep(self.index[self.node], self.node.primitive.name, known[self.cotangent], tuple(sent))
+
+
+def _partials(builder: Builder, node: Node) -> list[Node | None] | None:
+    """The local partials of an operation on entries, as nodes; None for operations that mix entries."""
+    if node.primitive.kind != "elementwise" or node.primitive.partials is None:
+        return None
+    raw = node.primitive.partials(*node.args, out=node, **node.params)
+    shape = node.type.shape
+    return [
+        None if partial is None else builder.bind(builder.vocabulary["add"], (partial, builder.constant(0, shape)), {})
+        for partial in raw
+    ]
+
+
+def _naive(
+    builder: Builder,
+    output: Node,
+    targets: Sequence[Node],
+    names: Sequence[str],
+    order: Sequence[Node],
+    index: Mapping[Node, int],
+    known: Mapping[Node, Any],
+    right: Mapping[Node, Any],
+    values: Mapping[str, Any],
+    dtype: str,
+) -> NaiveTrace:
+    """Depth-first: whatever has arrived at a node so far is passed on at once, and again when more arrives."""
+    active = dependents(order, targets)
+    held: dict[Node, Any] = {output: 1.0}
+    tapes: dict[Node, tuple[list[Node], str, Tape] | None] = {}
+    steps: list[BackwardStep] = []
+    parts_at: int | None = None
+    pending = [_Visit(output)]
+    while pending and len(steps) < MOST_NAIVE_STEPS:
+        visit = pending[-1]
+        node = visit.node
+        if node not in tapes:
+            tapes[node] = _local_tape(builder, node, order, active)
+        local = tapes[node]
+        if local is None:
+            pending.pop()
+            continue
+        receivers, seed, tape = local
+        if visit.position == 0:
+            visit.held = held[node]
+            visit.sent = tape.run({**values, seed: visit.held}, backend="auto", dtype=dtype)
+            if parts_at is None and not _same(visit.held, right.get(node)):
+                parts_at = len(steps)
+            visit.step = len(steps)
+            steps.append(BackwardStep(index[node], node.primitive.name, visit.held, ()))
+        if visit.position == len(receivers):
+            pending.pop()
+            continue
+        arg, value = receivers[visit.position], visit.sent[visit.position]
+        visit.position += 1
+        held[arg] = value if arg not in held else held[arg] + value
+        step = steps[visit.step]
+        passed = (*step.contributions, Contribution(index[arg], None, value, held[arg]))
+        steps[visit.step] = BackwardStep(step.index, step.primitive, step.cotangent, passed)
+        pending.append(_Visit(arg))
+    gradient = {name: held.get(target, 0.0) for name, target in zip(names, targets, strict=True)}
+    return NaiveTrace(tuple(steps), parts_at, gradient)
+
+
+class _Visit:
+    """A node on the stack of the naive walk, and how far it has got."""
+
+    __slots__ = ("held", "node", "position", "sent", "step")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.position = 0
+        self.held: Any = None
+        self.sent: Any = None
+        self.step = 0
+
+
+def _local_tape(
+    builder: Builder, node: Node, order: Sequence[Node], active: set[Node]
+) -> tuple[list[Node], str, Tape] | None:
+    """What one node sends for a cotangent given as an input: receivers, that input's name, and the computation."""
+    if not node.args or node not in active:
+        return None
+    with building(builder, order):
+        ct = builder.fresh_leaf(node.type)
+        sent = contributions(builder, node, (ct, None), active)
+        outputs = [clean(builder, flow) for _, flow in sent]
+    if not sent:
+        return None
+    return [arg for arg, _ in sent], ct.params["name"], Tape(outputs)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if other is None:
+        return False
+    equal = one == other
+    return bool(equal.all()) if hasattr(equal, "all") else bool(equal)

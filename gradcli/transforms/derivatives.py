@@ -1,0 +1,124 @@
+"""The derivative operators on nodes: grad, jvp, vjp, jacobian, hessian, n-th derivatives; all graphs again.
+
+Each is a few calls of the forward and the reverse sweep. Order n of a scalar leaf is n times forward mode; every
+other higher order is reverse once, then forward, which grows least.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.graph.builder import building
+from gradcli.graph.node import reachable
+from gradcli.transforms.forward import push
+from gradcli.transforms.reverse import pull
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
+
+
+def vjp(outputs: Sequence[Node], cotangents: Sequence[Node], targets: Sequence[Node]) -> list[Node]:
+    """The cotangents of `targets`: for each, the sum over outputs of Jacobian transposed times cotangent."""
+    with _building(*outputs, *cotangents, *targets) as builder:
+        found = pull(builder, list(zip(outputs, cotangents, strict=True)), targets)
+        return [_or_zero(builder, ct, target.shape) for ct, target in zip(found, targets, strict=True)]
+
+
+def jvp(outputs: Sequence[Node], targets: Sequence[Node], tangents: Sequence[Node]) -> list[Node]:
+    """The tangents of `outputs` when the targets move along `tangents`."""
+    with _building(*outputs, *tangents, *targets) as builder:
+        found = push(builder, outputs, dict(zip(targets, tangents, strict=True)))
+        return [_or_zero(builder, t, output.shape) for t, output in zip(found, outputs, strict=True)]
+
+
+def grad(output: Node, targets: Sequence[Node]) -> list[Node]:
+    """The gradient of a scalar node with respect to each target, in the target's shape."""
+    with _building(output, *targets) as builder:
+        return vjp([output], [builder.constant(1, output.shape)], targets)
+
+
+def nth(output: Node, target: Node, order: int) -> list[Node]:
+    """The derivatives of orders 1..n in one scalar target: n times forward mode."""
+    found: list[Node] = []
+    with _building(output, target) as builder:
+        one = builder.constant(1, target.shape)
+        for _ in range(order):
+            output = jvp([output], [target], [one])[0]
+            found.append(output)
+    return found
+
+
+def hvp(output: Node, target: Node, direction: Node) -> Node:
+    """The Hessian of a scalar times a direction: forward over reverse."""
+    with _building(output, target, direction):
+        return jvp(grad(output, [target]), [target], [direction])[0]
+
+
+def jacobian(output: Node, target: Node) -> Node:
+    """The Jacobian, of shape output shape + target shape; one sweep per entry of the smaller side."""
+    with _building(output, target) as builder:
+        rows, columns = output.type.size, target.type.size
+        shape = output.shape + target.shape
+        if rows <= columns:
+            sweeps = [vjp([output], [unit], [target])[0] for unit in _units(builder, output.shape)]
+            return _stack(builder, sweeps, target.shape, shape)
+        sweeps = [jvp([output], [target], [unit])[0] for unit in _units(builder, target.shape)]
+        stacked = _stack(builder, sweeps, output.shape, (columns, *output.shape))
+        axes = (*range(-len(output.shape), 0), -len(output.shape) - 1)
+        last = builder.call("permute", stacked, axes=axes) if output.shape else stacked
+        return builder.call("reshape", last, shape=shape)
+
+
+def hessian(output: Node, target: Node, other: Node | None = None) -> Node:
+    """The second derivatives of a scalar, of shape target shape + other shape (default: the same target)."""
+    with _building(output, target):
+        return jacobian(grad(output, [target])[0], target if other is None else other)
+
+
+def laplacian(output: Node, target: Node) -> Node:
+    """The trace of the Hessian of a scalar: the sum of its second derivatives in each entry of the target."""
+    with _building(output, target) as builder:
+        total: Node | None = None
+        gradient = grad(output, [target])[0]
+        for unit in _units(builder, target.shape):
+            moved = jvp([gradient], [target], [unit])[0]
+            term = builder.call("mul", moved, unit)
+            if term.shape:
+                term = builder.call("sum", term, axis=tuple(range(-len(term.shape), 0)))
+            total = term if total is None else builder.call("add", total, term)
+        return _or_zero(builder, total, ())
+
+
+def _building(*nodes: Node) -> building:
+    return building(nodes[0].builder, reachable(nodes) if nodes[0].builder.table is None else ())
+
+
+def _or_zero(builder: Builder, node: Node | None, shape: Shape) -> Node:
+    return builder.constant(0, shape) if node is None else node
+
+
+def _units(builder: Builder, shape: Shape) -> list[Node]:
+    """The arrays of this shape that are 1 in one entry and 0 elsewhere, in C order."""
+    size = 1
+    for n in shape:
+        size *= n
+    if not shape:
+        return [builder.constant(1)]
+    one = builder.constant(1, (1,))
+    units = []
+    for index in range(size):
+        flat = builder.call("unslice", one, shape=(size,), start=(index,), step=(1,))
+        units.append(builder.call("reshape", flat, shape=shape))
+    return units
+
+
+def _stack(builder: Builder, rows: Sequence[Node], row_shape: Shape, shape: Shape) -> Node:
+    lifted = [builder.call("reshape", row, shape=(1, *row_shape)) for row in rows]
+    if len(lifted) == 1:
+        return builder.call("reshape", lifted[0], shape=shape)
+    joined = builder.bind(builder.vocabulary["concat"], tuple(lifted), {"axis": -len(row_shape) - 1})
+    return builder.call("reshape", joined, shape=shape)

@@ -1,0 +1,92 @@
+"""Forward mode: from tangents of some nodes, the graph of the tangents of the outputs.
+
+It reads the same declarations as reverse mode and walks from arguments to results. A tangent of None is zero and
+costs nothing. `where` selects between tangents, so a branch that is not taken never touches the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.graph.node import dependents
+from gradcli.transforms.reverse import _is_zero, between, chain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Node
+
+    Tangents = dict[Node, Node]
+
+
+def push(
+    builder: Builder, outputs: Sequence[Node], tangents: Mapping[Node, Node], through: bool = True
+) -> list[Node | None]:
+    """The tangents of `outputs`, given the tangents of some nodes; None where nothing moves."""
+    order = between(outputs, tangents, through)
+    active = dependents(order, tangents)
+    known: Tangents = dict(tangents)
+    outer = builder.span
+    for node in order:
+        if node in active and node not in known:
+            builder.span = node.span
+            tangent = _tangent(builder, node, known)
+            if tangent is not None:
+                known[node] = tangent
+    builder.span = outer
+    return [known.get(output) for output in outputs]
+
+
+def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
+    primitive, args, params = node.primitive, node.args, node.params
+    moving = [known.get(arg) for arg in args]
+    if primitive.kind == "elementwise":
+        partials = primitive.partials(*args, out=node, **params)  # type: ignore[misc]
+        terms = [
+            chain(builder, partial, tangent)
+            for partial, tangent in zip(partials, moving, strict=True)
+            if tangent is not None and partial is not None and not _is_zero(partial)
+        ]
+    elif primitive.kind == "linear":
+        return _linear(builder, node, moving)
+    elif primitive.kind == "bilinear":
+        terms = []
+        for position, tangent in enumerate(moving):
+            if tangent is not None:
+                operands = list(args)
+                operands[position] = tangent
+                terms.append(builder.apply(primitive, tuple(operands), params))
+    elif primitive.kind == "structured":
+        terms = [
+            rule(tangent, *args, out=node, **params)
+            for rule, tangent in zip(primitive.pushforward or (), moving, strict=True)
+            if tangent is not None and rule is not None
+        ]
+    else:
+        inner = primitive.definition(*args, **params)  # type: ignore[misc]
+        return push(builder, [inner], _stops(builder, args, known), through=False)[0]
+    total: Node | None = None
+    for term in terms:
+        total = term if total is None else builder.call("add", total, term)
+    return total
+
+
+def _linear(builder: Builder, node: Node, moving: Sequence[Node | None]) -> Node | None:
+    """A linear operation is its own derivative: tangents stand in the arguments in which it is linear."""
+    operands = []
+    moved = False
+    for position, (arg, tangent) in enumerate(zip(node.args, moving, strict=True)):
+        if node.primitive.linear_in(position) is None:
+            operands.append(arg)
+        elif tangent is None:
+            operands.append(builder.constant(0, arg.shape))
+        else:
+            operands.append(tangent)
+            moved = True
+    return builder.apply(node.primitive, tuple(operands), node.params) if moved else None
+
+
+def _stops(builder: Builder, args: Sequence[Node], known: Tangents) -> Tangents:
+    """Tangents for every argument of a definition, so that the inner walk stops at all of them."""
+    return {arg: known[arg] if arg in known else builder.constant(0, arg.shape) for arg in args}

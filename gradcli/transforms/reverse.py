@@ -1,0 +1,238 @@
+"""Reverse mode: from outputs and their cotangents, the graph of the cotangents of the targets.
+
+The sweep visits nodes in reverse topological order, so that a node passes its cotangent on only when all its
+contributions have arrived. It reads the rules of the declarations and knows no operation but `where`.
+
+A branch that is not taken never touches the result. A cotangent that came through `where(c, a, b)` carries the mask
+under which it counts. It is left alone while it passes entry by entry, and cleaned once, `where(mask, ct, 0)`,
+where it meets a cotangent with another mask, enters an operation that mixes entries, or arrives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from gradcli.graph.node import Node, dependents
+from gradcli.graph.operand import Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gradcli.graph.builder import Builder
+
+    Flow = tuple[Node, Node | None]  # a cotangent, and the mask under which it counts (None: always)
+
+
+def pull(builder: Builder, outputs: Sequence[tuple[Node, Node]], targets: Sequence[Node]) -> list[Node | None]:
+    """The cotangents of `targets`, given (output, cotangent) pairs; None where no path leads to a target."""
+    flows = sweep(builder, [(node, (ct, None)) for node, ct in outputs], targets, through=True)
+    return [None if flow is None else clean(builder, flow) for flow in flows]
+
+
+def between(outputs: Iterable[Node], stops: Iterable[Node], through: bool = False) -> list[Node]:
+    """The nodes from `outputs` down to `stops` in topological order; below a stop only if `through`."""
+    barrier = frozenset() if through else frozenset(stops)
+    seen: set[Node] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            if node not in barrier:
+                stack.extend(node.args)
+    return sorted(seen, key=lambda node: node.serial)
+
+
+def sweep(
+    builder: Builder,
+    outputs: Sequence[tuple[Node, Flow]],
+    targets: Sequence[Node],
+    through: bool = False,
+    observer: Callable[[Node, Flow, list[tuple[Node, Flow]]], object] | None = None,
+) -> list[Flow | None]:
+    """The cotangents that arrive at the targets, with their masks; `observer` sees each node as it passes its own on.
+
+    Unless `through`, the targets stop the walk: what lies below them is not looked at.
+    """
+    order = between([node for node, _ in outputs], targets, through)
+    active = dependents(order, targets)
+    arrived: dict[Node, Flow] = {}
+    for node, flow in outputs:
+        _add(builder, arrived, node, flow)
+    stops = frozenset() if through else frozenset(targets)
+    outer = builder.span
+    for node in reversed(order):
+        if node in active and node not in stops and node in arrived and node.args:
+            builder.span = node.span
+            sent = contributions(builder, node, arrived[node], active)
+            if observer is not None:
+                observer(node, arrived[node], sent)
+            for arg, flow in sent:
+                _add(builder, arrived, arg, flow)
+    builder.span = outer
+    return [arrived.get(target) for target in targets]
+
+
+def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -> list[tuple[Node, Flow]]:
+    """What one node sends to its active arguments, given its own cotangent: the chain rule at this node."""
+    primitive = node.primitive
+    kind = primitive.kind
+    if kind == "elementwise":
+        ct, mask = flow
+        partials = primitive.partials(*node.args, out=node, **node.params)  # type: ignore[misc]
+        return [
+            (arg, (chain(builder, partial, ct), mask))
+            for arg, partial in zip(node.args, partials, strict=True)
+            if arg in active and partial is not None and not _is_zero(partial)
+        ]
+    if kind == "linear":
+        return _linear(builder, node, flow, active)
+    if kind == "bilinear":
+        return _bilinear(builder, node, flow, active)
+    if kind == "structured":
+        return _structured(builder, node, flow, active)
+    if kind == "composite":
+        args = [arg for arg in dict.fromkeys(node.args) if arg in active]
+        inner = primitive.definition(*node.args, **node.params)  # type: ignore[misc]
+        flows = sweep(builder, [(inner, flow)], list(dict.fromkeys(node.args)))
+        reached = dict(zip(dict.fromkeys(node.args), flows, strict=True))
+        return [(arg, found) for arg in args if (found := reached[arg]) is not None]
+    return []
+
+
+def chain(builder: Builder, partial: Any, ct: Node) -> Node:
+    """The product of a partial derivative (a node or a number) and a cotangent or tangent."""
+    if isinstance(partial, Operand):
+        return builder.call("mul", partial, ct)
+    if partial == 1:
+        return ct
+    if partial == -1:
+        return builder.call("neg", ct)
+    return builder.call("mul", ct, partial)
+
+
+def _is_zero(partial: Any) -> bool:
+    if isinstance(partial, Node):
+        return partial.constant == 0
+    return not isinstance(partial, Operand) and bool(partial == 0)
+
+
+def _linear(builder: Builder, node: Node, flow: Flow, active: set[Node]) -> list[tuple[Node, Flow]]:
+    primitive, (ct, mask) = node.primitive, flow
+    if primitive.name == "where":
+        condition, one, other = node.args
+        sent: list[tuple[Node, Flow]] = []
+        if one in active:
+            sent.append((one, (ct, _both(builder, mask, condition))))
+        if other in active:
+            sent.append((other, (ct, _both(builder, mask, builder.call("not", condition)))))
+        return sent
+    if not primitive.pointwise:
+        ct = clean(builder, flow)
+    sent = []
+    for position, arg in enumerate(node.args):
+        rule = primitive.linear_in(position)
+        if arg in active and rule is not None:
+            sent.append((arg, (_transposed(node, position, ct), _mask_below(builder, node, position, mask))))
+    return sent
+
+
+def _transposed(node: Node, position: int, ct: Node) -> Node:
+    """The transpose in one argument; operations with any number of arguments have one rule for all of them."""
+    transpose = node.primitive.transpose
+    if callable(transpose):
+        return cast("Node", transpose(ct, *node.args, position=position, **node.params))
+    assert transpose is not None
+    return cast("Node", transpose[position](ct, *node.args, **node.params))
+
+
+def _mask_below(builder: Builder, node: Node, position: int, mask: Node | None) -> Node | None:
+    """The mask of an argument of a linear operation: the entries that reach an entry that counts."""
+    if mask is None or node.primitive.pointwise:
+        return mask
+    reach = _transposed(node, position, builder.call("cast", mask, kind="float"))
+    return builder.call("not_equal", reach, 0)
+
+
+def _bilinear(builder: Builder, node: Node, flow: Flow, active: set[Node]) -> list[tuple[Node, Flow]]:
+    mask = flow[1]
+    ct = clean(builder, flow)
+    x, y = node.args
+    masks: list[Node | None] = [None, None]
+    rules = [node.primitive.linear_in(0), node.primitive.linear_in(1)]
+    if mask is not None:
+        # an argument's entry counts where some entry of the result that counts reads it
+        counts = builder.call("cast", mask, kind="float")
+        ones = [builder.constant(1, x.shape), builder.constant(1, y.shape)]
+        masks = [builder.call("not_equal", rule(counts, *ones, **node.params), 0) for rule in rules if rule is not None]
+        x, y = clean(builder, (x, masks[0])), clean(builder, (y, masks[1]))
+    return [
+        (arg, (rule(ct, x, y, **node.params), masks[position]))
+        for position, (arg, rule) in enumerate(zip(node.args, rules, strict=True))
+        if arg in active and rule is not None
+    ]
+
+
+def _structured(builder: Builder, node: Node, flow: Flow, active: set[Node]) -> list[tuple[Node, Flow]]:
+    primitive, mask = node.primitive, flow[1]
+    ct = clean(builder, flow)
+    sent: list[tuple[Node, Flow]] = []
+    for position, arg in enumerate(node.args):
+        if arg not in active:
+            continue
+        if primitive.linear_in(position) is not None:
+            back: Node | None = _transposed(node, position, ct)
+        else:
+            push = primitive.pushforward[position] if primitive.pushforward is not None else None
+            if push is None:
+                continue
+            tangent = builder.fresh_leaf(arg.type)
+            pushed = push(tangent, *node.args, out=node, **node.params)
+            flow_back = sweep(builder, [(pushed, (ct, None))], [tangent])[0]
+            back = None if flow_back is None else clean(builder, flow_back)
+        if back is not None:
+            sent.append((arg, (back, _whole_mask(builder, mask, arg))))
+    return sent
+
+
+def _whole_mask(builder: Builder, mask: Node | None, arg: Node) -> Node | None:
+    """An operand of a structured operation counts as a whole where any entry of the result counts."""
+    if mask is None:
+        return None
+    total = builder.call("cast", mask, kind="float")
+    if mask.shape:
+        total = builder.call("sum", total, axis=tuple(range(-len(mask.shape), 0)))
+    return builder.call("not_equal", spread(builder, total, arg.shape), 0)
+
+
+def spread(builder: Builder, scalar: Node, shape: tuple[int, ...]) -> Node:
+    """A scalar repeated over a shape."""
+    if not shape:
+        return scalar
+    ones = builder.call("reshape", scalar, shape=(1,) * len(shape))
+    return builder.call("broadcast", ones, shape=shape)
+
+
+def _both(builder: Builder, mask: Node | None, condition: Node) -> Node:
+    return condition if mask is None else builder.call("and", mask, condition)
+
+
+def clean(builder: Builder, flow: Flow) -> Node:
+    """A cotangent with zeros where its mask says that it does not count."""
+    value, mask = flow
+    return value if mask is None else builder.call("where", mask, value, 0)
+
+
+def _add(builder: Builder, arrived: dict[Node, Flow], node: Node, flow: Flow) -> None:
+    """Accumulate: cotangents with one mask add up under it; others are cleaned first and count where either does."""
+    known = arrived.get(node)
+    if known is None:
+        arrived[node] = flow
+    elif known[1] is flow[1]:
+        arrived[node] = (builder.call("add", known[0], flow[0]), flow[1])
+    else:
+        total = builder.call("add", clean(builder, known), clean(builder, flow))
+        either = None
+        if known[1] is not None and flow[1] is not None:
+            either = builder.call("or", known[1], flow[1])
+        arrived[node] = (total, either)

@@ -1,0 +1,149 @@
+"""The imports of the package go in, a failure comes out for every arrow that the house does not have.
+
+The table below is the one in gradcli/README.md: which room may import which. Rooms that are loaded by name, through
+one table each, are read as imports too.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "gradcli"
+
+# room: the rooms that it may import, beside `diagnostics` and itself
+ALLOWED: dict[str, set[str]] = {
+    "codes": set(),
+    "diagnostics": {"codes"},
+    "language": set(),
+    "graph": set(),
+    "primitives": {"graph"},
+    "transforms": {"graph"},
+    "execution": {"graph"},
+    "lowering": {"language", "graph", "primitives", "transforms", "execution"},
+    "points": {"language", "execution", "lowering"},
+    "tracing": {"graph", "transforms", "execution", "lowering"},
+    "calculator": {"language", "graph", "transforms", "execution", "lowering", "points", "tracing"},
+    "compiled": {"language", "graph", "transforms", "execution", "lowering", "points", "calculator"},
+    "checks": {"language", "graph", "primitives", "transforms", "execution", "lowering", "points"},
+    "batch": {"checks", "lowering", "language", "calculator", "points", "execution", "graph"},
+    "rendering": {"graph", "execution", "checks", "batch", "language"},
+    "commands": {
+        "language",
+        "primitives",
+        "calculator",
+        "compiled",
+        "checks",
+        "batch",
+        "rendering",
+        "execution",
+    },
+    "cli": {"commands", "rendering", "language"},
+    "__main__": {"cli"},
+    "__init__": {"calculator", "compiled", "checks", "language"},
+}
+
+# heavy libraries: the files that may import them, and only inside a function or through a lazy table
+HEAVY = {"numpy", "scipy", "sympy", "flint", "rich", "typer", "cupy", "cupyx", "jax"}
+HEAVY_FILES: dict[str, set[str]] = {
+    "numpy": {"execution/", "checks/", "batch/", "primitives/creation.py"},
+    "scipy": {"execution/namespaces/"},
+    "cupy": {"execution/namespaces/"},
+    "cupyx": {"execution/namespaces/"},
+    "jax": {"execution/namespaces/"},
+    "sympy": {"checks/"},
+    "flint": {"checks/"},
+    "rich": {"rendering/", "cli.py"},
+    "typer": {"cli.py", "commands/"},
+}
+# rooms that must not read derivative rules: what judges may not look at what it judges
+BLIND = {"checks/differences.py", "checks/balls.py", "checks/symbolic.py"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> list[tuple[str, bool, int]]:
+    """The modules that a file imports at run time: name, whether inside a function, line."""
+    found = []
+    tree = ast.parse(path.read_text())
+    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while pending:
+        node, inside = pending.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            pending.extend((child, inside) for child in node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, inside, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            whole = [
+                name if (PACKAGE.parent / (name.replace(".", "/") + ".py")).exists() else node.module for name in names
+            ]
+            found.extend((name, inside, node.lineno) for name in dict.fromkeys(whole))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("gradcli."):
+            if (PACKAGE.parent / node.value.replace(".", "/")).exists() or (
+                PACKAGE.parent / (node.value.replace(".", "/") + ".py")
+            ).exists():
+                found.append((node.value, True, node.lineno))
+        nested = inside or isinstance(node, (ast.FunctionDef, ast.Lambda))
+        pending.extend((child, nested) for child in ast.iter_child_nodes(node))
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_arrows_point_down(path: Path) -> None:
+    room = room_of(path)
+    assert room in ALLOWED, f"{room} is no room of the house: give it a floor in tests/test_architecture.py"
+    for name, _, line in imported(path):
+        if not name.startswith("gradcli"):
+            continue
+        parts = name.split(".")
+        target = parts[1] if len(parts) > 1 else "__init__"
+        if target in (room, "diagnostics", "__init__"):
+            continue
+        assert target in ALLOWED[room], f"{path.name}:{line}: {room} must not import {target}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_libraries_stay_in_their_files(path: Path) -> None:
+    relative = str(path.relative_to(PACKAGE))
+    for name, _, line in imported(path):
+        library = name.partition(".")[0]
+        if library in HEAVY:
+            allowed = HEAVY_FILES[library]
+            assert any(relative.startswith(prefix) for prefix in allowed), f"{relative}:{line} imports {library}"
+
+
+def test_oracles_do_not_read_derivative_rules() -> None:
+    for relative in BLIND:
+        path = PACKAGE / relative
+        assert path.exists(), relative
+        for name, _, line in imported(path):
+            assert not name.startswith("gradcli.transforms"), f"{relative}:{line} imports {name}"
+        text = path.read_text()
+        for rule in (".partials", ".transpose", ".pushforward"):
+            assert rule + "(" not in text and rule + "[" not in text, f"{relative} reads {rule}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_every_module_says_what_it_is_for(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring and len(docstring.split()) > 5
+
+
+def test_nothing_runs_text() -> None:
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"eval", "exec", "compile", "__import__"}, f"{path}:{node.lineno}"
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
+                assert "pickle" not in names, f"{path}:{node.lineno}"
