@@ -20,7 +20,7 @@ _ROOMS = {
     "Diagnostic": "gradcli.diagnostics",
     "GradcliError": "gradcli.diagnostics",
     "check": "gradcli.checks",
-    "compile": "gradcli.compiled",
+    "compile": "gradcli.calculator.compiled",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
     "hessian": "gradcli.calculator",

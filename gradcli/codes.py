@@ -1,14 +1,15 @@
 """Nothing goes in; the catalogue of every diagnostic code comes out, as data that `gradcli explain` prints.
 
-One row per code, in order of the codes. A row says what is wrong, why the language is so, a script that triggers the
-code, and what to write instead. A trailing remark `# with --NAME VALUE` in an example names the option that it needs.
+One row per code, in order of the codes. A row says what is wrong, why the language is so, a script that
+triggers the code, and what to write instead. A trailing remark `# with --NAME VALUE` in an example names the
+option that it needs.
 """
 
 from __future__ import annotations
 
 
 class CodeDoc:
-    """The documentation of one code: a short title, what it means, why, an example, and what to do instead."""
+    """The documentation of one code: a short title, what it means, why, an example, what to do instead."""
 
     __slots__ = ("example", "instead", "title", "what", "why")
 
@@ -105,7 +106,7 @@ CODES: dict[str, CodeDoc] = {
     ),
     "GC111": CodeDoc(
         "indentation",
-        "A block is missing, a line is indented without need or to a depth that no block has, or tabs meet spaces.",
+        "A block is missing, a line is indented without need or unlike any block, or tabs meet spaces.",
         "Blocks are marked by indentation alone, as in Python.",
         "for i in range(3):\ns = i",
         "Indent every line of a block by the same spaces.",
@@ -140,7 +141,7 @@ CODES: dict[str, CodeDoc] = {
     ),
     "GC116": CodeDoc(
         "operator that the language does not have",
-        "The operator is Python's or another language's, not one of + - * / @ ** ^, comparisons, and, or, not.",
+        "The operator is another language's: here are + - * / @ ** ^, comparisons, and, or, not.",
         "Integer and bit operators have no derivative; logic is written in words.",
         "x // 2",
         "Write what the help line proposes, such as floor(x/2), mod(x, 2), and, or, not.",
@@ -196,7 +197,7 @@ CODES: dict[str, CodeDoc] = {
     ),
     "GC124": CodeDoc(
         "malformed function definition",
-        "A def has more than plain parameter names, no return, another rule than .vjp, or stands inside a block.",
+        "A def has other than plain parameters, no return, another rule than .vjp, or stands in a block.",
         "A function is inlined where it is called, so all it needs is names and a value to return.",
         "def f(a=1): return a",
         "Write def f(a, b): return a*b at the top level.",
@@ -224,7 +225,7 @@ CODES: dict[str, CodeDoc] = {
     ),
     "GC128": CodeDoc(
         "malformed remark",
-        "A comment that starts with rtol= or expect: does not say what can be used, or stands where it has no meaning.",
+        "A comment starting with rtol= or expect: says nothing usable, or stands where it has no meaning.",
         "These two comments change how a check judges the line, so a slip in them must not pass unseen.",
         "assert x == x  # rtol=small",
         "Write # rtol=1e-8 or # expect: kink beside an assert or the output.",
@@ -257,7 +258,7 @@ CODES: dict[str, CodeDoc] = {
         "for = 2",
         "Choose another name.",
     ),
-    # names -------------------------------------------------------------------------------------------------
+    # names -----------------------------------------------------------------------------------------------
     "GC231": CodeDoc(
         "no value for a leaf",
         "A leaf has neither a value at this point nor a default in the script.",
@@ -265,7 +266,7 @@ CODES: dict[str, CodeDoc] = {
         "x + y  # with --at x=1",
         "Give it one, as in --at x=1,y=2, or a default: y = 2.",
     ),
-    # types and shapes --------------------------------------------------------------------------------------
+    # types and shapes ------------------------------------------------------------------------------------
     "GC331": CodeDoc(
         "value of the wrong shape",
         "A value given for a leaf does not end in the shape that the script gives the leaf.",
@@ -287,7 +288,7 @@ CODES: dict[str, CodeDoc] = {
         "x  # with --at x=[[1,2],[3]]",
         "Make the rows equally long; for complex values add --dtype complex128.",
     ),
-    # domains -----------------------------------------------------------------------------------------------
+    # domains ---------------------------------------------------------------------------------------------
     "GC401": CodeDoc(
         "outside the domain",
         "An operation met an operand outside its domain; the IEEE result, NaN or infinite, goes on.",
@@ -330,7 +331,7 @@ CODES: dict[str, CodeDoc] = {
         "x[2] = 0\nk[1] = 5\ntake(x, k)",
         "Correct the data; positions count from 0, negative ones from the end.",
     ),
-    # limits --------------------------------------------------------------------------------------------------
+    # limits ----------------------------------------------------------------------------------------------
     "GC501": CodeDoc(
         "text too long",
         "The text has more bytes than the limit `text` allows.",
@@ -380,7 +381,7 @@ CODES: dict[str, CodeDoc] = {
         'X = load("huge.npy")\nsum(X)',
         "Load fewer columns, shrink the file, or raise it with --limit elements=100000000.",
     ),
-    # files and data ------------------------------------------------------------------------------------------
+    # files and data --------------------------------------------------------------------------------------
     "GC601": CodeDoc(
         "file cannot be read",
         "The file does not exist, is a folder, or may not be read.",
@@ -458,7 +459,7 @@ CODES: dict[str, CodeDoc] = {
         "x  # with --output no-such-folder/result.json",
         "Check that the folder exists and may be written to.",
     ),
-    # options -------------------------------------------------------------------------------------------------
+    # options ---------------------------------------------------------------------------------------------
     "GC701": CodeDoc(
         "malformed --at",
         "The text is not a list of NAME=VALUE, or a name is given twice.",

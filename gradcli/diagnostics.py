@@ -169,8 +169,8 @@ LONGEST_NAME = 40  # a longer name is never compared: the cost grows with the sq
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that `name` was most likely meant to be, or None.
 
-    Spelling that differs only in case or underscores always counts; else at most 1 edit for short names, 2 from
-    5 letters, 3 from 9. Ties go to a candidate that `name` begins with, then to the nearer length,
+    Spelling that differs only in case or underscores always counts; else at most 1 edit for short names,
+    2 from 5 letters, 3 from 9. Ties go to a candidate that `name` begins with, then to the nearer length,
     then to the longer common beginning, then to the first in the alphabet.
 
     >>> did_you_mean("sine", ["sinh", "sin", "cos"])
@@ -192,7 +192,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
             if distance > allowed or (length == 2 and candidate[:1] != name[0]):
                 continue
         common = 0
-        for left, right in zip(name, candidate):
+        for left, right in zip(name, candidate, strict=False):
             if left != right:
                 break
             common += 1

@@ -20,6 +20,19 @@ from gradcli.execution.results import (
     Trace,
 )
 
+
+class Text:
+    """A source of text lines, as diagnostics need it."""
+
+    def __init__(self, text: str, name: str = "<expression>") -> None:
+        self.name = name
+        self.text = text
+
+    def line(self, number: int, /) -> str:
+        lines = self.text.split("\n")
+        return lines[number - 1] if number <= len(lines) else ""
+
+
 TEXT = "(x*y + x)**2"
 POINT = {"x": 2.0, "y": 3.0}
 

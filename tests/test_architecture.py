@@ -24,9 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "execution": {"graph"},
     "lowering": {"language", "graph", "primitives", "transforms", "execution"},
     "points": {"language", "execution", "lowering"},
-    "tracing": {"graph", "transforms", "execution", "lowering"},
-    "calculator": {"language", "graph", "transforms", "execution", "lowering", "points", "tracing"},
-    "compiled": {"language", "graph", "transforms", "execution", "lowering", "points", "calculator"},
+    "calculator": {"language", "graph", "transforms", "execution", "lowering", "points"},
     "checks": {"language", "graph", "primitives", "transforms", "execution", "lowering", "points"},
     "batch": {"checks", "lowering", "language", "calculator", "points", "execution", "graph"},
     "rendering": {"graph", "execution", "checks", "batch", "language"},
@@ -42,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {"commands", "rendering", "language"},
     "__main__": {"cli"},
-    "__init__": {"calculator", "compiled", "checks", "language"},
+    "__init__": {"calculator", "checks", "language"},
 }
 
 # heavy libraries: the files that may import them, and only inside a function or through a lazy table

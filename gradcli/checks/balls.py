@@ -116,6 +116,9 @@ class BallField(Field):
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else x.sqrt()
 
+    def log(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else x.log()
+
     def index(self, x: Any) -> int:
         if isinstance(x, Failure) or not x.is_integer():
             raise UndefinedAt("a position that is not a whole number")

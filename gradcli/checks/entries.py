@@ -129,7 +129,7 @@ class Field:
             total = x if total is None else total + x
         return self.zero if total is None else total
 
-    def positions(self, primitive: Primitive, shape: Shape, **params: Any) -> list[int]:
+    def positions(self, primitive: Primitive, shape: Shape, /, **params: Any) -> list[int]:
         """For each entry of the result of an operation that only moves entries, where it comes from."""
         return self.sources(primitive, (tuple(shape),), params)
 

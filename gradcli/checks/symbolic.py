@@ -26,7 +26,7 @@ from gradcli.checks.entries import (
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.balls import Point
     from gradcli.graph.primitive import Primitive
@@ -152,6 +152,9 @@ class SymbolicField(Field):
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else sympy.sqrt(x)
 
+    def log(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else sympy.log(x)
+
     def detached(self, node: Node, x: Entries) -> Entries:
         if not self.hold:
             return x
@@ -273,10 +276,11 @@ class Derivative:
         except (Undecided, UndefinedAt, Unsupported):
             return False
 
-    def region(self) -> list[str]:
-        """The signs, in words."""
-        relation = {-1: "< 0", 0: "= 0", 1: "> 0"}
-        return [f"{text(x, 60)} {relation[side]}" for x, side in self.field.signs.items() if x.free_symbols]
+
+def region(signs: Mapping[Any, int]) -> list[str]:
+    """The signs that decided branches, in words."""
+    relation = {-1: "< 0", 0: "= 0", 1: "> 0"}
+    return [f"{text(x, 60)} {relation[side]}" for x, side in signs.items() if x.free_symbols]
 
 
 def derive(
@@ -313,10 +317,12 @@ def derive(
     for x, side in field.signs.items():
         if side == 0 and not movable.isdisjoint(x.free_symbols):
             raise Tie(text(x))
-    made = {i: accepted(sympy.diff(expression, symbol)) for i, symbol in targets.items()}
-    for entry in made.values():
+    made = {}
+    for i, symbol in targets.items():
+        entry = sympy.diff(expression, symbol)
         if size(entry, field.sizes) > 20 * MOST_OPERATIONS:
             raise Unsupported("a derivative too long in symbols")
+        made[i] = accepted(entry)
     return Derivative(symbols, field, made, frozen)
 
 
@@ -369,7 +375,7 @@ class Judged:
     def __init__(self, derivative: Derivative, place: Place) -> None:
         self.derivative = derivative
         self.field = SymbolicField(derivative.symbols, place, hold=False)
-        self.field.signs = derivative.field.signs
+        self.field.signs = dict(derivative.field.signs)
         self.field.sizes = derivative.field.sizes
         known: dict[str, list[Any]] = {}
         for symbol, meaning in derivative.symbols.meaning.items():
@@ -408,6 +414,26 @@ class Judged:
             return self.entry(value, i) - self.entry(surrogate, i)
         return self.entry(meaning[1], meaning[2])
 
-    def tie(self) -> bool:
-        """Whether a branch of the thing judged hangs on an exact zero of something that moves."""
-        return any(side == 0 and x.free_symbols for x, side in self.field.signs.items())
+
+class Both:
+    """Two nodes in common symbols, for a claim that they are equal."""
+
+    def __init__(self, nodes: Sequence[Node], moving: Sequence[str], place: Place) -> None:
+        symbols = Symbols()
+        self.field = SymbolicField(symbols, place, hold=False)
+        self.frozen: list[str] = []
+        point: dict[str, Entries] = {}
+        used = 0
+        for node in reachable(nodes):
+            if node.primitive is LEAF:
+                name = node.params["name"]
+                free = name in moving and used + node.type.size <= MOST_SYMBOLS
+                used += node.type.size if free else 0
+                if name in moving and not free:
+                    self.frozen.append(name)
+                point[name] = _leaf_entries(symbols, self.field, node, place, None if free else ())
+        self.reading = Reading(self.field, point)
+
+    def entry(self, node: Node, i: int) -> Any:
+        """An entry of a node; raises as `derive` does."""
+        return accepted(self.reading[node].flat[i])

@@ -92,9 +92,10 @@ def same(one: object, other: object) -> bool:
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
     if hasattr(one, "shape") or hasattr(other, "shape"):
+        if getattr(one, "shape", ()) != getattr(other, "shape", ()):
+            return False
         equal: Any = one == other
-        shapes = getattr(one, "shape", ()) == getattr(other, "shape", ())
-        return shapes and bool(equal.all() if hasattr(equal, "all") else equal)
+        return bool(equal.all() if hasattr(equal, "all") else equal)
     return bool(one == other)
 
 

@@ -241,7 +241,7 @@ def _exact(value: Any) -> Exact:
             return "nan"
         if value in (float("inf"), float("-inf")):
             return "inf" if value > 0 else "-inf"
-        value = Fraction(repr(value))
+        value = Fraction(repr(float(value)))  # float(): a NumPy double has another repr
     if isinstance(value, Fraction) and value.denominator == 1:
         return value.numerator
     return int(value) if isinstance(value, int) else value  # a bool becomes 0 or 1

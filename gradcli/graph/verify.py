@@ -24,7 +24,7 @@ AXIS_PARAMS = ("axis", "axes")
 STATIC = (int, float, str, bool, Fraction, type(None))
 
 
-class Broken(AssertionError):  # noqa: N818
+class Broken(AssertionError):
     """An invariant of the graph does not hold at a node."""
 
     def __init__(self, node: Node, reason: str) -> None:

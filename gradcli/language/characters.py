@@ -32,6 +32,7 @@ LATIN = dict(
         # Armenian, Latin extensions, Cherokee
         "օսհոɑɡıȷ",
         "acehijlopqswxyABCEHIJKMOPQSTWXYABEZHIKMNOPTYXocjouhnagij",
+        strict=True,
     )
 )
 SIGNS = {
@@ -62,7 +63,7 @@ SIGNS = {
     }.items()
     for sign in signs
 }
-POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n"))
+POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
 HINTS = {
     "?": "write where(condition, a, b) to choose between two values",
     "{": "there are no dictionaries and sets; a list is written [a, b]",
@@ -83,7 +84,17 @@ def character_name(char: str) -> str:
     if char == "\x00":
         return f"NUL ({code})"
     name = unicodedata.name(char, "").capitalize()
-    return f"{name} ({code})" if name else f"control character {code}"
+    if name:
+        return f"{name} ({code})"
+    return f"control character {code}" if unicodedata.category(char) == "Cc" else f"character {code}"
+
+
+def drawable(char: str) -> bool:
+    """Tell whether a character can be shown alone without changing the text around it."""
+    import unicodedata
+
+    kind, direction = unicodedata.category(char)[0], unicodedata.bidirectional(char)
+    return kind in "LNPS" and direction not in ("R", "AL")
 
 
 def stray(text: str, at: int, span: Span) -> Diagnostic:
@@ -98,7 +109,7 @@ def stray(text: str, at: int, span: Span) -> Diagnostic:
         )
     if char in HINTS:
         return Diagnostic("GC105", f"unexpected `{char}`", span, (), HINTS[char])
-    shown = f"`{char}`, {character_name(char)}," if char.isprintable() else character_name(char)
+    shown = f"`{char}`, {character_name(char)}," if drawable(char) else character_name(char)
     meant = looks_like(char)
     if meant == " ":
         return Diagnostic("GC104", f"{shown} is no ordinary space", span, (), "type a space")

@@ -1,7 +1,7 @@
-"""A Source goes in; its tokens, as parallel lists, and the errors of its characters come out. It knows no grammar.
+"""A Source goes in; its tokens and the errors of its characters come out. It knows no grammar.
 
-Tokens carry line and column; line ends inside brackets vanish, indentation becomes tokens. A line with a bad character
-is `broken`: the parser reads on, but reports nothing else about it.
+Tokens are parallel lists and carry line and column; line ends inside brackets vanish, indentation becomes
+tokens. A line with a bad character is `broken`: the parser reads on, but reports nothing else about it.
 """
 
 from __future__ import annotations
@@ -50,17 +50,18 @@ TOKEN = re.compile(
 )
 IS_WORD, IS_NUMBER, IS_OPERATOR, IS_LINE_END, IS_COMMENT, IS_STRING, IS_STRAY, IS_END = range(1, 9)
 
-# the start of a line that cannot stand inside brackets: the bracket was forgotten
-STATEMENT = re.compile(r"[ \t]*(?:def|assert|const|return|import|from|class|while)\b")
-HEADER = re.compile(r"[ \t]*(?:for|if|elif|else)\b[^\r\n#]*")
-ASSIGNMENT = re.compile(rf"[ \t]*{WORD}[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?(?:[-+*/@^]|\*\*)?=(?!=)")
+# a line that cannot stand inside brackets, so one was forgotten before it (compiled when first needed)
+STATEMENT = r"[ \t]*(?:def|assert|const|return|import|from|class|while)\b"
+HEADER = r"[ \t]*(?:for|if|elif|else)\b[^\r\n#]*"
+ASSIGNMENT = rf"[ \t]*{WORD}[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?(?:[-+*/@^]|\*\*)?=(?!=)"
 
 
 class Tokens:
     """The tokens of a text as parallel lists, ended by a NEWLINE and an END.
 
-    `remarks` maps the index of the token before which a comment stands to its line, column and text, for comments
-    with `rtol=` or `expect:`; `broken` holds the lines with bad characters.
+    `remarks` maps the index of the token before which a comment stands to its line, column and text, for
+    comments that may say `rtol=` or `expect:`; a comment on a line of its own has index -line instead.
+    `broken` holds the lines with bad characters.
     """
 
     __slots__ = ("broken", "columns", "diagnostics", "kinds", "lines", "remarks", "texts")
@@ -88,18 +89,22 @@ def tokenise(
     ):
         raise text_too_long(source.name, limits)
     tokens = Tokens()
-    if FORBIDDEN.search(text):
-        text = without_forbidden(source, tokens)
-    if end is not None:
-        text = text[:end]
-    Lexer(text, tokens).run(start)
+    if end is None:
+        end = len(text)
+    line, line_start = 1, 0
+    if start:
+        place = source.span(start, start)
+        line, line_start = place.line, start - place.column + 1
+    if FORBIDDEN.search(text, start, end):
+        text = without_forbidden(source, tokens, start, end)
+    Lexer(text, end, tokens).run(start, line, line_start)
     return tokens
 
 
-def without_forbidden(source: Source, tokens: Tokens) -> str:
+def without_forbidden(source: Source, tokens: Tokens, start: int, end: int) -> str:
     """Report every run of one forbidden character, and return the text with `_` in their places."""
     text, last = source.text, -2
-    for match in FORBIDDEN.finditer(text):
+    for match in FORBIDDEN.finditer(text, start, end):
         at = match.start()
         if at == last + 1 and text[at] == text[last]:
             last = at
@@ -114,27 +119,24 @@ def without_forbidden(source: Source, tokens: Tokens) -> str:
 class Lexer:
     """The state of one pass over a text: open brackets and open indentations."""
 
-    __slots__ = ("indents", "opens", "text", "tokens")
+    __slots__ = ("end", "indents", "opens", "text", "tokens")
 
-    def __init__(self, text: str, tokens: Tokens) -> None:
+    def __init__(self, text: str, end: int, tokens: Tokens) -> None:
         self.text = text
+        self.end = end
         self.tokens = tokens
         self.opens: list[int] = []
         self.indents: list[str] = []
 
-    def run(self, start: int) -> None:
-        """Fill the token lists; the hot loop of every parse."""
+    def run(self, start: int, line: int, line_start: int) -> None:
+        """Fill the token lists from offset `start`, in line `line`, which begins at offset `line_start`."""
         text, tokens, opens = self.text, self.tokens, self.opens
         kinds, texts, lines, columns = tokens.kinds, tokens.texts, tokens.lines, tokens.columns
         reserved = RESERVED.get
-        line, line_start = 1, 0
-        if start:
-            for match in LINE_END.finditer(text, 0, start):
-                line, line_start = line + 1, match.end()
         fresh = True
         position = start
         while True:
-            for match in TOKEN.finditer(text, position):
+            for match in TOKEN.finditer(text, position, self.end):
                 group = match.lastindex or IS_END
                 at = match.start(group)
                 if group <= IS_OPERATOR:
@@ -229,13 +231,13 @@ class Lexer:
             )
 
     def forgotten(self, next_line: int) -> bool:
-        """Tell whether the line that starts at offset `next_line` shows that an open bracket was forgotten."""
-        if STATEMENT.match(self.text, next_line):
+        """Tell whether the line at offset `next_line` shows that the open bracket before it was forgotten."""
+        if re.compile(STATEMENT).match(self.text, next_line):
             return True
-        if header := HEADER.match(self.text, next_line):
+        if header := re.compile(HEADER).match(self.text, next_line):
             _, colon, rest = header[0].rpartition(":")
             return bool(colon) and ")" not in rest and "]" not in rest
-        if not ASSIGNMENT.match(self.text, next_line):
+        if not re.compile(ASSIGNMENT).match(self.text, next_line):
             return False
         kinds, opened = self.tokens.kinds, self.opens[-1]
         if kinds[-1] in (NAME, NUMBER, STRING, ")", "]"):
@@ -251,20 +253,20 @@ class Lexer:
             if text.startswith(quotes, at):
                 self.report("GC109", "there are no triple-quoted strings", span, "write a comment: # ...")
                 self.add(BROKEN, "", line, column)
-                closing = text.find(quotes, at + 3)
-                return len(text) if closing < 0 else closing + 3
+                closing = text.find(quotes, at + 3, self.end)
+                return self.end if closing < 0 else closing + 3
             if "\\" in text[at:end]:
                 self.report("GC109", "a string has no backslash", span, "write / between folders")
             self.add(STRING, text[at:end], line, column)
             return end
         self.add(BROKEN, "", line, column)
         if text[at] in "\"'":
-            stop = LINE_END.search(text, at)
-            end = len(text) if stop is None else stop.start()
+            stop = LINE_END.search(text, at, self.end)
+            end = self.end if stop is None else stop.start()
             span = Span(line, column, line, end - line_start + 1)
             self.report("GC109", "the string is never closed", span, f"add {text[at]} at its end")
             return end
-        while text.startswith(text[at], end):  # a run of the same character is one error
+        while text.startswith(text[at], end, self.end):  # a run of the same character is one error
             end += 1
         self.tokens.diagnostics.append(stray(text, at, span))
         self.tokens.broken.add(line)

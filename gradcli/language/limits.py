@@ -1,4 +1,4 @@
-"""The text of `--limit` or a mapping goes in; Limits come out. It knows the names of the limits, not their use."""
+"""The text of `--limit` or a mapping goes in; Limits come out. It knows their names, not their use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = {
     "gb": 10**9,
     "gib": 2**30,
 }
-AMOUNT = re.compile(r"([0-9]+(?:_[0-9]+)*)(?:[eE]\+?([0-9]{1,2}))?\s*([A-Za-z]{0,3})")
+AMOUNT = r"([0-9]+(?:_[0-9]+)*)(?:[eE]\+?([0-9]{1,2}))?\s*([A-Za-z]{0,3})"
 LARGEST = 2**62
 HELP = "write it as text=64KiB,nodes=1000000,nesting=200,digits=400"
 
@@ -28,8 +28,8 @@ HELP = "write it as text=64KiB,nodes=1000000,nesting=200,digits=400"
 class Limits:
     """What a script may cost. Treat an instance as frozen.
 
-    text: bytes of UTF-8. nodes: of the graph, after differentiation. nesting: brackets, signs, powers and blocks
-    inside each other. digits: of one literal. elements: of one array, predicted before it is allocated.
+    text: bytes of UTF-8. nodes: of the graph, after differentiation. nesting: brackets, signs, powers and
+    blocks inside each other. digits: of one literal. elements: of one array, predicted before it exists.
     """
 
     __slots__ = ("digits", "elements", "nesting", "nodes", "text")
@@ -78,7 +78,7 @@ def parse_limits(text: str, base: Limits = DEFAULT_LIMITS) -> Limits:
 
 
 def make_limits(changes: Mapping[str, object], base: Limits = DEFAULT_LIMITS) -> Limits:
-    """Return `base` changed by a mapping of names to integers or to texts such as "64KiB" (GC702 otherwise)."""
+    """Return `base` changed by a mapping of names to integers or texts such as "64KiB"; else GC702."""
     values = base.as_dict()
     for key, amount in changes.items():
         if key not in values:
@@ -98,7 +98,7 @@ def read_amount(key: str, amount: object) -> int:
     number: int | None = None
     if type(amount) is int:
         number = amount
-    elif isinstance(amount, str) and len(amount) <= 40 and (match := AMOUNT.fullmatch(amount.strip())):
+    elif isinstance(amount, str) and len(amount) <= 40 and (match := re.fullmatch(AMOUNT, amount.strip())):
         digits, exponent, unit = match.groups()
         factor = UNITS.get(unit.lower())
         if factor is not None and (key == "text" or not unit):

@@ -166,8 +166,8 @@ def after_operand(
 ) -> Message:
     """Return what to say about token `i`, which stands where an operator or an end is due.
 
-    `touching` tells whether it follows the token before it without a space, `call` as in before_operand, `inside`
-    whether any bracket is open.
+    `touching` tells whether it follows the token before it without a space, `call` as in before_operand,
+    `inside` whether any bracket is open.
     """
     kind, before = kinds[i], kinds[i - 1]
     token = described(kind, texts[i])

@@ -10,7 +10,7 @@ from gradcli.diagnostics import Diagnostic, GradcliError, Span
 from gradcli.language.lexer import END, NEWLINE, tokenise
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser_blocks import BlockParser
-from gradcli.language.parser_brackets import Stop
+from gradcli.language.parser_errors import Stop
 from gradcli.language.parser_expressions import ExpressionParser
 from gradcli.language.source import Source
 from gradcli.language.syntax import Expression, Script
@@ -25,8 +25,8 @@ NOTHING = "there is nothing to evaluate"
 def parse(source: Source | str, limits: Limits = DEFAULT_LIMITS) -> Script:
     """Return the tree of a script.
 
-    Raises a GradcliError with every error of the text, in the order of their places: GC1xx, or GC5xx for a text
-    beyond `limits`. Notes (GC108) are in the script's `diagnostics`.
+    Raises a GradcliError with every error of the text, in the order of their places: GC1xx, or GC5xx for a
+    text beyond `limits`. Notes (GC108) are in the script's `diagnostics`.
 
     >>> parse("x = 2\\nx**2").statements
     (Assign(targets=<1 items>, value=<Number>, operator=None, shape=None, const=False, expect=None), \

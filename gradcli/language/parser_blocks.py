@@ -15,15 +15,12 @@ from __future__ import annotations
 from gradcli.diagnostics import ERROR, Diagnostic, Span, cover
 from gradcli.language import messages
 from gradcli.language.lexer import BROKEN, DEDENT, END, INDENT, NAME, NEWLINE
-from gradcli.language.parser_brackets import Stop
-from gradcli.language.parser_simple import ENDS, SimpleParser
-from gradcli.language.remarks import read_remark
+from gradcli.language.parser_errors import Stop
+from gradcli.language.parser_remarks import RemarkParser
+from gradcli.language.parser_simple import ENDS
 from gradcli.language.syntax import (
-    Assert,
-    Assign,
     Call,
     Expression,
-    ExpressionStatement,
     For,
     FunctionDef,
     If,
@@ -31,6 +28,12 @@ from gradcli.language.syntax import (
     Return,
     Statement,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.language.lexer import Tokens
+    from gradcli.language.limits import Limits
+    from gradcli.language.source import Source
 
 HEADERS = frozenset(("def", "for", "if", "elif", "else"))
 CODES = {"def": "GC124", "for": "GC126", "if": "GC127", "elif": "GC127", "else": "GC127"}
@@ -55,18 +58,17 @@ class Block:
         self.orelse: list[Statement] | None = None
 
 
-class BlockParser(SimpleParser):
-    """The whole parser: lines, blocks, remarks and recovery."""
+class BlockParser(RemarkParser):
+    """The whole parser: lines, blocks and recovery."""
+
+    def __init__(self, source: Source, tokens: Tokens, limits: Limits) -> None:
+        super().__init__(source, tokens, limits)
+        self.blocks: list[Block] = []
+        self.chain: Block | None = None  # an if whose elif or else comes next
 
     def script(self) -> list[Statement]:
         """Return the statements of the text; self.errors holds what is wrong with it."""
         kinds = self.kinds
-        top: list[Statement] = []
-        self.top = top
-        self.blocks: list[Block] = []
-        self.chain: Block | None = None  # an if whose elif or else comes next
-        self.errors: list[Diagnostic] = list(self.tokens.diagnostics)
-        self.expect: str | None = None
         last: Statement | None = None
         line = i = 0  # `line`: index of the first token of the present line
         while True:
@@ -111,16 +113,11 @@ class BlockParser(SimpleParser):
                     last = None
                     i = self.recover(i)
         self.leftovers()
-        return top
+        return self.top
 
     def body(self) -> list[Statement]:
         """Return the list that the next statement belongs to."""
         return self.blocks[-1].body if self.blocks else self.top
-
-    def report(self, diagnostic: Diagnostic) -> None:
-        """Keep an error, unless characters of its line were reported already."""
-        if diagnostic.span is None or diagnostic.span.line not in self.tokens.broken:
-            self.errors.append(diagnostic)
 
     def recover(self, start: int) -> int:
         """Return where to go on after an error in the statement that starts at token `start`."""
@@ -199,7 +196,7 @@ class BlockParser(SimpleParser):
             self.body().extend(orelse)
 
     def header(self, i: int) -> int:
-        """Open the block whose header starts at token `i`; return the index of the first token of its suite."""
+        """Open the block whose header starts at token `i`; return the index of its suite's first token."""
         kind = self.kinds[i]
         if self.blocks and self.blocks[-1].inline:
             message = "a block cannot start inside a block on the same line"
@@ -351,59 +348,3 @@ class BlockParser(SimpleParser):
         chain.body = body
         chain.inline = False
         return chain
-
-    # remarks ----------------------------------------------------------------------------------------------
-
-    def remark(self, first: int, newline: int, statement: Statement | None) -> None:
-        """Give the remarks between two tokens to the last statement of that line."""
-        remarks = self.tokens.remarks
-        for index in [index for index in remarks if first <= index <= newline]:
-            line, column, comment = remarks[index]
-            remark = read_remark(comment)
-            if remark.empty:
-                del remarks[index]
-                continue
-            if remark.expect is not None and remark.expect.startswith("error") and line == 1:
-                self.expect, remark.expect = remark.expect, None
-            if remark.problem is None and self.takes(statement, remark.expect, remark.rtol):
-                del remarks[index]
-
-    def takes(self, statement: Statement | None, expect: str | None, rtol: float | None) -> bool:
-        """Put a remark into a statement, or tell that it does not belong there."""
-        if expect is not None and expect.startswith("error"):
-            return False
-        if type(statement) is Assert:
-            statement.rtol = rtol if rtol is not None else statement.rtol
-            statement.expect = expect or statement.expect
-            return True
-        if rtol is not None:
-            return False
-        if type(statement) is ExpressionStatement or type(statement) is Assign:
-            statement.expect = expect
-            return not self.depth
-        return expect is None
-
-    def leftovers(self) -> None:
-        """Report the remarks that say nothing, or stand beside a statement that they cannot speak of."""
-        for index, (line, column, comment) in sorted(self.tokens.remarks.items()):
-            remark = read_remark(comment)
-            if remark.empty:
-                continue
-            span = Span(line, column, line, column + len(comment))
-            if remark.problem is None and index == -1 and remark.rtol is None:
-                self.expect = remark.expect
-                continue
-            message, hint = remark.problem or (
-                "this remark stands where it has no meaning",
-                "write it beside an assert or the output; # expect: error GC301 on the first line",
-            )
-            self.report(Diagnostic("GC128", message, span, (), hint, ERROR, self.source))
-        kinds: tuple[type[Statement], ...] = (ExpressionStatement, Assign)
-        outputs = [next((s for s in reversed(self.top) if type(s) is kind), None) for kind in kinds]
-        output = next((s for s in outputs if s is not None), None)
-        for statement in self.top:
-            if isinstance(statement, (ExpressionStatement, Assign)) and statement is not output:
-                if statement.expect is not None:
-                    message = "this statement is not the output, so nothing can be expected of it"
-                    hint = "write the remark beside an assert or the last expression"
-                    self.report(Diagnostic("GC128", message, statement.span, (), hint, ERROR, self.source))

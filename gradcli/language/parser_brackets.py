@@ -5,10 +5,13 @@ This is the half of the expression parser that knows what may stand between brac
 
 from __future__ import annotations
 
-from gradcli.diagnostics import ERROR, Diagnostic, Span
+from math import gcd
+
+from gradcli.diagnostics import ERROR
 from gradcli.language import messages
-from gradcli.language.lexer import BROKEN, END, NAME, NEWLINE, STRING
+from gradcli.language.lexer import END, NAME, NEWLINE, STRING
 from gradcli.language.literals import exact_ratio
+from gradcli.language.parser_errors import CALL, GROUP, INDEX, ROOT, Frame, Stop, TokenReader
 from gradcli.language.syntax import (
     Call,
     Expression,
@@ -25,12 +28,6 @@ from gradcli.language.syntax import (
     Tuple,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from gradcli.language.lexer import Tokens
-    from gradcli.language.limits import Limits
-    from gradcli.language.source import Source
-
 MODULES = frozenset(("np", "numpy", "jnp", "torch", "math"))
 SUBMODULES = frozenset(("linalg", "special", "nn", "functional", "random"))
 CONSTANTS = frozenset(("pi", "e", "inf", "nan"))
@@ -38,96 +35,27 @@ STRING_FUNCTIONS = frozenset(("load", "einsum"))  # the first argument is a stri
 STRING_KEYWORDS = frozenset(("approximate", "mode", "ord"))
 ENDS_TUPLE = frozenset((NEWLINE, END, ";", "=", ")", "]", ":", "in"))
 
-# kinds of bracket
-ROOT, GROUP, LIST, CALL, INDEX = range(5)
 # what delimit() says comes next
 OPERAND, OPERATOR, DONE = range(3)
 
 
-class Stop(Exception):
-    """Parsing of the statement ends here; `diagnostic` says why, unless the characters were already reported."""
-
-    def __init__(self, diagnostic: Diagnostic | None) -> None:
-        self.diagnostic = diagnostic
-
-
-class Frame:
-    """An open bracket, or the whole expression (ROOT): what it belongs to and what it holds so far."""
-
-    __slots__ = (
-        "base",
-        "closer",
-        "comma",
-        "item",
-        "items",
-        "keyword",
-        "keywords",
-        "kind",
-        "method",
-        "open",
-        "parts",
-        "prefix",
-        "slots",
-        "start",
-    )
-
-    def __init__(self, kind: int, closer: str, open: int, start: int, base: Expression | None = None) -> None:
-        self.kind = kind
-        self.closer = closer  # the token that ends it
-        self.open = open  # index of the bracket's token
-        self.start = start  # index of the first token of the whole: of f in f(x)
-        self.base = base  # the function of a call, the value of a subscript
-        self.item = open + 1  # index of the first token of the present item
-        self.items: list[Expression] = []
-        self.slots: list[Item] = []  # the items of a subscript
-        self.keywords: list[Keyword] | None = None
-        self.keyword = -1  # index of the name in NAME=..., while its value is read
-        self.parts: list[Expression | None] | None = None  # a slice's parts before each colon
-        self.comma = False  # a comma was seen (in a ROOT: commas are allowed)
-        self.method = False
-        self.prefix: str | None = None
-
-
-class BracketParser:
-    """The tokens of one text, the place in them, and everything about brackets, dots and rare operands."""
-
-    def __init__(self, source: Source, tokens: Tokens, limits: Limits) -> None:
-        self.source = source
-        self.tokens = tokens
-        self.kinds = tokens.kinds
-        self.texts = tokens.texts
-        self.lines = tokens.lines
-        self.columns = tokens.columns
-        self.limits = limits
-        self.position = 0  # the first token after the last expression
-        self.depth = 0  # blocks around the present statement
-        self.notes: list[Diagnostic] = []
-
-    def span(self, first: int, last: int) -> Span:
-        """Return the span from token `first` to token `last`, both included."""
-        end = self.columns[last] + len(self.texts[last])
-        return Span(self.lines[first], self.columns[first], self.lines[last], end)
-
-    def stop(
-        self,
-        code: str,
-        message: str,
-        first: int,
-        last: int | None = None,
-        help: str | None = None,
-        labels: tuple[tuple[Span, str], ...] = (),
-    ) -> Stop:
-        """Return the exception that ends a statement with an error at tokens `first` to `last`."""
-        span = self.span(first, first if last is None else last)
-        return Stop(Diagnostic(code, message, span, labels, help, ERROR, self.source))
+class BracketParser(TokenReader):
+    """Everything about brackets, dots and rare operands."""
 
     # operands ---------------------------------------------------------------------------------------------
 
     def number(self, i: int) -> Number:
         """Return the Number at token `i`."""
         text, span = self.texts[i], self.span(i, i)
-        if len(text) < 16 and text.isdigit():
-            return Number(text, (int(text), 1), span)
+        if len(text) < 16 and len(text) <= self.limits.digits:  # most numbers: short and without exponent
+            if text.isdigit():
+                return Number(text, (int(text), 1), span)
+            whole, _, fraction = text.partition(".")
+            digits = whole + fraction
+            if digits.isdigit():
+                numerator, denominator = int(digits), 10 ** len(fraction)
+                common = gcd(numerator, denominator)
+                return Number(text, (numerator // common, denominator // common), span)
         ratio, diagnostic = exact_ratio(text, span, self.limits)
         if diagnostic is not None:
             diagnostic.source = self.source
@@ -135,6 +63,28 @@ class BracketParser:
                 raise Stop(diagnostic)
             self.notes.append(diagnostic)
         return Number(text, ratio, span)
+
+    def check_number(self, i: int) -> None:
+        """Refuse 0x10, 1j and 1_a, which Python reads as one literal: number `i` and the name after it."""
+        text, name = self.texts[i], self.texts[i + 1]
+        if not self.touches(i + 1):
+            return
+        if name in ("j", "J"):
+            hint = f"write {messages.shown(text)}*{name} if {name} is a name"
+            raise self.stop(
+                "GC106", f"`{messages.shown(text + name)}`: there are no complex literals", i, i + 1, hint
+            )
+        if text == "0" and len(name) > 1 and name[0] in "xXbBoO" and name[1].isdigit() | (name[0] in "xX"):
+            base = {"x": 16, "b": 2, "o": 8}[name[0].lower()]
+            digits = "0123456789abcdef"[:base]
+            if set(name[1:].lower().replace("_", "")) <= set(digits):
+                message = f"`{messages.shown(text + name)}`: numbers are decimal"
+                raise self.stop("GC106", message, i, i + 1, "write the number in decimal")
+        if name[0] == "_":
+            message = f"`{messages.shown(text + name)}` is neither a number nor a name"
+            raise self.stop(
+                "GC106", message, i, i + 1, "digits are grouped as in 1_000; write a product with `*`"
+            )
 
     def rare_operand(self, i: int, frame: Frame, power: int) -> Expression | None:
         """Return the operand at token `i` if it is a string, True, False or None in its place; else None."""
@@ -254,8 +204,8 @@ class BracketParser:
     ) -> int:
         """Handle the token at self.position, which ends an item (`present`) or stands where one is due.
 
-        Moves past the token and returns OPERAND or OPERATOR for what must follow (OPERATOR: a bracket was closed,
-        its value lies on the stack), or returns DONE before a token that belongs to the statement.
+        Moves past the token and returns OPERAND or OPERATOR for what must follow (OPERATOR: a bracket was
+        closed, its value lies on the stack), or returns DONE before a token that belongs to the statement.
         """
         frame = frames[-1]
         i = self.position
@@ -343,98 +293,3 @@ class BracketParser:
         if frame.kind == INDEX and frame.base is not None:
             return Subscript(frame.base, tuple(frame.slots), span)
         return Tuple(tuple(items), span) if frame.kind == GROUP else List(tuple(items), span)
-
-    # errors -----------------------------------------------------------------------------------------------
-
-    def too_deep(self, i: int) -> Stop:
-        """Return the error for a bracket, sign or power beyond the limit."""
-        message = f"the expression is nested more than {self.limits.nesting} deep"
-        return self.stop(
-            "GC502", message, i, help="name an inner part, or raise it with --limit nesting=1000"
-        )
-
-    def bracket(self, i: int, frames: list[Frame]) -> Stop | None:
-        """Return the error for token `i` if it ends an open bracket wrongly, else None."""
-        kind, frame = self.kinds[i], frames[-1]
-        if frame.kind == ROOT:
-            return None
-        opened = self.span(frame.open, frame.open)
-        shown = self.kinds[frame.open]
-        if kind in (NEWLINE, END, ";"):
-            return self.stop("GC113", f"`{shown}` is never closed", frame.open, help=f"add `{frame.closer}`")
-        if kind in (")", "]") and kind != frame.closer:
-            message = f"`{shown}` is closed by `{kind}`"
-            return self.stop(
-                "GC113", message, i, help=f"write `{frame.closer}`", labels=((opened, "opened here"),)
-            )
-        return None
-
-    def no_operand(self, i: int, frames: list[Frame]) -> Stop:
-        """Return the error for token `i`, which stands where a value is due."""
-        kind, frame = self.kinds[i], frames[-1]
-        if kind == BROKEN:
-            return Stop(None)
-        before = self.kinds[i - 1] if i else NEWLINE
-        if wrong := self.bracket(i, frames):
-            if kind in (")", "]") or before in ("(", "[", ",", "="):
-                return wrong
-        elif kind in (")", "]") and frame.kind == ROOT and before in (NEWLINE, ";"):
-            return self.unmatched(i)
-        call, index = frame.kind == CALL, frame.kind == INDEX
-        code, message, hint = messages.before_operand(self.kinds, self.texts, i, call, index)
-        return self.stop(code, message, i, help=hint)
-
-    def no_operator(self, i: int, frames: list[Frame]) -> Stop:
-        """Return the error for token `i`, which stands where an operator or a closing bracket is due."""
-        if self.kinds[i] == BROKEN:
-            return Stop(None)
-        return self.bracket(i, frames) or self.unexpected(i, frames[-1].kind)
-
-    def unmatched(self, i: int) -> Stop:
-        """Return the error for a closing bracket that closes nothing."""
-        kind = self.kinds[i]
-        opener = "(" if kind == ")" else "["
-        return self.stop("GC113", f"`{kind}` closes nothing", i, help=f"remove it, or add `{opener}` before")
-
-    def unexpected(self, i: int, bracket: int = ROOT) -> Stop:
-        """Return the error for token `i` after a complete expression, inside a kind of bracket or outside all."""
-        kind = self.kinds[i]
-        if kind == BROKEN:
-            return Stop(None)
-        if kind in (")", "]") and bracket == ROOT:
-            return self.unmatched(i)
-        call, inside = bracket == CALL, bracket != ROOT
-        code, message, hint = messages.after_operand(self.kinds, self.texts, i, self.touches(i), call, inside)
-        labels: tuple[tuple[Span, str], ...] = ()
-        if code == "GC114":
-            labels = ((self.span(i - 1, i - 1), "a value ends here"),)
-        return self.stop(code, message, i, help=hint, labels=labels)
-
-    def touches(self, i: int) -> bool:
-        """Tell whether token `i` follows the one before it without a space."""
-        before = i - 1
-        if self.lines[i] != self.lines[before]:
-            return False
-        return self.columns[before] + len(self.texts[before]) == self.columns[i]
-
-    def check_number(self, i: int) -> None:
-        """Refuse a product such as 0x10, 1j or 1_a that Python reads as one literal: number `i` and a name."""
-        text, name = self.texts[i], self.texts[i + 1]
-        if not self.touches(i + 1):
-            return
-        if name in ("j", "J"):
-            hint = f"write {messages.shown(text)}*{name} if {name} is a name"
-            raise self.stop(
-                "GC106", f"`{messages.shown(text + name)}`: there are no complex literals", i, i + 1, hint
-            )
-        if text == "0" and len(name) > 1 and name[0] in "xXbBoO" and name[1].isdigit() | (name[0] in "xX"):
-            base = {"x": 16, "b": 2, "o": 8}[name[0].lower()]
-            digits = "0123456789abcdef"[:base]
-            if set(name[1:].lower().replace("_", "")) <= set(digits):
-                message = f"`{messages.shown(text + name)}`: numbers are decimal"
-                raise self.stop("GC106", message, i, i + 1, "write the number in decimal")
-        if name[0] == "_":
-            message = f"`{messages.shown(text + name)}` is neither a number nor a name"
-            raise self.stop(
-                "GC106", message, i, i + 1, "digits are grouped as in 1_000; write a product with `*`"
-            )

@@ -13,21 +13,12 @@ from __future__ import annotations
 
 from gradcli.diagnostics import Span
 from gradcli.language.lexer import NAME, NUMBER
-from gradcli.language.parser_brackets import (
-    CALL,
-    DONE,
-    GROUP,
-    INDEX,
-    LIST,
-    OPERAND,
-    ROOT,
-    BracketParser,
-    Frame,
-)
+from gradcli.language.parser_brackets import DONE, OPERAND, BracketParser
+from gradcli.language.parser_errors import CALL, GROUP, INDEX, LIST, ROOT, Frame
 from gradcli.language.syntax import Binary, Compare, Expression, Name, Unary
 
 COMPARISON, SUM, PRODUCT, SIGN, POWER = 4, 5, 6, 7, 8
-# operator -> what it takes from the stack (everything at least this tight), its own power, its name in the tree
+# operator -> the least power that it takes from the stack, its own power, its name in the tree
 INFIX: dict[str, tuple[int, int, str]] = {
     "or": (1, 1, "or"),
     "and": (2, 2, "and"),

@@ -1,4 +1,4 @@
-"""Tokens go in; one statement without a block comes out: assignment, declaration, assert, return or expression.
+"""Tokens go in; one statement without a block comes out: assignment, declaration, assert, return, expression.
 
 simple  = [ "const" ] targets [ shape ] "=" values | name augmented values
         | name [ shape ] "in" domain [ "=" value ] | "assert" value | "return" values | values
@@ -11,7 +11,7 @@ from __future__ import annotations
 from gradcli.diagnostics import Span, did_you_mean
 from gradcli.language import messages
 from gradcli.language.lexer import BROKEN, END, NAME, NEWLINE
-from gradcli.language.parser_brackets import Stop
+from gradcli.language.parser_errors import Stop
 from gradcli.language.parser_expressions import ExpressionParser
 from gradcli.language.syntax import (
     Assert,
@@ -148,11 +148,11 @@ class SimpleParser(ExpressionParser):
         self, value: Subscript, i: int, equals: int
     ) -> tuple[tuple[Name, ...], tuple[Expression, ...] | None]:
         """Return the name and shape of `w[2] = ...`; refuse what can only be meant as item assignment."""
-        sizes = tuple(item for item in value.items if self.is_size(item))
+        sizes = self.sizes(value)
         name = value.value
         if (
             type(name) is not Name
-            or len(sizes) != len(value.items)
+            or sizes is None
             or self.kinds[equals] != "="
             or self.depth
             or name.id in self.defined
@@ -161,11 +161,16 @@ class SimpleParser(ExpressionParser):
             raise self.stop("GC119", message, i, equals - 1, help=ITEM_HELP)
         return (name,), sizes
 
-    def is_size(self, item: object) -> bool:
-        """Tell whether a subscript's item can be the size of an axis."""
-        if type(item) is Number:
-            return item.ratio[0] > 0
-        return isinstance(item, Expression) and type(item) not in (Unary, List, Tuple)
+    def sizes(self, value: Subscript) -> tuple[Expression, ...] | None:
+        """Return a subscript's items if each can be the size of an axis, else None."""
+        sizes: list[Expression] = []
+        for item in value.items:
+            if not isinstance(item, Expression) or isinstance(item, (Unary, List, Tuple)):
+                return None
+            if isinstance(item, Number) and item.ratio[0] == 0:
+                return None
+            sizes.append(item)
+        return tuple(sizes)
 
     def constant(self, i: int) -> Assign:
         """Return `const x = ...`."""
@@ -190,8 +195,8 @@ class SimpleParser(ExpressionParser):
     def declared(self, value: Expression, i: int, end: int) -> tuple[Name, tuple[Expression, ...] | None]:
         """Return the name and shape in front of `in`."""
         if type(value) is Subscript and type(value.value) is Name:
-            sizes = tuple(item for item in value.items if isinstance(item, Expression) and self.is_size(item))
-            if len(sizes) == len(value.items):
+            sizes = self.sizes(value)
+            if sizes is not None:
                 return value.value, sizes
         if type(value) is Tuple:
             raise self.stop(

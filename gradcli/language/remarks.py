@@ -1,7 +1,7 @@
-"""A comment goes in; the tolerance and the expectation that it states come out. All other comments are free text.
+"""A comment goes in; the tolerance and the expectation that it states come out. Other comments are free text.
 
-`# rtol=1e-8` sets the tolerance of the assert on its line. `# expect: kink` says what a check will find there;
-on the first line of a file, `# expect: error GC301` says that the file must fail with that code.
+`# rtol=1e-8` sets the tolerance of the assert on its line. `# expect: kink` says what a check will find
+there; on the first line of a file, `# expect: error GC301` says that the file must fail with that code.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ EXPECTATIONS = (
     "fail",
     "error",
 )
-RTOL = re.compile(r"rtol\s*=\s*([^\s,;]*)")
-EXPECT = re.compile(r"expect\s*:\s*([A-Za-z]*)(?:[ \t]+(GC[0-9]{3})\b)?")
+RTOL = r"rtol\s*=\s*([^\s,;]*)"  # compiled when first needed
+EXPECT = r"expect\s*:\s*([A-Za-z]*)(?:[ \t]+(GC[0-9]{3})\b)?"
 
 
 class Remark:
@@ -49,13 +49,13 @@ def read_remark(comment: str) -> Remark:
     remark = Remark()
     for piece in comment.split("#"):
         piece = piece.strip()
-        if match := RTOL.match(piece):
+        if match := re.match(RTOL, piece):
             read_rtol(match[1], remark)
             piece = piece[match.end() :].lstrip(" \t,;")
-        if match := EXPECT.match(piece):
+        if match := re.match(EXPECT, piece):
             read_expectation(match[1].lower(), match[2], remark)
             piece = piece[match.end() :].lstrip(" \t,;")
-            if match := RTOL.match(piece):
+            if match := re.match(RTOL, piece):
                 read_rtol(match[1], remark)
     return remark
 
@@ -88,7 +88,7 @@ def read_expectation(word: str, code: str | None, remark: Remark) -> None:
 
 
 def file_expectation(source: Source) -> str | None:
-    """Return what the first line of a file expects of the whole file, such as "error GC301", without parsing it.
+    """Return what the first line of a file expects of it, such as "error GC301", without parsing the file.
 
     A comment alone on the first line speaks for the file; beside a statement, only `expect: error` does.
     """

@@ -56,7 +56,7 @@ class Source:
         return len(self._index())
 
     def line(self, number: int, /) -> str:
-        """Return line `number` (1-based) without its ending; "" outside the text. It may hold raw characters."""
+        """Return line `number` (1-based) without its ending, as it is: show it through `visible`."""
         starts = self._index()
         if not 1 <= number <= len(starts):
             return ""
@@ -77,8 +77,8 @@ def decode_source(
 ) -> Source:
     """Return the Source that UTF-8 bytes hold.
 
-    Raises GC501 when there are more than `limits.text` bytes, and GC102, by line and column, when they are not
-    UTF-8.
+    Raises GC501 when there are more than `limits.text` bytes, and GC102, by line and column, when they are
+    not UTF-8.
     """
     if len(data) > limits.text:
         raise text_too_long(name, limits)
@@ -112,8 +112,8 @@ def decode_source(
 def read_source(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Source:
     """Return the Source of a file.
 
-    Never reads more than one byte over the limit, so a device or an endless pipe is safe to name. Raises GC601
-    when the file cannot be read, GC501 when it is too long, GC102 when it is not UTF-8.
+    Never reads more than one byte over the limit, so a device or an endless pipe is safe to name. Raises
+    GC601 when the file cannot be read, GC501 when it is too long, GC102 when it is not UTF-8.
     """
     name = os.fspath(path)
     try:

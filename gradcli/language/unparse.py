@@ -1,7 +1,7 @@
 """A tree goes in; its text, with the fewest brackets that keep its meaning, comes out. It computes nothing.
 
-Parsing the text again gives the same tree (`syntax.same`). Products without sign are written with `*`, methods and
-prefixes as plain calls, numbers as they were typed. Work lies on a list, so depth is no limit.
+Parsing it again gives the same tree (`syntax.same`). Products without sign are written with `*`, methods
+and prefixes as plain calls, numbers as they were typed. Work lies on a list, so depth is no limit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Task = str | tuple[Syntax, int]  # text to write, or a node and the binding powe
 
 
 def unparse(node: Syntax) -> str:
-    """Return the text of an expression, a statement or a script; a script's lines end with newlines between them.
+    """Return the text of an expression, a statement or a script, without a line ending after the last line.
 
     >>> from gradcli.language.parser import parse
     >>> unparse(parse("2x^2 + np.sin(x).sum()"))

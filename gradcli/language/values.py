@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Expression
 
 NAME = re.compile(rf"\s*+({WORD})\s*+=(?!=)\s*+")
-BARE = re.compile(rf"[\s;]({WORD})\s*+=(?!=)")  # NAME= inside a value
+BARE = rf"[\s;]({WORD})\s*+=(?!=)"  # NAME= inside a value
 SPECIAL = re.compile(r"[()\[\],\"']")
 HELP = "write NAME=VALUE, as in x=2,y=[1,2,3],X=@data.npy"
 
@@ -56,8 +56,8 @@ class Binding:
 def parse_at(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Binding]:
     """Return the bindings of a text such as "x=2,y=[1,2,3],X=@data.npy,z=randn(3,4)", in order.
 
-    A path runs to a comma in front of the next NAME= or to the end. Raises GC701 for text of another form or a
-    name given twice, GC1xx and GC5xx for a value that is no expression.
+    A path runs to a comma in front of the next NAME= or to the end. Raises GC701 for text of another form or
+    a name given twice, GC1xx and GC5xx for a value that is no expression.
     """
     source = Source(text, "--at")
     text = source.text
@@ -89,7 +89,7 @@ def parse_at(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Binding]:
             try:
                 value = parse_expression(source, limits, start, end)
             except GradcliError:
-                if missing := BARE.search(text, start, end):
+                if missing := re.compile(BARE).search(text, start, end):
                     place = source.span(missing.start(1), missing.end(1))
                     message = f"a comma is missing before `{visible(missing[1])}=`"
                     raise error("GC701", message, place, help=HELP, source=source) from None

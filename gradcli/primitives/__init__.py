@@ -15,9 +15,14 @@ MODULES = (
     "arithmetic",
     "comparison",
     "movement",
+    "indexing",
+    "joining",
     "shaping",
-    "reductions",
+    "creation",
+    "recurrence",
     "contraction",
+    "einsum",
+    "steps",
     "rounding",
     "exponential",
     "powers",
@@ -25,12 +30,17 @@ MODULES = (
     "hyperbolic",
     "special",
     "activations",
+    "ordering",
+    "reductions",
     "linalg",
+    "determinant",
+    "spectral",
     "composites",
     "losses",
 )
 
 _collected: dict[str, Primitive] = {}
+_public: dict[str, Primitive] = {}
 
 
 def catalogue() -> Mapping[str, Primitive]:
@@ -45,10 +55,10 @@ def catalogue() -> Mapping[str, Primitive]:
 
 
 def functions() -> Mapping[str, Primitive]:
-    """What a script may call, by name and by alias."""
-    table: dict[str, Primitive] = {}
-    for primitive in catalogue().values():
-        if not primitive.internal:
-            for name in (primitive.name, *primitive.aliases):
-                table[name] = primitive
-    return table
+    """What a script may call, by name and by alias; collected once."""
+    if not _public:
+        for primitive in catalogue().values():
+            if not primitive.internal:
+                for name in (primitive.name, *primitive.aliases):
+                    _public[name] = primitive
+    return _public

@@ -6,14 +6,14 @@ from fractions import Fraction
 from typing import Any
 
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import Kink, composite, elementwise
+from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
 from gradcli.primitives.axes import require_option
 from gradcli.primitives.comparison import and_, or_, where
 from gradcli.primitives.exponential import exp, expm1
 from gradcli.primitives.hyperbolic import tanh
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.rounding import step
 from gradcli.primitives.special import erfc
+from gradcli.primitives.steps import step
 from gradcli.primitives.trigonometric import acos
 
 # --- sigmoids and soft maxima: exp is only taken of what is not positive ----------------------------------
@@ -40,7 +40,7 @@ def _logsigmoid_value(xp: Any, x: Any) -> Any:
     return xp.where(right, 0.0, x) - xp.log1p(tail)
 
 
-sigmoid = elementwise(
+sigmoid: Primitive = elementwise(
     "sigmoid",
     "Logistic function.",
     impl=_sigmoid_value,
@@ -121,7 +121,7 @@ def leaky_relu_call(x: Any, slope: Any = 0.01) -> Any:
     return leaky_relu(x, slope)
 
 
-leaky_relu = elementwise(
+leaky_relu: Primitive = elementwise(
     "leaky_relu",
     "x where it is positive, else slope*x.",
     impl=lambda xp, x, slope: xp.where(x > 0, x, slope * x),
@@ -143,7 +143,7 @@ def elu_call(x: Any, alpha: Any = 1) -> Any:
     return elu(x, alpha)
 
 
-elu = elementwise(
+elu: Primitive = elementwise(
     "elu",
     "x where it is positive, else alpha*(exp(x) - 1).",
     impl=lambda xp, x, alpha: xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0.0))),
@@ -242,6 +242,7 @@ mish = composite(
     node="MishBackward0",
     formula="x*tanh(softplus(x))",
 )
+
 
 def _gelu(x: Any, approximate: str = "none") -> Any:
     """x times the normal distribution function, by erfc (steady in the tail) or by the usual fit with tanh."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import bilinear, composite
+from gradcli.graph.primitive import Primitive, bilinear, composite
 from gradcli.graph.types import Type, broadcast_shapes, size_of
 from gradcli.primitives.axes import described, diagonal, part, permuted, reshaped
 from gradcli.primitives.broadcasting import stretch, together
@@ -33,9 +33,7 @@ def _matmul_entries(f: Any, x: Any, y: Any) -> Any:
         for i in range(rows):
             for j in range(columns):
                 flat.append(
-                    f.total(
-                        x.flat[left + i * inner + k] * y.flat[right + k * columns + j] for k in range(inner)
-                    )
+                    f.total(x.flat[left + i * inner + k] * y.flat[right + k * columns + j] for k in range(inner))
                 )
     return f.array(flat, (*x.shape[:-1], columns))
 
@@ -90,7 +88,7 @@ def _product(x: Any, y: Any) -> Any:
     return stretch(x, (*stacks, *x.shape[-2:])) @ stretch(y, (*stacks, *y.shape[-2:]))
 
 
-matmul = bilinear(
+matmul: Primitive = bilinear(
     "matmul",
     "Matrix product of the last two axes; vectors count as one row or one column.",
     impl=lambda xp, x, y, *, ranks: xp.matmul(x, y),

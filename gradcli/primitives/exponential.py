@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Closed, Open, inf
-from gradcli.graph.primitive import Kink, elementwise
+from gradcli.graph.primitive import Kink, Primitive, elementwise
 from gradcli.primitives.comparison import and_, equal, where
 
 exp = elementwise(
@@ -50,7 +50,7 @@ expm1 = elementwise(
     formula="exp(x) - 1",
 )
 
-log = elementwise(
+log: Primitive = elementwise(
     "log",
     "Natural logarithm.",
     impl=lambda xp, x: xp.log(x),

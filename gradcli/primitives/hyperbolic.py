@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gradcli.graph.domain import REAL, Closed, ClosedOpen, Open, inf
-from gradcli.graph.primitive import elementwise
+from gradcli.graph.primitive import Primitive, elementwise
 from gradcli.primitives.powers import sqrt
 
-sinh = elementwise(
+sinh: Primitive = elementwise(
     "sinh",
     "Hyperbolic sine.",
     impl=lambda xp, x: xp.sinh(x),
@@ -20,7 +20,7 @@ sinh = elementwise(
     formula="sinh(x)",
 )
 
-cosh = elementwise(
+cosh: Primitive = elementwise(
     "cosh",
     "Hyperbolic cosine.",
     impl=lambda xp, x: xp.cosh(x),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.operand import Operand
-from gradcli.graph.primitive import composite, linear
+from gradcli.graph.primitive import Primitive, composite, linear
 from gradcli.graph.types import broadcast_shapes, size_of
 from gradcli.primitives.axes import (
     described,
@@ -45,10 +45,12 @@ def index(x: Any, items: tuple[Any, ...]) -> Any:
 
     >>> index(x, (0, slice(None, None, -1)))    # x[0, ::-1]  # doctest: +SKIP
     """
-    items = _complete(x, items)
-    starts, steps, sizes, advanced, layout = [], [], [], [], []
+    starts: list[Any] = []
+    steps, sizes = [], []
+    advanced: list[tuple[int, Any]] = []
+    layout: list[tuple[str, int]] = []
     axis = 0  # of x
-    for item in items:
+    for item in _complete(x, items):
         if item is None:
             layout.append(("new", 0))
             continue
@@ -121,9 +123,7 @@ def _advanced(x: Any, layout: list[tuple[str, int]], advanced: list[tuple[int, A
     if chosen:
         sizes = x.shape[: len(chosen)]
         x = reshaped(x, (size_of(sizes), *x.shape[len(chosen) :]))
-        x = take_static(
-            x, indices=_raveled([_spread(items[a], shape) for a in chosen], sizes), axis=-len(x.shape)
-        )
+        x = take_static(x, indices=_raveled([_spread(items[a], shape) for a in chosen], sizes), axis=-len(x.shape))
     for axis in data:
         positions = reshaped(stretch(positions_of(items[axis]), shape), (count,))
         x = _taken_per_row(x, positions) if chosen or axis != data[0] else _taken(x, positions, -len(x.shape))
@@ -185,7 +185,7 @@ def _nested_shape(item: Any) -> Shape:
 def _spread(item: Any, shape: Shape) -> list[int]:
     """Nested positions, broadcast to a shape, in C order."""
     own = _nested_shape(item)
-    flat = [item] if isinstance(item, int) else list(item)
+    flat: list[Any] = [item] if isinstance(item, int) else list(item)
     for _ in own[1:]:
         flat = [one for row in flat for one in row]
     padded = (1,) * (len(shape) - len(own)) + own
@@ -193,7 +193,7 @@ def _spread(item: Any, shape: Shape) -> list[int]:
     for number in range(size_of(shape)):
         place, stride = 0, 1
         for size, mine in zip(reversed(shape), reversed(padded), strict=True):
-            number, along = divmod(number, size)  # noqa: PLW2901
+            number, along = divmod(number, size)
             place += along * stride if mine > 1 else 0
             stride *= mine
         found.append(flat[place])
@@ -251,9 +251,7 @@ def _gather(x: Any, indices: Any, axis: int) -> Any:
     def full(size: int) -> Shape:
         return (*shape[:position], size, *shape[position + 1 :])
 
-    return take_along(
-        stretch(x, full(x.shape[at])), stretch(positions, full(positions.shape[at])), axis=at
-    )
+    return take_along(stretch(x, full(x.shape[at])), stretch(positions, full(positions.shape[at])), axis=at)
 
 
 gather = composite(
@@ -318,7 +316,7 @@ def _triu_call(x: Any, k: int = 0) -> Any:
     return triu(x, k=k)
 
 
-tril = linear(
+tril: Primitive = linear(
     "tril",
     "The lower triangle of a matrix: entries above the k-th diagonal are 0.",
     impl=lambda xp, x, *, ranks, k: xp.tril(x, k),
@@ -333,7 +331,7 @@ tril = linear(
     node="TrilBackward0",
 )
 
-triu = linear(
+triu: Primitive = linear(
     "triu",
     "The upper triangle of a matrix: entries below the k-th diagonal are 0.",
     impl=lambda xp, x, *, ranks, k: xp.triu(x, k),
@@ -347,4 +345,3 @@ triu = linear(
     examples=[("triu([[1, 2], [3, 4]])", [[1, 2], [0, 4]])],
     node="TriuBackward0",
 )
-

@@ -51,7 +51,10 @@ concatenate = composite(
     aliases=("concat", "cat"),
     domain=[REAL],
     formula="the entries of each array, one after the other",
-    examples=[("concatenate(([1, 2], [3]))", [1, 2, 3]), ("concatenate([[[1], [2]], [[3], [4]]])", [[1], [2], [3], [4]])],
+    examples=[
+        ("concatenate(([1, 2], [3]))", [1, 2, 3]),
+        ("concatenate([[[1], [2]], [[3], [4]]])", [[1], [2], [3], [4]]),
+    ],
     node="CatBackward0",
 )
 
@@ -151,9 +154,7 @@ def _repeat(x: Any, repeats: int | tuple[int, ...], axis: int | None = None) -> 
         before, after = x.shape[:position], x.shape[position + 1 :]
         raised = reshape(x, shape=(*before, size, 1, *after))
         shape = bounded((*before, size, count, *after))
-        return reshaped(
-            raised if count == 1 else broadcast(raised, shape=shape), (*before, size * count, *after)
-        )
+        return reshaped(raised if count == 1 else broadcast(raised, shape=shape), (*before, size * count, *after))
     if len(repeats) != size or any(n < 0 for n in repeats):
         raise error("GC306", f"repeat needs a count for each of the {size} entries, not {repeats}")
     indices = tuple(i for i, n in enumerate(repeats) for _ in range(n))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import linear
+from gradcli.graph.primitive import Primitive, linear
 from gradcli.graph.types import Type, size_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _reshape_rewrite(x: Node, *, shape: Shape) -> Node | None:
     return reshape(x.args[0], shape=shape) if x.primitive is reshape else None
 
 
-reshape = linear(
+reshape: Primitive = linear(
     "reshape",
     "The same entries in another shape, in C order.",
     impl=lambda xp, x, *, ranks, shape: xp.reshape(x, lead(x, ranks[0]) + shape),
@@ -106,7 +106,7 @@ def _broadcast_transpose(ct: Any, x: Any, *, shape: Shape) -> Any:
     return reshape(sum_(ct, axis=axes), shape=x.shape) if axes else ct
 
 
-broadcast = linear(
+broadcast: Primitive = linear(
     "broadcast",
     "Axes of size 1 stretched, at equal rank.",
     impl=lambda xp, x, *, ranks, shape: xp.broadcast_to(x, lead(x, ranks[0]) + shape),
@@ -144,7 +144,7 @@ def _permute_rewrite(x: Node, *, axes: tuple[int, ...]) -> Node | None:
     return None
 
 
-permute = linear(
+permute: Primitive = linear(
     "permute",
     "Axes in another order.",
     impl=_permute_value,
@@ -169,7 +169,7 @@ def _slices(start: Shape, step: Shape, size: Shape) -> tuple[Any, ...]:
     return (..., *parts)
 
 
-slice_ = linear(
+slice_: Primitive = linear(
     "slice",
     "Some entries along each axis: `size` of them from `start`, `step` apart.",
     impl=lambda xp, x, *, ranks, start, step, size: x[_slices(start, step, size)],
@@ -195,7 +195,7 @@ def _unslice_entries(f: Any, x: Any, *, shape: Shape, start: Shape, step: Shape)
     return f.scatter(x, f.positions(slice_, shape, start=start, step=step, size=x.shape), shape)
 
 
-unslice = linear(
+unslice: Primitive = linear(
     "unslice",
     "Entries put at their places in an array of zeros: the transpose of a slice.",
     impl=_unslice_value,
@@ -251,7 +251,7 @@ def _along(x: Type | Any, axis: int, count: int) -> Shape:
     return (*x.shape[:position], count, *x.shape[position + 1 :])
 
 
-take_static = linear(
+take_static: Primitive = linear(
     "take_static",
     "Entries at given positions along an axis.",
     impl=lambda xp, x, *, ranks, indices, axis: xp.take(x, xp.positions(indices), axis=axis),
@@ -271,7 +271,7 @@ def _put_entries(f: Any, x: Any, *, indices: Shape, axis: int, size: int) -> Any
     return f.scatter(x, f.positions(take_static, shape, indices=indices, axis=axis), shape)
 
 
-put_static = linear(
+put_static: Primitive = linear(
     "put_static",
     "Entries added up at given positions along an axis: the transpose of taking them.",
     impl=lambda xp, x, *, ranks, indices, axis, size: xp.put_add(x, xp.positions(indices), axis, size),
@@ -286,7 +286,7 @@ put_static = linear(
 
 # --- take and put along an axis: positions are data ------------------------------------------------------
 
-take_along = linear(
+take_along: Primitive = linear(
     "take_along",
     "Entries at positions given by an index array of the same rank.",
     impl=lambda xp, x, index, *, ranks, axis: xp.take_along_axis(x, index, axis=axis),
@@ -299,7 +299,7 @@ take_along = linear(
     node="GatherBackward0",
 )
 
-put_along = linear(
+put_along: Primitive = linear(
     "put_along",
     "Entries added up at positions given by an index array: the transpose of taking them.",
     impl=lambda xp, x, index, *, ranks, axis, size: xp.put_along_add(x, index, axis, size),
@@ -378,7 +378,7 @@ def normalize_axis(axis: int, rank: int) -> int:
     return axes[0]
 
 
-sum_ = linear(
+sum_: Primitive = linear(
     "sum",
     "Sum of the entries, over all axes or some.",
     impl=lambda xp, x, *, ranks, axis: xp.sum(x, axis=axis),

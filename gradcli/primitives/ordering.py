@@ -37,13 +37,11 @@ from gradcli.primitives.movement import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradcli.graph.types import Shape
-
     Axes = tuple[int, ...]
 
 _SAMPLE = [(Closed(-2, 2), (3, 4))]
 
-# --- exact readings: lanes of entries, ordered by signs of differences ------------------------------------
+# --- exact readings: lanes of entries, ordered by signs of differences -------------------------------------
 
 
 def _first_best(f: Any, lane: list[Any], sign: int) -> int:
@@ -71,10 +69,13 @@ def _arg_entries(sign: int) -> Callable[..., Any]:
 
 
 def _argsort_entries(f: Any, x: Any, *, axis: int) -> Any:
-    key = cmp_to_key(lambda a, b: f.sign(a[1] - b[1]))
-    flat = []
+    def compared(a: tuple[int, Any], b: tuple[int, Any]) -> int:
+        side: int = f.sign(a[1] - b[1])
+        return side
+
+    flat: list[int] = []
     for lane in lanes_of(f, x, (axis,)):
-        flat.extend(i for i, _ in sorted(enumerate(lane), key=key))
+        flat.extend(i for i, _ in sorted(enumerate(lane), key=cmp_to_key(compared)))
     rank = len(x.shape)
     moved = (*(i for i in range(-rank, 0) if i != axis), axis)
     back = f.positions(permute, x.shape, axes=moved)
@@ -84,7 +85,7 @@ def _argsort_entries(f: Any, x: Any, *, axis: int) -> Any:
     return f.array(found, x.shape)
 
 
-# --- where the best entry is -----------------------------------------------------------------------------
+# --- where the best entry is -------------------------------------------------------------------------------
 
 
 def gaps(x: Any, axis: int) -> Any:
@@ -144,7 +145,7 @@ def _arg(name: str, summary: str, sign: int, example: int) -> Primitive:
 argmax = _arg("argmax", "The position of the largest entry, the first of several; flattened without axis.", 1, 1)
 argmin = _arg("argmin", "The position of the smallest entry, the first of several; flattened without axis.", -1, 0)
 
-argsort = nondifferentiable(
+argsort: Primitive = nondifferentiable(
     "argsort",
     "The positions of the entries in ascending order; equal entries keep their order.",
     impl=lambda xp, x, *, ranks, axis: xp.argsort(x, axis=axis, stable=True),
@@ -167,7 +168,7 @@ argsort = nondifferentiable(
     examples=[("argsort([3, 1, 2])", [1, 2, 0])],
 )
 
-# --- max and min -----------------------------------------------------------------------------------------------
+# --- max and min -------------------------------------------------------------------------------------------
 
 
 def _extreme(name: str, summary: str, sign: int, pair: str, where_best: Primitive) -> Primitive:
@@ -260,7 +261,7 @@ def _along(primitive: Primitive, x: Any, axis: int | None) -> Any:
     return primitive(x, axis=normalize_axis(axis, len(x.shape))) if x.shape else x
 
 
-sort = composite(
+sort: Primitive = composite(
     "sort",
     "The entries in ascending order, along the last axis unless told otherwise; equal ones keep their order.",
     definition=lambda x, *, axis: take_along(x, argsort(x, axis=axis), axis=axis),
@@ -270,9 +271,7 @@ sort = composite(
     static=("axis",),
     domain=[REAL],
     sample=_SAMPLE,
-    kinks=[
-        Kink(lambda x, *, axis: gaps(x, axis), "where two entries tie", "the order in which they stand: stable")
-    ],
+    kinks=[Kink(lambda x, *, axis: gaps(x, axis), "where two entries tie", "the order in which they stand: stable")],
     formula="x[argsort(x)]",
     examples=[("sort([3, 1, 2])", [1, 2, 3])],
     node="SortBackward0",
@@ -306,7 +305,7 @@ def _median_gaps(x: Any, *, axis: Axes) -> Any:
     return pieces[0] if len(pieces) == 1 else concat(*pieces, axis=-1)
 
 
-median = composite(
+median: Primitive = composite(
     "median",
     "The middle entry in sorted order, the mean of the middle two for an even number of entries.",
     definition=_median_definition,

@@ -1,4 +1,4 @@
-"""Powers and roots: x**y with a varying exponent, square and cube roots, lengths; each exact where a zero hides a limit."""
+"""Powers and roots: x**y with a varying exponent, square and cube roots, lengths; exact where a zero hides a limit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from math import factorial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Closed
-from gradcli.graph.primitive import Kink, composite, elementwise
+from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
 from gradcli.primitives.exponential import log
+from gradcli.primitives.rounding import floor_at_point
 
 if TYPE_CHECKING:
     from gradcli.graph.node import Node
@@ -89,7 +90,7 @@ def _pow_rewrite(x: Node, y: Node) -> Node | None:
 
 
 def _pow_symbolic(sp: Any, x: Any, y: Any) -> Any:
-    if sp.sign_at_point(x) < 0 and not getattr(y, "is_integer", False):
+    if sp.sign_at_point(x) < 0 and sp.sign_at_point(y - floor_at_point(sp, y)):
         return sp.nan
     return sp.Pow(x, y)
 
@@ -201,7 +202,7 @@ def _pow_derivative_rewrite(x: Node, y: Node, *, k: int, m: int) -> Node | None:
     return None
 
 
-pow_derivative = elementwise(
+pow_derivative: Primitive = elementwise(
     "pow_derivative",
     "The derivative of x**y, k times by x and m times by y, with its limit or convention at x = 0.",
     impl=_pow_derivative_value,
@@ -226,7 +227,7 @@ def _div_no_nan_value(xp: Any, x: Any, y: Any) -> Any:
     return xp.where(absent, 0.0, x / xp.where(absent, 1.0, y))
 
 
-div_no_nan = elementwise(
+div_no_nan: Primitive = elementwise(
     "div_no_nan",
     "x/y, and 0 where y is 0.",
     impl=_div_no_nan_value,
@@ -247,13 +248,11 @@ def _direction_cosine_partials(x: Any, y: Any, *, out: Any) -> tuple[Any, Any]:
     return sine * turn, -(out * turn)
 
 
-direction_cosine = elementwise(
+direction_cosine: Primitive = elementwise(
     "direction_cosine",
     "x/hypot(x, y), and 0 at the origin: the cosine of the angle of (x, y).",
     impl=lambda xp, x, y: _div_no_nan_value(xp, x, xp.hypot(x, y)),
-    symbolic=lambda sp, x, y: (
-        x / sp.sqrt(x * x + y * y) if sp.sign_at_point(x * x + y * y) else sp.Integer(0)
-    ),
+    symbolic=lambda sp, x, y: x / sp.sqrt(x * x + y * y) if sp.sign_at_point(x * x + y * y) else sp.Integer(0),
     ball=lambda fl, x, y: x / (x * x + y * y).sqrt() if fl.sign(x * x + y * y) else fl.integer(0),
     partials=_direction_cosine_partials,
     arity=2,
@@ -264,7 +263,7 @@ direction_cosine = elementwise(
     formula="x/hypot(x, y)",
 )
 
-hypot = elementwise(
+hypot: Primitive = elementwise(
     "hypot",
     "Length of the vector (x, y), without overflow in between.",
     impl=lambda xp, x, y: xp.hypot(x, y),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import composite, linear, structured
+from gradcli.graph.primitive import Primitive, composite, linear, structured
 from gradcli.graph.types import Type, size_of
 from gradcli.primitives.axes import (
     filled,
@@ -25,8 +25,6 @@ from gradcli.primitives.axes import (
 from gradcli.primitives.movement import concat, normalize_axes, normalize_axis, permute, reduced_shape
 
 if TYPE_CHECKING:
-    from gradcli.graph.primitive import Primitive
-
     Axes = tuple[int, ...]
 
 FEW_LANES = 16  # up to here a loop over Python floats beats one over slices
@@ -39,7 +37,7 @@ def _flat_or_along(primitive: Primitive, x: Any, axis: int | None) -> Any:
     return primitive(x, axis=normalize_axis(axis, len(x.shape)))
 
 
-# --- running sums ---------------------------------------------------------------------------------------------
+# --- running sums ------------------------------------------------------------------------------------------
 
 
 def _cumsum_entries(f: Any, x: Any, *, axis: int) -> Any:
@@ -54,7 +52,7 @@ def _cumsum_entries(f: Any, x: Any, *, axis: int) -> Any:
     return f.scatter(f.array(running, x.shape), order, x.shape)
 
 
-cumsum = linear(
+cumsum: Primitive = linear(
     "cumsum",
     "Running sums along an axis; without an axis, of the flattened array.",
     impl=lambda xp, x, *, ranks, axis: xp.cumsum(x, axis=axis),
@@ -72,7 +70,7 @@ cumsum = linear(
     node="CumsumBackward0",
 )
 
-# --- the recurrence ---------------------------------------------------------------------------------------------
+# --- the recurrence ----------------------------------------------------------------------------------------
 
 
 def _recur_value(xp: Any, a: Any, c: Any, *, ranks: tuple[int, int]) -> Any:
@@ -112,7 +110,7 @@ def _shifted(x: Any, by: int) -> Any:
     return placed(inner, -1, 1 if by > 0 else 0, size)
 
 
-recur = structured(
+recur: Primitive = structured(
     "recur",
     "The linear recurrence y[i] = a[i]*y[i-1] + c[i] along the last axis, from y[0] = c[0].",
     impl=_recur_value,
@@ -122,9 +120,7 @@ recur = structured(
         lambda t, a, c, *, out: recur(a, t),
     ],
     transpose={
-        1: lambda ct, a, c: reversed_along(
-            recur(reversed_along(_shifted(a, -1), -1), reversed_along(ct, -1)), -1
-        ),
+        1: lambda ct, a, c: reversed_along(recur(reversed_along(_shifted(a, -1), -1), reversed_along(ct, -1)), -1),
     },
     type_rule=lambda a, c: c,
     aligned=True,
@@ -134,7 +130,7 @@ recur = structured(
     formula="y[i] = a[i]*y[i-1] + c[i]",
 )
 
-# --- running products and products ----------------------------------------------------------------------------------
+# --- running products and products -------------------------------------------------------------------------
 
 
 def _cumprod_definition(x: Any, *, axis: int) -> Any:
@@ -150,7 +146,7 @@ def _cumprod_definition(x: Any, *, axis: int) -> Any:
     return permuted(found, tuple(back))
 
 
-cumprod = composite(
+cumprod: Primitive = composite(
     "cumprod",
     "Running products along an axis; without an axis, of the flattened array.",
     definition=_cumprod_definition,
@@ -185,7 +181,7 @@ def _prod_call(x: Any, axis: int | Axes | None = None, keepdims: bool = False) -
     return kept(prod(x, axis=axes), x.shape, axes, keepdims) if axes else x
 
 
-prod = composite(
+prod: Primitive = composite(
     "prod",
     "Product of the entries, over all axes or some.",
     definition=_prod_definition,

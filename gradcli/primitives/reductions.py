@@ -78,7 +78,7 @@ def _std_call(x: Any, axis: int | Axes | None = None, ddof: int = 0, keepdims: b
     return kept(std(x, axis=axes, ddof=ddof), x.shape, axes, keepdims)
 
 
-std = composite(
+std: Primitive = composite(
     "std",
     "The standard deviation: the square root of the variance.",
     definition=lambda x, *, axis, ddof: root_or_zero(_squares(x, axis, ddof)),

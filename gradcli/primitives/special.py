@@ -7,7 +7,7 @@ from typing import Any
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import POSITIVE, REAL, Closed, Open
-from gradcli.graph.primitive import elementwise
+from gradcli.graph.primitive import Primitive, elementwise
 
 # --- the error function ---------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ erfinv = elementwise(
     formula="erfinv(x)",
 )
 
-erf_derivative = elementwise(
+erf_derivative: Primitive = elementwise(
     "erf_derivative",
     "The derivative of erf: a bell curve.",
     impl=lambda xp, x: (2 / sqrt(pi)) * xp.exp(-(x * x)),
@@ -129,7 +129,7 @@ def _digamma_ball(fl: Any, x: Any) -> Any:
     return x.digamma()
 
 
-digamma = elementwise(
+digamma: Primitive = elementwise(
     "digamma",
     "Derivative of lgamma.",
     impl=lambda xp, x: xp.digamma(x),
@@ -152,8 +152,9 @@ def _polygamma_value(xp: Any, x: Any, *, n: int) -> Any:
     series = (-1.0) ** (n + 1) * float(factorial(n)) * xp.zeta(n + 1.0, positive)
     sine, cosine = _sine_cosine(xp, xp.where(right, 0.5, x))
     cotangent = cosine / sine
-    value = 0.0
-    for coefficient in _cotangent_polynomial(n):
+    first, *others = _cotangent_polynomial(n)
+    value = float(first)
+    for coefficient in others:
         value = value * cotangent + float(coefficient)
     return xp.where(right, series, (-1.0) ** n * series - pi ** (n + 1) * value)
 
@@ -180,14 +181,14 @@ def _polygamma_ball(fl: Any, x: Any, *, n: int) -> Any:
     return scale * (total + fl.integer(n + 1).zeta(x))
 
 
-def polygamma_call(n: int, x: Any) -> Any:
+def polygamma_call(n: Any, x: Any) -> Any:
     """SciPy's `polygamma(n, x)`: the n-th derivative of digamma; raises GradcliError GC306 unless n is 0, 1, 2, ..."""
     if not isinstance(n, int) or n < 0:
         raise error("GC306", f"the order of polygamma is 0, 1, 2, ..., not {n}")
     return polygamma(x, n=n) if n else digamma(x)
 
 
-polygamma = elementwise(
+polygamma: Primitive = elementwise(
     "polygamma",
     "The n-th derivative of digamma.",
     impl=_polygamma_value,
@@ -224,15 +225,17 @@ beta = elementwise(
 
 def _sine_cosine(xp: Any, x: Any) -> tuple[Any, Any]:
     """sin(pi*x) and cos(pi*x), exact at whole and half numbers: multiples of 2 are taken off before pi comes in."""
-    turn = x - 2.0 * xp.rint(0.5 * x)
-    size = xp.abs(turn)
-    folded = xp.where(size > 0.5, xp.sign(turn) - turn, turn)
-    return xp.sin(pi * folded), xp.sin(pi * (0.5 - size))
+    turn = x - 2.0 * xp.rint(0.5 * x.real)
+    left = turn.real < 0
+    right = xp.where(left, -turn, turn)
+    sine = xp.sin(pi * xp.where(right.real > 0.5, 1.0 - right, right))
+    return xp.where(left, -sine, sine), xp.sin(pi * (0.5 - right))
 
 
 def _sinc_value(xp: Any, x: Any) -> Any:
-    zero = x == 0
-    return xp.where(zero, 1.0, _sine_cosine(xp, x)[0] / (pi * xp.where(zero, 1.0, x)))
+    right = xp.where(x.real < 0, -x, x)
+    zero = right == 0
+    return xp.where(zero, 1.0, _sine_cosine(xp, right)[0] / (pi * xp.where(zero, 1.0, right)))
 
 
 def _sinc_derivative_value(xp: Any, x: Any, *, n: int) -> Any:
@@ -300,7 +303,7 @@ sinc = elementwise(
     formula="sin(πx)/(πx)",
 )
 
-sinc_derivative = elementwise(
+sinc_derivative: Primitive = elementwise(
     "sinc_derivative",
     "The n-th derivative of sinc.",
     impl=_sinc_derivative_value,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import Kink, elementwise
+from gradcli.graph.primitive import Kink, Primitive, elementwise
 from gradcli.primitives.comparison import where
 from gradcli.primitives.powers import direction_cosine, div_no_nan, hypot, sqrt
 
-sin = elementwise(
+sin: Primitive = elementwise(
     "sin",
     "Sine of an angle in radians.",
     impl=lambda xp, x: xp.sin(x),
@@ -23,7 +23,7 @@ sin = elementwise(
     formula="sin(x)",
 )
 
-cos = elementwise(
+cos: Primitive = elementwise(
     "cos",
     "Cosine of an angle in radians.",
     impl=lambda xp, x: xp.cos(x),
@@ -106,16 +106,14 @@ atan2 = elementwise(
     "atan2",
     "The angle of the point (x, y), given y first.",
     impl=lambda xp, y, x: xp.arctan2(y, x),
-    symbolic=lambda sp, y, x: sp.atan2(y, x),
+    symbolic=lambda sp, y, x: sp.atan2(y, x) if sp.sign_at_point(x * x + y * y) else sp.Integer(0),
     ball=lambda fl, y, x: y.atan2(y, x),
     partials=_atan2_partials,
     aliases=("arctan2",),
     domain=[REAL, REAL],
     kinks=[
         Kink(lambda y, x: x * x + y * y, "x = 0 and y = 0", "0, 0", discontinuity=True),
-        Kink(
-            lambda y, x: where(x < 0, y, 1), "y = 0 and x < 0", "the limit from y > 0", discontinuity=True
-        ),
+        Kink(lambda y, x: where(x < 0, y, 1), "y = 0 and x < 0", "the limit from y > 0", discontinuity=True),
     ],
     sample=[Closed(-2, 2), Closed(0.2, 2)],
     examples=[("atan2(1, 1)", 0.7853981633974483), ("atan2(1, -1)", 2.356194490192345)],

@@ -56,9 +56,7 @@ def gradient(result: Gradient, style: Style) -> Document:
             for leaf, found in result.derivatives.items()
             for n, value in enumerate(found, 1)
         )
-        narrow = Grid(
-            (Column("leaf", "code"), Column("order", "number"), Column("derivative", "number")), tall
-        )
+        narrow = Grid((Column("leaf", "code"), Column("order", "number"), Column("derivative", "number")), tall)
         blocks.append(Grid(columns, rows, title="Derivatives", narrow=narrow))
     return document(*blocks, *unused(result.at, result.gradient, style))
 
@@ -88,9 +86,7 @@ def all_jacobian_rows(result: Jacobian, style: Style) -> Iterator[tuple[str, str
             yield from jacobian_rows(name, len(shape_of(value)), leaf, array, style)
 
 
-def jacobian_rows(
-    output: str, rank: int, leaf: str, array: Value, style: Style
-) -> Iterator[tuple[str, str, str]]:
+def jacobian_rows(output: str, rank: int, leaf: str, array: Value, style: Style) -> Iterator[tuple[str, str, str]]:
     shape = shape_of(array)
     inner = 1
     for size in shape[rank:]:
@@ -122,9 +118,7 @@ def values(value: Value | tuple[Value, ...], style: Style, name: str = "value") 
             yield Facts(((label, text, "title"),))
         else:
             rows = tuple(entry_rows(label, output, None, style))
-            yield Grid(
-                (Column("entry", "code"), Column("value", "number")), tuple((r[0], r[2]) for r in rows)
-            )
+            yield Grid((Column("entry", "code"), Column("value", "number")), tuple((r[0], r[2]) for r in rows))
 
 
 def leaf_grid(gradient: dict[str, Value], at: dict[str, Value], title: str, style: Style) -> Grid:

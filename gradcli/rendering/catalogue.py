@@ -47,9 +47,7 @@ def operation(one: Any, examples: Sequence[tuple[str, Any]], style: Style) -> Do
     if one.aliases:
         facts.append(("also", ", ".join(one.aliases), "code"))
     for position, interval in enumerate(one.domain):
-        facts.append(
-            ("domain" if position == 0 else "", argument(position, len(one.domain)) + repr(interval), "text")
-        )
+        facts.append(("domain" if position == 0 else "", argument(position, len(one.domain)) + repr(interval), "text"))
     for position, kink in enumerate(one.kinks):
         facts.append(
             (
@@ -87,15 +85,11 @@ def operation_fields(one: Any, examples: Sequence[tuple[str, Any]] = ()) -> dict
 
 def codes(found: Mapping[str, CodeDoc], style: Style) -> Document:
     """`explain` without a code: the list."""
-    return Document(
-        (tidy_codes(found), Line("gradcli explain CODE tells what, why, and what to do instead.", "note"))
-    )
+    return Document((tidy_codes(found), Line("gradcli explain CODE tells what, why, and what to do instead.", "note")))
 
 
 def tidy_codes(found: Mapping[str, CodeDoc]) -> Grid:
-    return Grid(
-        (Column("code"), Column("title")), tuple((code, one.title) for code, one in sorted(found.items()))
-    )
+    return Grid((Column("code"), Column("title")), tuple((code, one.title) for code, one in sorted(found.items())))
 
 
 def explanation(code: str, one: CodeDoc, style: Style) -> Document:

@@ -23,9 +23,7 @@ WORST_FIRST = (
     "INCONCLUSIVE",
 )
 
-REFERENCES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;"}
-)
+REFERENCES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;"})
 
 
 def junit(reports: Sequence[Any]) -> str:
@@ -80,9 +78,7 @@ def attribute(text: str) -> str:
 def github(reports: Sequence[Any]) -> Iterator[str]:
     """Workflow commands that put the worst failures beside their lines in a pull request."""
     failed = [one for report in reports for one in report.checks if not one.passed]
-    failed.sort(
-        key=lambda one: WORST_FIRST.index(one.verdict) if one.verdict in WORST_FIRST else len(WORST_FIRST)
-    )
+    failed.sort(key=lambda one: WORST_FIRST.index(one.verdict) if one.verdict in WORST_FIRST else len(WORST_FIRST))
     for one in failed[:MOST_ANNOTATIONS]:
         level = "warning" if one.verdict == "INCONCLUSIVE" else "error"
         place = f"file={github_property(one.file)}," if one.file else ""

@@ -125,16 +125,12 @@ def clipped(pieces: list[str], offsets: list[int], marks: list[Mark]) -> tuple[s
     low, high = offsets[inside[0]], offsets[inside[-1] + 1]
     head, tail = "..." if low else "", "..." if high < offsets[-1] else ""
     line = head + "".join(pieces[at] for at in inside) + tail
-    moved = [
-        Mark(
-            min(max(mark.start, low), high) - low + len(head),
-            min(max(mark.end, low), high) - low + len(head),
-            mark.text,
-            mark.primary,
-        )
-        for mark in marks
-        if mark.primary or (mark.start < high and mark.end > low)
-    ]
+    moved: list[Mark] = []
+    for mark in marks:
+        if mark.primary or (mark.start < high and mark.end > low):
+            start = min(max(mark.start, low), high) - low + len(head)
+            end = max(start + 1, min(mark.end, high) - low + len(head))
+            moved.append(Mark(start, end, mark.text, mark.primary))
     return line, moved
 
 
@@ -147,22 +143,14 @@ def underlines(marks: list[Mark], paint: Paint) -> Iterator[str]:
     row = ""
     for kind, run in groupby(map(cells.get, range(end))):
         length = sum(1 for _ in run)
-        row += (
-            " " * length
-            if kind is None
-            else paint("^" * length, "error")
-            if kind
-            else paint("-" * length, "label")
-        )
+        row += " " * length if kind is None else paint("^" * length, "error") if kind else paint("-" * length, "label")
     labels = sorted((mark for mark in marks if mark.text), key=lambda mark: mark.start)
     if labels and labels[-1].end >= end:
         row += " " + paint(labels.pop().text, "label")
     yield row
     for mark in reversed(labels):
         bars = "".join(
-            paint("|", "label")
-            if any(other.start == at for other in labels if other.start < mark.start)
-            else " "
+            paint("|", "label") if any(other.start == at for other in labels if other.start < mark.start) else " "
             for at in range(mark.start)
         )
         yield bars + paint(mark.text, "label")

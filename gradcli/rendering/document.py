@@ -60,6 +60,16 @@ class Document(NamedTuple):
     blocks: tuple[Block, ...]
 
 
+GAP = Line("")  # a blank line, as grids have one before and behind them
+
+
+def separate(before: object, block: Block) -> bool:
+    """Whether a blank line stands between two blocks."""
+    if before is None or before == GAP:
+        return False
+    return block == GAP or isinstance(block, Grid) or isinstance(before, Grid)
+
+
 def document(*blocks: Block) -> Document:
     """The blocks with facts that follow each other joined, so that their values line up."""
     joined: list[Block] = []

@@ -158,9 +158,7 @@ def answer(identity: object, outcome: Any) -> str:
         return text({**opening, "error": problem(outcome)})
     if hasattr(outcome, "checks"):
         checks = [check_fields(one) for one in outcome.checks]
-        return text(
-            {**opening, "checks": checks, "summary": summary([outcome]), **diagnostics(outcome.diagnostics)}
-        )
+        return text({**opening, "checks": checks, "summary": summary([outcome]), **diagnostics(outcome.diagnostics)})
     return text({**opening, **result_fields(outcome)})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradcli.rendering.document import Facts, Grid, Line
+from gradcli.rendering.document import Facts, Grid, Line, separate
 from gradcli.rendering.text import pad, visible, width
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ def render(document: Document) -> str:
     lines: list[str] = []
     previous: object = None
     for block in document.blocks:
-        if lines and (isinstance(block, Grid) or isinstance(previous, Grid)):
+        if separate(previous, block):
             lines.append("")
         if isinstance(block, Line):
-            lines += [visible(line) for line in block.text.splitlines() or [""]]
+            lines += [visible(line) for line in block.text.splitlines()]
         elif isinstance(block, Facts):
             lines += facts(block)
         else:

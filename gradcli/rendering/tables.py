@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from gradcli.rendering.document import Facts, Grid, Line
+from gradcli.rendering.document import Facts, Grid, Line, separate
 from gradcli.rendering.text import visible, width
 from gradcli.rendering.verdicts import DOUBTFUL, GOOD
 
@@ -46,12 +46,12 @@ def render(document: Document, cells: int) -> list[RenderableType]:
     parts: list[RenderableType] = []
     previous: object = None
     for block in document.blocks:
-        if parts and (isinstance(block, Grid) or isinstance(previous, Grid)):
+        if separate(previous, block):
             parts.append(Text(""))
         if isinstance(block, Line):
-            parts += [indented(styled(line, block.role)) for line in block.text.splitlines() or [""]]
+            parts += [indented(styled(line, block.role)) for line in block.text.splitlines()]
         elif isinstance(block, Facts):
-            parts.append(facts(block))
+            parts += facts(block, cells)
         else:
             parts += grid(block, cells)
         previous = block
@@ -66,14 +66,21 @@ def indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, INDENT), expand=False)
 
 
-def facts(block: Facts) -> RenderableType:
-    """Names and values side by side."""
+def facts(block: Facts, cells: int) -> Iterator[RenderableType]:
+    """Names and values side by side, or under each other where a value would be broken."""
+    names = max(width(visible(name)) for name, _, _ in block.rows)
+    longest = max((width(word) for _, value, _ in block.rows for word in visible(value).split()), default=0)
+    if INDENT + names + GAP + longest > cells >= INDENT + GAP + longest:
+        for name, value, role in block.rows:
+            yield indented(styled(name, "note"))
+            yield Padding(styled(value, role), (0, 0, 0, INDENT + GAP), expand=False)
+        return
     table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
     for name, value, role in block.rows:
         table.add_row(Text(visible(name)), styled(value, role))
-    return Padding(table, (0, 0, 0, INDENT), expand=False)
+    yield Padding(table, (0, 0, 0, INDENT), expand=False)
 
 
 def grid(block: Grid, cells: int) -> Iterator[RenderableType]:
@@ -91,7 +98,7 @@ def grid(block: Grid, cells: int) -> Iterator[RenderableType]:
             if sizes is not None:
                 yield Padding(table(columns, rows, sizes), (0, 0, 0, INDENT), expand=False)
                 return
-    yield from cards(block.narrow or block)
+    yield from cards(block.narrow or block, cells)
 
 
 def fewer(columns: Sequence[Column]) -> Iterator[list[int]]:
@@ -104,19 +111,14 @@ def fewer(columns: Sequence[Column]) -> Iterator[list[int]]:
             yield kept
 
 
-def fitted(
-    columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, wrap: bool
-) -> list[int] | None:
+def fitted(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, wrap: bool) -> list[int] | None:
     """The width of each column, or None where the grid does not fit into `room` cells."""
     texts = [[column.title, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     room -= GAP * (len(columns) - 1)
     natural = [max(map(width, cells)) for cells in texts]
     if sum(natural) <= room:
         return natural
-    least = [
-        min(size, smallest(column, cells))
-        for column, cells, size in zip(columns, texts, natural, strict=True)
-    ]
+    least = [min(size, smallest(column, cells)) for column, cells, size in zip(columns, texts, natural, strict=True)]
     if not wrap or sum(least) > room:
         return None
     sizes = list(least)
@@ -141,9 +143,7 @@ def table(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], sizes: Seq
     result = Table(box=FRAME, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     for column, size in zip(columns, sizes, strict=True):
         numeric = column.kind == "number"
-        result.add_column(
-            Text(column.title), width=size, justify="right" if numeric else "left", overflow="fold"
-        )
+        result.add_column(Text(column.title), width=size, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         cells = zip(columns, row, strict=True)
         result.add_row(*(Text(cell, style=cell_style(column, cell)) for column, cell in cells))
@@ -163,10 +163,10 @@ def verdict_style(word: str) -> str:
     return "yellow" if word in DOUBTFUL or word == "?" else "bold red"
 
 
-def cards(block: Grid) -> Iterator[RenderableType]:
+def cards(block: Grid, cells: int) -> Iterator[RenderableType]:
     """One small list of facts per row, for terminals too narrow for any table."""
     for position, row in enumerate(block.rows):
         if position:
             yield Text("")
         pairs = zip(block.columns, row, strict=True)
-        yield facts(Facts(tuple((column.title, cell, "text") for column, cell in pairs if cell)))
+        yield from facts(Facts(tuple((column.title, cell, "text") for column, cell in pairs if cell)), cells)

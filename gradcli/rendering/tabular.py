@@ -29,11 +29,11 @@ LATEX = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "'": r"\textquotesingle{}",
+        "[": "{[}",
+        "]": "{]}",
     }
 )
-CAPITALS = frozenset(
-    ["GAMMA", "DELTA", "THETA", "LAMBDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA"]
-)
+CAPITALS = frozenset(["GAMMA", "DELTA", "THETA", "LAMBDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA"])
 MARKDOWN = str.maketrans({character: "\\" + character for character in "\\`*_{}[]<>#|~"})
 
 
@@ -48,7 +48,7 @@ def markdown(document: Document) -> str:
                 if line
             ]
         elif isinstance(block, Facts):
-            parts.append("\n".join(f"- {label}: {code_span(value)}" for label, value, _ in block.rows))
+            parts.append("\n".join(markdown_fact(*row) for row in block.rows))
         else:
             title = [f"**{block.title}**"] if block.title else []
             parts += [
@@ -59,13 +59,18 @@ def markdown(document: Document) -> str:
     return "\n\n".join(parts)
 
 
+def markdown_fact(label: str, value: str, role: str) -> str:
+    """One fact as an item; a value without a label belongs to the item before it."""
+    told = visible(value).translate(MARKDOWN) if role in ("text", "note") else code_span(value)
+    return f"- {visible(label).translate(MARKDOWN)}: {told}" if label else f"  - {told}"
+
+
 def markdown_table(block: Grid) -> str:
     """One grid as a pipe table."""
     titles = [column.title.translate(MARKDOWN) for column in block.columns]
     rules = ["---:" if column.kind == "number" else "---" for column in block.columns]
     rows = [
-        [markdown_cell(column, cell) for column, cell in zip(block.columns, row, strict=True)]
-        for row in block.rows
+        [markdown_cell(column, cell) for column, cell in zip(block.columns, row, strict=True)] for row in block.rows
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in (titles, rules, *rows))
 
@@ -92,13 +97,16 @@ def latex(document: Document) -> str:
     parts: list[str] = []
     for block in document.blocks:
         if isinstance(block, Line):
-            parts += [latex_cell(block.role, line) + r" \\" for line in block.text.splitlines() if line]
+            parts += [latex_cell(block.role, line) for line in block.text.splitlines() if line]
         elif isinstance(block, Facts):
-            rows = [(label.translate(LATEX), latex_cell("code", value)) for label, value, _ in block.rows]
+            rows = [
+                (label.translate(LATEX), latex_cell("number" if is_number(value) else role, value))
+                for label, value, role in block.rows
+            ]
             parts.append(tabular("ll", (), rows))
         else:
             if block.title:
-                parts.append(rf"\textbf{{{block.title.translate(LATEX)}}} \\")
+                parts.append(rf"\textbf{{{block.title.translate(LATEX)}}}")
             letters = "".join("r" if column.kind == "number" else "l" for column in block.columns)
             titles = [column.title.translate(LATEX) for column in block.columns]
             cells = [
@@ -106,7 +114,7 @@ def latex(document: Document) -> str:
                 for row in block.rows
             ]
             parts.append(tabular(letters, titles, cells))
-    return "\n".join(parts)
+    return "\n\n".join(parts)
 
 
 def tabular(letters: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -132,9 +140,7 @@ def latex_letter(character: str) -> str:
     """A Greek letter as its command; anything else as it is."""
     if character < "\u0370" or character > "\u03ff":
         return character
-    size, _, letter = (
-        name(character, "").removeprefix("GREEK ").replace("LAMDA", "LAMBDA").partition(" LETTER ")
-    )
+    size, _, letter = name(character, "").removeprefix("GREEK ").replace("LAMDA", "LAMBDA").partition(" LETTER ")
     if size == "SMALL" and letter.isalpha() and letter != "OMICRON":
         return rf"\ensuremath{{\{letter.lower()}}}"
     if size == "CAPITAL" and letter in CAPITALS:

@@ -28,9 +28,7 @@ def width(text: str) -> int:
     """How many terminal cells the (visible) text takes."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text
-    )
+    return sum(0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def pad(text: str, cells: int, right: bool = False) -> str:

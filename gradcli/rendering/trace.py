@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CELL_ENTRIES = 9
 FORWARD = "Forward: each node comes after the nodes that it reads"
 BACKWARD = "Backward: each node waits for all that read it, then sends its cotangent on"
-NAIVE = "Why the order matters: beside it the pass that goes depth first and does not wait"
+NAIVE = "Why the order matters: beside it the pass that does not wait"
 
 
 def trace(result: Trace, style: Style) -> Document:
@@ -126,7 +126,7 @@ def naive(result: Trace, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
         remark = ""
         if left is not None and position == wrong.parts_at:
             told = complete.get(left.index, left.cotangent)
-            remark = f"too early: {inline(told, style.digits, CELL_ENTRIES)} is due"
+            remark = f"should be {inline(told, style.digits, CELL_ENTRIES)}"
         rows.append(
             (
                 str(position + 1),
@@ -176,8 +176,7 @@ def tidy(result: Trace) -> Grid:
         for sent in step.contributions
     )
     rows += (
-        ("gradient", "", "", leaf, "", "", inline(value, None, full), "", "")
-        for leaf, value in result.gradient.items()
+        ("gradient", "", "", leaf, "", "", inline(value, None, full), "", "") for leaf, value in result.gradient.items()
     )
     titles = ("pass", "step", "operation", "nodes", "type", "partial", "value", "accumulated", "text")
     return Grid(tuple(map(Column, titles)), tuple(rows))

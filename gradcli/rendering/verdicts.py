@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.rendering.diagnostics import headline
-from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.machine import summary
 from gradcli.rendering.values import inline
 
@@ -41,16 +41,11 @@ def reports(found: Sequence[Any], style: Style, show: str = "failing") -> Docume
     """All reports: a file that passed is one line among several files, every other one lists its checks."""
     blocks: list[Block] = []
     for report in found:
-        brief = (
-            len(found) > 1
-            and show == "failing"
-            and report.checks
-            and all(one.passed for one in report.checks)
-        )
-        blocks += [passed_line(report)] if brief else list(one_report(report, style, show))
+        brief = len(found) > 1 and show == "failing" and report.checks and all(one.passed for one in report.checks)
+        blocks += [passed_line(report)] if brief else [*([GAP] if blocks else []), *one_report(report, style, show)]
     counts = summary(found)
     role = "bad" if counts["failed"] else "doubt" if counts["inconclusive"] else "good"
-    blocks += [Line(""), Line(totals(found), role)]
+    blocks += [GAP, Line(totals(found), role)]
     return document(*blocks)
 
 
@@ -111,10 +106,8 @@ def card(check: Any, style: Style) -> Iterator[Block]:
     facts = tuple(evidence_facts(check.evidence, style))
     notes = tuple((one.code, headline(one), "note") for one in check.diagnostics)
     if facts or notes:
-        yield Line("")
-        yield Line(
-            f"{check.verdict} {subject(check)}" + (f", line {check.line}" if check.line else ""), "title"
-        )
+        yield GAP
+        yield Line(f"{check.verdict} {subject(check)}" + (f", line {check.line}" if check.line else ""), "title")
         yield Facts((*facts, *notes))
 
 
@@ -122,11 +115,7 @@ def evidence_facts(evidence: dict[str, Any], style: Style) -> Iterator[tuple[str
     """Evidence as name and text; lists of texts become one fact each, structures are written inline."""
     for name, value in evidence.items():
         label = str(name).replace("_", " ")
-        items = (
-            value
-            if isinstance(value, list | tuple) and any(isinstance(one, str) for one in value)
-            else (value,)
-        )
+        items = value if isinstance(value, list | tuple) and any(isinstance(one, str) for one in value) else (value,)
         for item in items:
             yield (label, evidence_text(item, style), "text")
             label = ""
@@ -153,9 +142,7 @@ def totals(found: Sequence[Any]) -> str:
     files = sum(1 for report in found if getattr(report, "file", None))
     where = f" in {files} files" if files > 1 else ""
     told = [
-        f"{counts[name]} {name}"
-        for name in ("passed", "failed", "inconclusive")
-        if counts[name] or name == "passed"
+        f"{counts[name]} {name}" for name in ("passed", "failed", "inconclusive") if counts[name] or name == "passed"
     ]
     return f"{checks} check{'' if checks == 1 else 's'}{where}: {', '.join(told)}"
 

@@ -117,6 +117,8 @@ def _units(builder: Builder, shape: Shape) -> list[Node]:
 
 
 def _stack(builder: Builder, rows: Sequence[Node], row_shape: Shape, shape: Shape) -> Node:
+    if not rows:
+        return builder.constant(0, shape)
     lifted = [builder.call("reshape", row, shape=(1, *row_shape)) for row in rows]
     if len(lifted) == 1:
         return builder.call("reshape", lifted[0], shape=shape)

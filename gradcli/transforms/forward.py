@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
 
 def push(
-    builder: Builder, outputs: Sequence[Node], tangents: Mapping[Node, Node], through: bool = True
+    builder: Builder,
+    outputs: Sequence[Node],
+    tangents: Mapping[Node, Node],
+    stops: Sequence[Node] = (),
 ) -> list[Node | None]:
-    """The tangents of `outputs`, given the tangents of some nodes; None where nothing moves."""
-    order = between(outputs, tangents, through)
+    """The tangents of `outputs`, given the tangents of some nodes; None where nothing moves.
+
+    What lies below `stops` is not walked: it does not move.
+    """
+    order = between(outputs, stops)
     active = dependents(order, tangents)
     known: Tangents = dict(tangents)
     outer = builder.span
@@ -65,7 +71,8 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
         ]
     else:
         inner = primitive.definition(*args, **params)  # type: ignore[misc]
-        return push(builder, [inner], _stops(builder, args, known), through=False)[0]
+        here = {arg: known[arg] for arg in args if arg in known}
+        return push(builder, [inner], here, stops=args)[0]
     total: Node | None = None
     for term in terms:
         total = term if total is None else builder.call("add", total, term)
@@ -85,8 +92,3 @@ def _linear(builder: Builder, node: Node, moving: Sequence[Node | None]) -> Node
             operands.append(tangent)
             moved = True
     return builder.apply(node.primitive, tuple(operands), node.params) if moved else None
-
-
-def _stops(builder: Builder, args: Sequence[Node], known: Tangents) -> Tangents:
-    """Tangents for every argument of a definition, so that the inner walk stops at all of them."""
-    return {arg: known[arg] if arg in known else builder.constant(0, arg.shape) for arg in args}

@@ -29,9 +29,9 @@ def pull(builder: Builder, outputs: Sequence[tuple[Node, Node]], targets: Sequen
     return [None if flow is None else clean(builder, flow) for flow in flows]
 
 
-def between(outputs: Iterable[Node], stops: Iterable[Node], through: bool = False) -> list[Node]:
-    """The nodes from `outputs` down to `stops` in topological order; below a stop only if `through`."""
-    barrier = frozenset() if through else frozenset(stops)
+def between(outputs: Iterable[Node], stops: Iterable[Node]) -> list[Node]:
+    """The nodes from `outputs` down to `stops` in topological order, nothing below a stop."""
+    barrier = frozenset(stops)
     seen: set[Node] = set()
     stack = list(outputs)
     while stack:
@@ -49,20 +49,21 @@ def sweep(
     targets: Sequence[Node],
     through: bool = False,
     observer: Callable[[Node, Flow, list[tuple[Node, Flow]]], object] | None = None,
+    stops: Sequence[Node] = (),
 ) -> list[Flow | None]:
     """The cotangents that arrive at the targets, with their masks; `observer` sees each node as it passes its own on.
 
-    Unless `through`, the targets stop the walk: what lies below them is not looked at.
+    Unless `through`, the walk ends at the targets and at `stops`: what lies below them is not looked at.
     """
-    order = between([node for node, _ in outputs], targets, through)
+    barrier = frozenset() if through else frozenset((*targets, *stops))
+    order = between([node for node, _ in outputs], barrier)
     active = dependents(order, targets)
     arrived: dict[Node, Flow] = {}
     for node, flow in outputs:
         _add(builder, arrived, node, flow)
-    stops = frozenset() if through else frozenset(targets)
     outer = builder.span
     for node in reversed(order):
-        if node in active and node not in stops and node in arrived and node.args:
+        if node in active and node not in barrier and node in arrived and node.args:
             builder.span = node.span
             sent = contributions(builder, node, arrived[node], active)
             if observer is not None:
@@ -94,9 +95,8 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
     if kind == "composite":
         args = [arg for arg in dict.fromkeys(node.args) if arg in active]
         inner = primitive.definition(*node.args, **node.params)  # type: ignore[misc]
-        flows = sweep(builder, [(inner, flow)], list(dict.fromkeys(node.args)))
-        reached = dict(zip(dict.fromkeys(node.args), flows, strict=True))
-        return [(arg, found) for arg in args if (found := reached[arg]) is not None]
+        flows = sweep(builder, [(inner, flow)], args, stops=node.args)
+        return [(arg, found) for arg, found in zip(args, flows, strict=True) if found is not None]
     return []
 
 
@@ -188,7 +188,8 @@ def _structured(builder: Builder, node: Node, flow: Flow, active: set[Node]) -> 
                 continue
             tangent = builder.fresh_leaf(arg.type)
             pushed = push(tangent, *node.args, out=node, **node.params)
-            flow_back = sweep(builder, [(pushed, (ct, None))], [tangent])[0]
+            stops = (node, *node.args)  # else every node of a program would be walked for each such operation
+            flow_back = sweep(builder, [(pushed, (ct, None))], [tangent], stops=stops)[0]
             back = None if flow_back is None else clean(builder, flow_back)
         if back is not None:
             sent.append((arg, (back, _whole_mask(builder, mask, arg))))

@@ -23,11 +23,11 @@ DTYPES = ("float64", "float32", "complex128")
 _made: dict[tuple[str, str], Any] = {}
 
 
-class Unavailable(Exception):  # noqa: N818  (a condition to handle, not a mistake)
+class Unavailable(Exception):
     """A namespace has no such function, or cannot hold such a value; the evaluator then asks another one."""
 
 
-class BadIndex(IndexError):  # noqa: N818
+class BadIndex(IndexError):
     """A position that is data is not a whole number, or lies outside the axis."""
 
 

@@ -33,6 +33,9 @@ class CupyNamespace(ArrayNamespace):
     def scatter_add(self, result: Any, where: Any, x: Any) -> None:
         cupyx.scatter_add(result, where, x)
 
+    def argsort(self, x: Any, axis: int = -1, stable: bool = True) -> Any:
+        return cupy.argsort(x, axis=axis)  # CuPy's sort is always stable, and has no such parameter
+
     def refusal(self) -> type[Exception]:
         return np.linalg.LinAlgError
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-class NeverRaised(Exception):  # noqa: N818
+class NeverRaised(Exception):
     """JAX returns NaN or infinity for a bad matrix, so nothing is refused by an exception."""
 
 

@@ -1,8 +1,8 @@
 """NumPy's names on single Python floats, with the standard library alone: what a scalar program runs on.
 
-Where IEEE arithmetic answers with inf or nan, Python raises ValueError, OverflowError or ZeroDivisionError;
-these pass through, and the evaluator computes the program again with NumPy. What `math` lacks raises
-`Unavailable`.
+Where IEEE arithmetic answers with inf or nan, Python raises ValueError, OverflowError or ZeroDivisionError; these
+pass through, and the evaluator computes the program again with NumPy. What `math` lacks, or has with much less
+precision than SciPy (gamma), raises `Unavailable`.
 """
 
 from __future__ import annotations
@@ -173,11 +173,6 @@ def logaddexp(x: float, y: float) -> float:
     return high + math.log1p(math.exp(low - high))
 
 
-def logaddexp2(x: float, y: float) -> float:
-    high, low = (x, y) if x > y else (y, x)
-    return high + math.log1p(math.exp2(low - high)) / math.log(2.0)
-
-
 def expit(x: float) -> float:
     if x >= 0:
         return 1.0 / (1.0 + math.exp(-x))
@@ -190,6 +185,8 @@ def log_expit(x: float) -> float:
 
 
 def logit(x: float) -> float:
+    if 0.3 <= x <= 0.65:  # the quotient is near 1 there
+        return math.log1p(2.0 * x - 1.0) - math.log1p(1.0 - 2.0 * x)
     return math.log(x / (1.0 - x))
 
 
@@ -267,9 +264,6 @@ TABLE: dict[str, Any] = {
     "signbit": lambda x: math.copysign(1.0, x) < 0,
     "erf": math.erf,
     "erfc": math.erfc,
-    "gamma": math.gamma,
-    "gammaln": math.lgamma,
-    "lgamma": math.lgamma,
     "equal": lambda x, y: x == y,
     "not_equal": lambda x, y: x != y,
     "less": lambda x, y: x < y,
@@ -286,7 +280,7 @@ TABLE.update({
     for function in (
         where, cast, logical_and, logical_or, logical_xor, logical_not, sign, maximum, minimum, fmax,
         fmin, clip, heaviside, floor, ceil, trunc, rint, add, subtract, multiply, divide, negative,
-        positive, reciprocal, square, mod, floor_divide, sinc, logaddexp, logaddexp2, expit, log_expit,
+        positive, reciprocal, square, mod, floor_divide, sinc, logaddexp, expit, log_expit,
         logit, xlogy, xlog1py, zeros_like, ones_like, full_like,
     )
 })

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gradcli.answers import ask_gradient, ask_hessian, ask_jacobian, ask_value, diagnose_answer, point_of
+from gradcli.calculator.answers import ask_gradient, ask_hessian, ask_jacobian, ask_value, diagnose_answer, point_of
 from gradcli.points import read_point
-from gradcli.questions import (
+from gradcli.calculator.questions import (
     Question,
     gradient_question,
     hessian_question,
@@ -107,7 +107,7 @@ def trace(
     why_topo: bool = False,
 ) -> Trace:
     """The forward and the backward pass of a scalar script, step by step; see `tracing`."""
-    from gradcli.tracing import trace_passes
+    from gradcli.calculator.tracing import trace_passes
 
     point, notes = read_point(at, limits)
     lowered = prepare(script, point, wrt, limits)

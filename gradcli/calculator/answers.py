@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gradcli.execution.results import Value
     from gradcli.lowering import Lowered
-    from gradcli.questions import Question
+    from gradcli.calculator.questions import Question
 
 
 def ask_value(

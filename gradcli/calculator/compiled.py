@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.answers import ask_hessian
+from gradcli.calculator.answers import ask_hessian
 from gradcli.diagnostics import GradcliError, error, visible
 from gradcli.graph.node import reachable
 from gradcli.graph.text import script_of
@@ -10,7 +10,7 @@ from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.points import array_of, read_point
-from gradcli.questions import Question, gradient_question, hessian_question, prepare, scalar_output, value_question
+from gradcli.calculator.questions import Question, gradient_question, hessian_question, prepare, scalar_output, value_question
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False

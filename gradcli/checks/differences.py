@@ -1,0 +1,216 @@
+"""A function of floats and a point go in, derivative estimates with their own error bounds come out.
+
+Central differences of order four on a ladder of twelve steps; the best rung is judged by its neighbours and by a bound on
+rounding. A function that does not move is inconclusive, never zero. All perturbed points of a leaf are one batch.
+Sees values only: no graph, no rule, no symbol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.graph.domain import Interval
+
+    Floats = NDArray[np.float64]
+    Function = Callable[[Floats], Floats]  # points of shape [n, size] -> values of shape [n]
+
+STEPS = 12
+RATIO = 4.0
+FIRST = 2.0**-3
+OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
+SIDED = np.array([1.0, 2.0, 3.0])
+EPSILON = 2.0**-52
+DISTINCT = 8  # fewer different values on a ladder say nothing about a slope
+BATCH = 1 << 22  # entries of points in one evaluation
+GOOD = 1e-3  # an estimate with a larger relative bound says nothing
+
+
+class Estimate(NamedTuple):
+    """A directional derivative: its value, a bound on its error, and why it is not to be used, if so."""
+
+    value: float
+    bound: float
+    reason: str | None = None
+
+
+class Side(NamedTuple):
+    """One side of a point: the limit of the values there, the slope (inf where it has no bound), and error bounds."""
+
+    limit: float
+    limit_bound: float
+    slope: float
+    slope_bound: float
+
+
+class Sides(NamedTuple):
+    """The value at a point and what is seen from below and from above, along a direction; None: not defined there."""
+
+    value: float
+    left: Side | None
+    right: Side | None
+
+
+def directional(
+    f: Function, x: Floats, directions: Sequence[Floats], room: Sequence[float] | None = None
+) -> list[Estimate]:
+    """The derivatives of f at x along some directions.
+
+    `room` gives, for each direction, how far x may move both ways before it leaves its domain.
+    """
+    ladders = [_first_step(x, d, room[i] if room else np.inf) for i, d in enumerate(directions)]
+    points, moved = [], []
+    for d, h in zip(directions, ladders, strict=True):
+        steps = h * RATIO ** -np.arange(STEPS)
+        offsets = (steps[:, None] * OFFSETS).reshape(-1)
+        rows = x + offsets[:, None] * d
+        points.append(rows)
+        moved.append(steps)
+    values = _evaluated(f, np.concatenate(points)) if points else np.zeros(0)
+    found = []
+    for i, (d, steps) in enumerate(zip(directions, moved, strict=True)):
+        block = values[i * STEPS * 4 : (i + 1) * STEPS * 4].reshape(STEPS, 4)
+        found.append(_judged(x, d, steps, block))
+    return found
+
+
+def partials(f: Function, x: Floats, entries: Sequence[int], domain: Interval | None = None) -> list[Estimate]:
+    """The partial derivatives of f at x by some of its entries."""
+    directions = [np.eye(1, x.size, i)[0] for i in entries]
+    room = [room_of(domain, float(x[i])) for i in entries]
+    found = directional(f, x, directions, room)
+    retry = [k for k, i in enumerate(entries) if found[k].reason and 0 < abs(x[i]) < 1e-3]
+    if retry:  # beside a tiny value the function may move on its own scale only
+        wider = directional(f, x, [directions[k] / abs(x[entries[k]]) for k in retry], [room[k] for k in retry])
+        for k, estimate in zip(retry, wider, strict=True):
+            scale = float(abs(x[entries[k]]))
+            if estimate.reason is None:
+                found[k] = Estimate(estimate.value * scale, estimate.bound * scale)
+    return found
+
+
+def room_of(domain: Interval | None, x: float) -> float:
+    """How far a number may move both ways inside an interval."""
+    if domain is None:
+        return float("inf")
+    return max(0.0, min(x - domain.low, domain.high - x))
+
+
+def sides(f: Function, x: Floats, directions: Sequence[Floats]) -> list[Sides]:
+    """What f does on both sides of x along some directions: limits, slopes, jumps."""
+    points = [x[None]]
+    steps = []
+    for d in directions:
+        h = _first_step(x, d, np.inf) * RATIO ** -np.arange(STEPS)
+        steps.append(h)
+        for side in (-1.0, 1.0):
+            points.append(x + side * (h[:, None] * SIDED).reshape(-1)[:, None] * d)
+    values = _evaluated(f, np.concatenate(points))
+    here, rest = float(values[0]), values[1:].reshape(len(directions), 2, STEPS, 3)
+    found = []
+    for h, (left, right) in zip(steps, rest, strict=True):
+        found.append(Sides(here, _side(here, h, left, -1.0), _side(here, h, right, 1.0)))
+    return found
+
+
+# --- inner ----------------------------------------------------------------------------------------------------
+
+
+def _first_step(x: Floats, d: Floats, room: float) -> float:
+    """The first step along a direction: an eighth of the size of what moves, inside the room."""
+    moving = d != 0
+    ratios = np.abs(x[moving] / d[moving])
+    ratios = ratios[ratios > 0]
+    scale = float(ratios.min()) if ratios.size else 1.0
+    if not np.isfinite(scale):
+        scale = 1.0
+    largest = float(np.abs(d[moving]).max())
+    step = min(FIRST * scale, 0.45 * room / largest)
+    return 2.0 ** np.floor(np.log2(step)) if step > 0 else 0.0
+
+
+def _evaluated(f: Function, points: Floats) -> Floats:
+    """The values of f, in as few batches as memory allows."""
+    rows = max(1, BATCH // max(1, points.shape[1]))
+    with np.errstate(all="ignore"):
+        found = [
+            np.asarray(f(points[start : start + rows]), dtype=np.float64)
+            for start in range(0, len(points), rows)
+        ]
+    return np.concatenate(found)
+
+
+def _judged(x: Floats, d: Floats, steps: Floats, values: Floats) -> Estimate:
+    if not steps[0] > 0:
+        return Estimate(float("nan"), float("inf"), "the point lies on the edge of its domain")
+    valid = np.isfinite(values).all(axis=1)
+    moving = d != 0
+    moves = ((x + steps[:, None] * d)[:, moving] != x[moving]).all(axis=1)
+    valid &= moves
+    if valid.sum() < 3:
+        return Estimate(float("nan"), float("inf"), "f has too few finite values beside the point")
+    used = values[valid]
+    if np.unique(used).size < DISTINCT or int((used[:, 1] == used[:, 2]).sum()) >= 2:
+        return Estimate(float("nan"), float("inf"), "f does not move here in float64")
+    h = steps[valid]
+    slope = (8.0 * (used[:, 2] - used[:, 1]) - (used[:, 3] - used[:, 0])) / (12.0 * h)
+    rounding = 3.0 * EPSILON * np.abs(used).max(axis=1) / h
+    gaps = np.abs(np.diff(slope))
+    spread = np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
+    error = spread + rounding
+    best = int(np.argmin(error))
+    value = float(slope[best])
+    bound = float(4.0 * error[best] + 8.0 * EPSILON * abs(value))
+    if not bound <= GOOD * abs(value):
+        return Estimate(value, bound, "the differences of f are too noisy here")
+    return Estimate(value, bound)
+
+
+def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | None:
+    valid = np.isfinite(values).all(axis=1)
+    if valid.sum() < 4:
+        return None
+    h, (f1, f2, f3) = steps[valid], values[valid].T
+    limits = 3.0 * f1 - 3.0 * f2 + f3
+    limit_error = np.abs(np.diff(limits, append=limits[-1])) + 16.0 * EPSILON * np.abs(values[valid]).max(axis=1)
+    limit_error[-1] += limit_error[-2]
+    at = int(np.argmin(limit_error))
+    limit, limit_bound = float(limits[at]), float(4.0 * limit_error[at])
+    start = here if abs(limit - here) <= limit_bound + 1e-9 * abs(here) else limit
+    rough = side * (f1 - start) / h
+    if _grows(rough):
+        return Side(limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0)
+    slope = side * (-11.0 * start + 18.0 * f1 - 9.0 * f2 + 2.0 * f3) / (6.0 * h)
+    rounding = 12.0 * EPSILON * np.maximum(np.abs(values[valid]).max(axis=1), abs(start)) / h
+    gaps = np.abs(np.diff(slope))
+    error = np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) + rounding
+    best = int(np.argmin(error))
+    return Side(limit, limit_bound, float(slope[best]), float(4.0 * error[best]))
+
+
+def _grows(slope: Floats) -> bool:
+    """Whether slopes grow without bound as the steps shrink."""
+    size = np.abs(slope)
+    if size.size < 6 or not size[-1] > 0:
+        return False
+    with np.errstate(all="ignore"):
+        ratios = size[1:] / size[:-1]
+    return bool((ratios[-6:] > 1.2).all())
+
+
+def finite_difference_points(count: int) -> int:
+    """How many evaluations the differences in so many directions take."""
+    return count * STEPS * 4
+
+
+def seeded_directions(x: Floats, count: int, seed: int) -> list[Floats]:
+    """Random directions in which every entry moves, each by its own size."""
+    generator: Any = np.random.default_rng(seed)
+    scale = np.where(x == 0, 1.0, np.abs(x))
+    return [scale * generator.choice([-1.0, 1.0], x.size) * generator.uniform(0.5, 1.0, x.size) for _ in range(count)]

@@ -1,0 +1,291 @@
+"""The oracle's own process: requests as JSON lines in, exact answers as JSON lines out; it may be killed at any time.
+
+It holds one program and the derivatives that were asked for. Everything that needs python-flint's global precision or
+SymPy happens here; a request that hangs is ended from outside by `checks.worker`, which owns the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from json import dumps, loads
+from math import isfinite
+from queue import SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from gradcli.checks import balls
+from gradcli.checks.entries import Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.graph.flat import restore_nodes
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.graph.node import Node
+
+    Request = dict[str, Any]
+    Answer = dict[str, Any]
+
+DETAILS = 8  # entries whose digits are written out
+AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED = "=", "!", "?", "~", "E", "R"
+
+
+class Session:
+    """One program, and what has been derived from it."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.derivatives: dict[str, Any] = {}
+        self.rows: dict[Node, int] = {}
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to one request; what an oracle cannot do is an answer too."""
+        operation: Callable[..., Answer] = getattr(self, f"on_{request.pop('op')}")
+        try:
+            return operation(**request)
+        except Unsupported as reason:
+            return _problem("unsupported", reason)
+        except Undecided as reason:
+            return _problem("undecided", reason)
+        except UndefinedAt as reason:
+            return _problem("undefined", reason)
+        except (RecursionError, MemoryError) as reason:
+            return _problem("unsupported", f"too large for this oracle ({type(reason).__name__})")
+        except (ArithmeticError, AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as reason:
+            # a rule or a library that could not go on: said, and no reason to lose the process
+            return _problem("unsupported", f"{type(reason).__name__}: {reason}")
+
+    def on_load(self, flat: Any) -> Answer:
+        """Take a program; what was derived from the last one is forgotten."""
+        _, self.nodes = restore_nodes(flat, catalogue())
+        self.rows = {node: row for row, node in enumerate(self.nodes)}
+        self.derivatives = {}
+        return {"nodes": len(self.nodes)}
+
+    def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False, seconds: float = 1.0) -> Answer:
+        """The enclosures of some nodes: nearest float, digits, sign, or the failure of each entry."""
+        found = balls.enclose(
+            [self.nodes[row] for row in rows], _point(point), seconds=seconds, decimal=decimal
+        )
+        return {"entries": [[self._entry(x) for x in one.flat] for one in found]}
+
+    def on_derive(
+        self,
+        name: str,
+        output: int,
+        target: int,
+        moving: Sequence[str],
+        point: Any,
+        decimal: bool = False,
+        entries: Sequence[int] | None = None,
+    ) -> Answer:
+        """Let SymPy differentiate; the derivative is kept under a name for `compare` and `prove`."""
+        symbolic = import_module("gradcli.checks.symbolic")
+        place = symbolic.Place(_point(point), decimal=decimal)
+        try:
+            made = symbolic.derive(self.nodes[output], self.nodes[target], moving, place, entries)
+        except symbolic.Tie as reason:
+            return _problem("tie", reason)
+        self.derivatives[name] = (made, decimal)
+        sizes = [symbolic.size(x, made.field.sizes) for x in made.entries.values()]
+        return {"entries": list(made.entries), "frozen": list(made.frozen), "operations": sum(sizes)}
+
+    def on_compare(
+        self,
+        right: int,
+        points: Sequence[Any],
+        name: str | None = None,
+        left: int | None = None,
+        decimal: bool = False,
+        wide: bool = False,
+        rtol: float | None = None,
+        seconds: float = 1.0,
+    ) -> Answer:
+        """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
+        made = None if name is None else self.derivatives[name][0]
+        judged = self.nodes[right]
+        answers = []
+        for given in points:
+            point = _point(given)
+            if made is None:
+                exact = self._of_node(self.nodes[left or 0], point, decimal, wide)
+                entries: Sequence[int] = range(judged.type.size)
+            else:
+                symbolic = import_module("gradcli.checks.symbolic")
+                place = symbolic.Place(point, decimal=decimal, wide=wide)
+                if not made.same_region(place):
+                    answers.append({"region": False})
+                    continue
+                exact = self._of_derivative(made, place)
+                entries = list(made.entries)
+            claimed = self._of_node(judged, point, decimal, wide)
+            answers.append(_compared(exact, claimed, entries, rtol, seconds))
+        return {"points": answers}
+
+    def on_prove(self, right: int, point: Any, name: str | None = None, **sides: Any) -> Answer:
+        """Whether every entry of the judged node is equal to the exact one by algebra."""
+        symbolic = import_module("gradcli.checks.symbolic")
+        if name is None:
+            return self._prove_equal(symbolic, right=right, point=point, **sides)
+        made, decimal = self.derivatives[name]
+        judged = symbolic.Judged(made, symbolic.Place(_point(point), decimal=decimal))
+        node = self.nodes[right]
+        pairs = ((judged.expected(i), judged.entry(node, i)) for i in made.entries)
+        return _proved(symbolic, judged.field, pairs, made.frozen)
+
+    def _prove_equal(
+        self, symbolic: Any, left: int, right: int, moving: Sequence[str], point: Any, decimal: bool = False
+    ) -> Answer:
+        place = symbolic.Place(_point(point), decimal=decimal)
+        first, second = self.nodes[left], self.nodes[right]
+        both = symbolic.Both([first, second], moving, place)
+        pairs = ((both.entry(first, i), both.entry(second, i)) for i in range(first.type.size))
+        return _proved(symbolic, both.field, pairs, both.frozen)
+
+    # --- inner ----------------------------------------------------------------------------------------------
+
+    def _of_node(self, node: Node, point: Any, decimal: bool, wide: bool) -> Callable[[int], Mapping[int, Any]]:
+        def at(bits: int) -> Mapping[int, Any]:
+            field = balls.BallField(decimal=decimal, wide=wide)
+            return dict(enumerate(balls.read(field, [node], point)[0].flat))
+
+        return at
+
+    def _of_derivative(self, made: Any, place: Any) -> Callable[[int], Mapping[int, Any]]:
+        def entry(expression: Any, bits: int) -> Any:
+            try:
+                return made.symbols.value(expression, place, bits)
+            except Undecided as reason:
+                return Failure("undecided", None, str(reason))
+            except UndefinedAt as reason:
+                return Failure("undefined", None, str(reason))
+
+        return lambda bits: {i: entry(expression, bits) for i, expression in made.entries.items()}
+
+    def _entry(self, x: Any) -> Answer:
+        if isinstance(x, Failure):
+            row = None if x.node is None else self.rows.get(x.node)
+            return {"failure": x.kind, "reason": x.reason, "row": row}
+        if isinstance(x, bool):
+            return {"value": float(x), "sign": int(x)}
+        try:
+            side: int | None = balls.sign(x)
+        except Undecided:
+            side = None
+        return {"value": _float(x), "digits": balls.digits(x), "sign": side}
+
+
+def _compared(
+    exact: Callable[[int], Mapping[int, Any]],
+    claimed: Callable[[int], Mapping[int, Any]],
+    entries: Sequence[int],
+    rtol: float | None,
+    seconds: float,
+) -> Answer:
+    """The relation of each entry, decided with as few bits as will do."""
+    started = monotonic()
+    relations: dict[int, str] = {}
+    one: Mapping[int, Any] = {}
+    other: Mapping[int, Any] = {}
+    for bits in balls.doubling():
+        with balls.precision(bits):
+            one, other = exact(bits), claimed(bits)
+            relations = {i: _relation(one[i], other[i], rtol) for i in entries}
+        if OPEN not in relations.values() or monotonic() - started > seconds / 3:
+            break
+    order = sorted(entries, key=lambda i: "!ER?~=".index(relations[i]))
+    failure = next((x for i in order for x in (one[i], other[i]) if isinstance(x, Failure)), None)
+    return {
+        "region": True,
+        "relations": "".join(relations[i] for i in entries),
+        "entries": list(entries),
+        "exact": [_float(one[i]) for i in entries],
+        "claimed": [_float(other[i]) for i in entries],
+        "details": [
+            {"entry": i, "relation": relations[i], "exact": _digits(one[i]), "claimed": _digits(other[i])}
+            for i in order[:DETAILS]
+        ],
+        "reason": None if failure is None else failure.reason,
+        "bits": bits,
+    }
+
+
+def _relation(exact: Any, claimed: Any, rtol: float | None) -> str:
+    for x, code in ((exact, NO_EXACT), (claimed, NO_CLAIMED)):
+        if isinstance(x, Failure):
+            return code if x.kind == "undefined" else OPEN
+    if not exact.overlaps(claimed):
+        if rtol is not None and abs(exact - claimed) <= rtol * abs(exact).max(abs(claimed)):
+            return CLOSE
+        return DISJOINT
+    if balls.is_tiny(exact) and balls.is_tiny(claimed):
+        return AGREE
+    if balls.settled(exact) and balls.settled(claimed) and not exact.contains(0):
+        return AGREE
+    return OPEN
+
+
+def _proved(symbolic: Any, field: Any, pairs: Any, frozen: Sequence[str]) -> Answer:
+    """Whether all the differences vanish; the hardest step that one of them needed."""
+    normal_form = import_module("gradcli.checks.normal_form")
+    hardest = "structure"
+    for exact, claimed in pairs:
+        difference = exact - claimed
+        if difference == 0:
+            continue
+        hardest = "normal form"
+        try:
+            if not normal_form.vanishes(difference, field.sign):
+                return {"proved": False, "reason": f"the difference {symbolic.text(difference)} is not zero by algebra"}
+        except normal_form.NotFound as reason:
+            return {"proved": False, "reason": str(reason)}
+    if any(side == 0 and x.free_symbols for x, side in field.signs.items()):
+        return {"proved": False, "reason": "a branch hangs on an exact zero at this point"}
+    return {"proved": True, "how": hardest, "region": symbolic.region(field.signs), "frozen": list(frozen)}
+
+
+def _point(given: Any) -> dict[str, tuple[list[float], tuple[int, ...]]]:
+    return {name: (flat, tuple(shape)) for name, (flat, shape) in given.items()}
+
+
+def _float(x: Any) -> float | None:
+    """The nearest double; None for a failure, and for what no double holds."""
+    if isinstance(x, Failure):
+        return None
+    value = float(x)
+    return value if isfinite(value) else None
+
+
+def _digits(x: Any) -> str:
+    return x.reason if isinstance(x, Failure) else balls.digits(x)
+
+
+def _problem(kind: str, reason: object) -> Answer:
+    return {"problem": kind, "reason": str(reason)}
+
+
+# --- the process ------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Answer requests until standard input ends; then the process ends at once, whatever it is doing."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # nothing else may write among the answers
+    sys.setrecursionlimit(20_000)
+    requests: SimpleQueue[str] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            requests.put(line)
+        os._exit(0)
+
+    Thread(target=listen, daemon=True).start()
+    session = Session()
+    while True:
+        request = loads(requests.get())
+        number = request.pop("number")
+        answers.write(dumps({"number": number, **session.answer(request)}) + "\n")
+        answers.flush()

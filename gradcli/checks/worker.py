@@ -1,0 +1,143 @@
+"""Questions to the oracle's process go in, its answers or the reason why there is none come out.
+
+One question is in flight at a time. A process that does not answer in time, or that dies, is killed and started
+again; the question that it was busy with is the one to blame. Nothing is pickled: both sides speak JSON.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from json import dumps, loads
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Answer = dict[str, Any]
+
+START = "import sys; sys.path.extend(p for p in {paths!r} if p not in sys.path); from gradcli.checks.oracle import main; main()"
+MEMORY = 4 * 2**30
+
+
+class NoAnswer(Exception):  # noqa: N818
+    """The oracle was killed or died over a question; the text says which."""
+
+
+class Oracle:
+    """A process of its own for exact arithmetic; started at the first question, and again after a loss."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._answers: SimpleQueue[str | None] = SimpleQueue()
+        self._number = 0
+        self._loaded: Any = None  # what the present process holds
+        self._wanted: Any = None  # what it should hold
+
+    def load(self, flat: Any) -> None:
+        """The program that the next questions are about; it is sent with the next question."""
+        self._wanted = flat
+
+    @property
+    def holds(self) -> bool:
+        """Whether the process still has the program, and what was derived from it."""
+        return self._process is not None and self._process.poll() is None and self._loaded is self._wanted
+
+    def ask(self, op: str, timeout: float, **question: Any) -> Answer:
+        """The answer to one question; raises NoAnswer where the process did not give one in time."""
+        if self._wanted is not None and not self.holds:
+            self._exchange("load", max(timeout, 5.0), {"flat": self._wanted})
+            self._loaded = self._wanted
+        return self._exchange(op, timeout, question)
+
+    def warm(self) -> None:
+        """Start the process now, so that its imports run beside the caller's work."""
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        self._loaded = None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
+
+    # --- inner ----------------------------------------------------------------------------------------------
+
+    def _exchange(self, op: str, timeout: float, question: dict[str, Any]) -> Answer:
+        self.warm()
+        assert self._process is not None and self._process.stdin is not None
+        self._number += 1
+        try:
+            self._process.stdin.write(dumps({"number": self._number, "op": op, **question}) + "\n")
+            self._process.stdin.flush()
+            line = self._answers.get(timeout=timeout)
+        except Empty:
+            self.close()
+            raise NoAnswer(f"no answer within {timeout:g} s") from None
+        except OSError:
+            line = None
+        if line is None:
+            code = self._process.wait()
+            self.close()
+            raise NoAnswer(f"the oracle's process ended with code {code}")
+        answer: Answer = loads(line)
+        if answer.pop("number") != self._number:
+            self.close()
+            raise NoAnswer("the oracle lost count of its questions")
+        return answer
+
+    def _start(self) -> None:
+        paths = [os.path.abspath(path) for path in sys.path if path]
+        environment = {
+            **os.environ,
+            "SYMPY_GROUND_TYPES": "python",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONIOENCODING": "utf-8",
+        }
+        self._answers = SimpleQueue()
+        self._loaded = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", START.format(paths=paths)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            env=environment,
+            preexec_fn=None,
+        )
+        Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()
+
+
+def _listen(stream: Any, answers: SimpleQueue[str | None]) -> None:
+    """Hand on each line; None when there will be no more."""
+    try:
+        for line in stream:
+            answers.put(line)
+    except (OSError, ValueError):
+        answers.put(None)  # the stream was closed under us
+        return
+    answers.put(None)
+
+
+_shared: list[Oracle] = []
+
+
+def shared() -> Oracle:
+    """The oracle of this process, made at the first call and ended with it."""
+    if not _shared:
+        _shared.append(Oracle())
+        atexit.register(_shared[0].close)
+    return _shared[0]
+
+
+__all__: Sequence[str] = ["NoAnswer", "Oracle", "shared"]

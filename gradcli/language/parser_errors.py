@@ -1,0 +1,169 @@
+"""Tokens and a place among them go in; the exception that ends a statement, with its diagnostic, comes out.
+
+Base of the parsers: the token lists, the open brackets, and every way to say that a token cannot stand there.
+"""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import ERROR, Diagnostic, Span
+from gradcli.language import messages
+from gradcli.language.lexer import BROKEN, END, NEWLINE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.language.lexer import Tokens
+    from gradcli.language.limits import Limits
+    from gradcli.language.source import Source
+    from gradcli.language.syntax import Expression, Item, Keyword
+
+# kinds of bracket
+ROOT, GROUP, LIST, CALL, INDEX = range(5)
+
+
+class Stop(Exception):
+    """Parsing of the statement ends here; `diagnostic` says why, unless its characters were reported."""
+
+    def __init__(self, diagnostic: Diagnostic | None) -> None:
+        self.diagnostic = diagnostic
+
+
+class Frame:
+    """An open bracket, or the whole expression (ROOT): what it belongs to and what it holds so far."""
+
+    __slots__ = (
+        "base",
+        "closer",
+        "comma",
+        "item",
+        "items",
+        "keyword",
+        "keywords",
+        "kind",
+        "method",
+        "open",
+        "parts",
+        "prefix",
+        "slots",
+        "start",
+    )
+
+    def __init__(self, kind: int, closer: str, open: int, start: int, base: Expression | None = None) -> None:
+        self.kind = kind
+        self.closer = closer  # the token that ends it
+        self.open = open  # index of the bracket's token
+        self.start = start  # index of the first token of the whole: of f in f(x)
+        self.base = base  # the function of a call, the value of a subscript
+        self.item = open + 1  # index of the first token of the present item
+        self.items: list[Expression] = []
+        self.slots: list[Item] = []  # the items of a subscript
+        self.keywords: list[Keyword] | None = None
+        self.keyword = -1  # index of the name in NAME=..., while its value is read
+        self.parts: list[Expression | None] | None = None  # a slice's parts before each colon
+        self.comma = False  # a comma was seen (in a ROOT: commas are allowed)
+        self.method = False
+        self.prefix: str | None = None
+
+
+class TokenReader:
+    """The tokens of one text, the place in them, and the errors of what stands there."""
+
+    def __init__(self, source: Source, tokens: Tokens, limits: Limits) -> None:
+        self.source = source
+        self.tokens = tokens
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.lines = tokens.lines
+        self.columns = tokens.columns
+        self.limits = limits
+        self.position = 0  # the first token after the last expression
+        self.depth = 0  # blocks around the present statement
+        self.notes: list[Diagnostic] = []
+
+    def span(self, first: int, last: int) -> Span:
+        """Return the span from token `first` to token `last`, both included."""
+        end = self.columns[last] + len(self.texts[last])
+        return Span(self.lines[first], self.columns[first], self.lines[last], end)
+
+    def stop(
+        self,
+        code: str,
+        message: str,
+        first: int,
+        last: int | None = None,
+        help: str | None = None,
+        labels: tuple[tuple[Span, str], ...] = (),
+    ) -> Stop:
+        """Return the exception that ends a statement with an error at tokens `first` to `last`."""
+        span = self.span(first, first if last is None else last)
+        return Stop(Diagnostic(code, message, span, labels, help, ERROR, self.source))
+
+    def too_deep(self, i: int) -> Stop:
+        """Return the error for a bracket, sign or power beyond the limit."""
+        message = f"the expression is nested more than {self.limits.nesting} deep"
+        return self.stop(
+            "GC502", message, i, help="name an inner part, or raise it with --limit nesting=1000"
+        )
+
+    def bracket(self, i: int, frames: list[Frame]) -> Stop | None:
+        """Return the error for token `i` if it ends an open bracket wrongly, else None."""
+        kind, frame = self.kinds[i], frames[-1]
+        if frame.kind == ROOT:
+            return None
+        opened = self.span(frame.open, frame.open)
+        shown = self.kinds[frame.open]
+        if kind in (NEWLINE, END, ";"):
+            return self.stop("GC113", f"`{shown}` is never closed", frame.open, help=f"add `{frame.closer}`")
+        if kind in (")", "]") and kind != frame.closer:
+            message = f"`{shown}` is closed by `{kind}`"
+            return self.stop(
+                "GC113", message, i, help=f"write `{frame.closer}`", labels=((opened, "opened here"),)
+            )
+        return None
+
+    def no_operand(self, i: int, frames: list[Frame]) -> Stop:
+        """Return the error for token `i`, which stands where a value is due."""
+        kind, frame = self.kinds[i], frames[-1]
+        if kind == BROKEN:
+            return Stop(None)
+        before = self.kinds[i - 1] if i else NEWLINE
+        if wrong := self.bracket(i, frames):
+            if kind in (")", "]") or before in ("(", "[", ",", "="):
+                return wrong
+        elif kind in (")", "]") and frame.kind == ROOT and before in (NEWLINE, ";"):
+            return self.unmatched(i)
+        call, index = frame.kind == CALL, frame.kind == INDEX
+        code, message, hint = messages.before_operand(self.kinds, self.texts, i, call, index)
+        return self.stop(code, message, i, help=hint)
+
+    def no_operator(self, i: int, frames: list[Frame]) -> Stop:
+        """Return the error for token `i`, which stands where an operator or a closing bracket is due."""
+        if self.kinds[i] == BROKEN:
+            return Stop(None)
+        return self.bracket(i, frames) or self.unexpected(i, frames[-1].kind)
+
+    def unmatched(self, i: int) -> Stop:
+        """Return the error for a closing bracket that closes nothing."""
+        kind = self.kinds[i]
+        opener = "(" if kind == ")" else "["
+        return self.stop("GC113", f"`{kind}` closes nothing", i, help=f"remove it, or add `{opener}` before")
+
+    def unexpected(self, i: int, bracket: int = ROOT) -> Stop:
+        """Return the error for token `i` after a complete expression, in a kind of bracket or in none."""
+        kind = self.kinds[i]
+        if kind == BROKEN:
+            return Stop(None)
+        if kind in (")", "]") and bracket == ROOT:
+            return self.unmatched(i)
+        call, inside = bracket == CALL, bracket != ROOT
+        code, message, hint = messages.after_operand(self.kinds, self.texts, i, self.touches(i), call, inside)
+        labels: tuple[tuple[Span, str], ...] = ()
+        if code == "GC114":
+            labels = ((self.span(i - 1, i - 1), "a value ends here"),)
+        return self.stop(code, message, i, help=hint, labels=labels)
+
+    def touches(self, i: int) -> bool:
+        """Tell whether token `i` follows the one before it without a space."""
+        before = i - 1
+        if self.lines[i] != self.lines[before]:
+            return False
+        return self.columns[before] + len(self.texts[before]) == self.columns[i]

@@ -1,0 +1,199 @@
+"""Arrays made from sizes and numbers: zeros, ones, full, eye, arange, linspace, rand, randn.
+
+There is no operand to start from, so a call returns a description that lowering turns into a node: a `Closed` value
+(repeated constants), exact `ArrayData`, or a `Recipe` for an array too large or too random to write down. Sizes are
+checked before anything is made.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.arrays import ArrayData
+from gradcli.graph.operand import Closed as ClosedValue
+from gradcli.graph.operand import Operand
+from gradcli.graph.primitive import composite
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.movement import bounded, broadcast, reshape, unslice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.graph.types import Shape
+
+    Size = int | tuple[int, ...]
+    Number = int | float | Fraction
+
+WRITTEN_OUT = 100_000  # entries; a longer range becomes a recipe
+UNSEEDED = 20_260_000  # with the position of the call, the seed of a random array that names none
+
+
+class Recipe:
+    """An array of floats still to be made: `make(np)` makes it, `key` names its content, so equal keys are equal."""
+
+    __slots__ = ("key", "make", "shape")
+
+    def __init__(self, key: str, shape: Shape, make: Callable[[Any], Any]) -> None:
+        self.key = key
+        self.shape = shape
+        self.make = make
+
+    def __repr__(self) -> str:
+        return f"<recipe {self.key}>"
+
+
+def _sizes(shape: Size, more: tuple[int, ...], function: str) -> Shape:
+    """NumPy's one shape, or several sizes; raises GradcliError GC306 for what is no size, GC505 for too many."""
+    sizes = (*shape, *more) if isinstance(shape, (tuple, list)) else (shape, *more)
+    for n in sizes:
+        if type(n) is not int or n < 0:
+            raise error("GC306", f"{function} needs whole sizes of at least 0, not {n}")
+    return bounded(sizes)
+
+
+def constant_array(value: Number, shape: Shape) -> ClosedValue:
+    """A number repeated over a shape."""
+    one = ClosedValue(reshape, (value,), {"shape": (1,) * len(shape)})
+    return ClosedValue(broadcast, (one,), {"shape": shape}) if shape else one
+
+
+def _zeros(shape: Size, *more: int) -> ClosedValue:
+    return constant_array(0, _sizes(shape, more, "zeros"))
+
+
+def _ones(shape: Size, *more: int) -> ClosedValue:
+    return constant_array(1, _sizes(shape, more, "ones"))
+
+
+def _full(shape: Size, fill_value: Any) -> Any:
+    sizes = _sizes(shape, (), "full")
+    return stretch(fill_value, sizes) if isinstance(fill_value, Operand) else constant_array(fill_value, sizes)
+
+
+def _eye(n: int, m: int | None = None, k: int = 0) -> ClosedValue:
+    rows, columns = _sizes((n, n if m is None else m), (), "eye")
+    count = max(min(rows, columns - k) if k >= 0 else min(rows + k, columns), 0)
+    if not count:
+        return constant_array(0, (rows, columns))
+    ones = constant_array(1, (count,))
+    place = {"shape": (rows * columns,), "start": (k if k >= 0 else -k * columns,), "step": (columns + 1,)}
+    return ClosedValue(reshape, (ClosedValue(unslice, (ones,), place),), {"shape": (rows, columns)})
+
+
+def _evenly(name: str, start: Number, step: Number, count: int) -> ArrayData | Recipe:
+    shape = bounded((count,))
+    if count <= WRITTEN_OUT:
+        return ArrayData(shape, [start + i * step for i in range(count)])
+    first, by = float(start), float(step)
+    key = f"{name}({start}, {step}, {count})"
+    return Recipe(key, shape, lambda np: first + by * np.arange(count, dtype="float64"))
+
+
+def _arange(start: Number, stop: Number | None = None, step: Number = 1) -> ArrayData | Recipe:
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise error("GC306", "the step of arange must not be 0")
+    exact = [Fraction(n) if isinstance(n, int) else n for n in (start, stop, step)]
+    count = max(ceil((exact[1] - exact[0]) / exact[2]), 0)
+    return _evenly("arange", start, step, count)
+
+
+def _linspace(start: Number, stop: Number, num: int = 50) -> ArrayData | Recipe:
+    if type(num) is not int or num < 0:
+        raise error("GC306", f"linspace needs a whole count of at least 0, not {num}")
+    if num < 2:
+        return ArrayData((num,), [start] * num)
+    gap = stop - start
+    found = _evenly("linspace", start, (Fraction(gap) if isinstance(gap, int) else gap) / (num - 1), num)
+    if isinstance(found, ArrayData):  # the last entry is the end itself, as in NumPy
+        return ArrayData(found.shape, (*found.flat[:-1], stop))
+    return found
+
+
+def _random(name: str, method: str) -> Callable[..., Recipe]:
+    def made(*shape: Size, seed: int | None = None, position: int = 0) -> Recipe:
+        first, *rest = shape or ((),)
+        sizes = _sizes(first, tuple(rest), name)  # type: ignore[arg-type]
+        if seed is not None and (type(seed) is not int or seed < 0):
+            raise error("GC306", f"{name} needs a whole seed of at least 0, not {seed}")
+        entropy = [UNSEEDED, position] if seed is None else seed
+        key = f"{name}({sizes}, {entropy})"
+
+        def make(np: Any) -> Any:
+            generator = np.random.Generator(np.random.PCG64(entropy))
+            return np.asarray(getattr(generator, method)(sizes))
+
+        return Recipe(key, sizes, make)
+
+    return made
+
+
+zeros = composite(
+    "zeros",
+    "An array of zeros.",
+    definition=_zeros,
+    static=("shape", "more"),
+    formula="0, 0, ...",
+    examples=[("zeros(2)", [0, 0]), ("zeros((1, 2))", [[0, 0]])],
+)
+ones = composite(
+    "ones",
+    "An array of ones.",
+    definition=_ones,
+    static=("shape", "more"),
+    formula="1, 1, ...",
+    examples=[("ones(2)", [1, 1]), ("ones(1, 2)", [[1, 1]])],
+)
+full = composite(
+    "full",
+    "An array of one number.",
+    definition=_full,
+    static=("shape",),
+    formula="c, c, ...",
+    examples=[("full((2, 1), 3)", [[3], [3]])],
+)
+eye = composite(
+    "eye",
+    "The identity matrix: ones on the k-th diagonal, zeros elsewhere.",
+    definition=_eye,
+    static=("n", "m", "k"),
+    aliases=("identity",),
+    formula="1 where i + k = j, else 0",
+    examples=[("eye(2)", [[1, 0], [0, 1]]), ("eye(2, 3, 1)", [[0, 1, 0], [0, 0, 1]])],
+)
+arange = composite(
+    "arange",
+    "Numbers from start, step apart, up to but without stop.",
+    definition=_arange,
+    static=("start", "stop", "step"),
+    formula="start, start + step, ...",
+    examples=[("arange(3)", [0, 1, 2]), ("arange(1, 2, 0.25)", [1, 1.25, 1.5, 1.75])],
+)
+linspace = composite(
+    "linspace",
+    "A number of evenly spaced values from start to stop, both included.",
+    definition=_linspace,
+    static=("start", "stop", "num"),
+    formula="start, ..., stop",
+    examples=[("linspace(0, 1, 3)", [0, 0.5, 1])],
+)
+rand = composite(
+    "rand",
+    "Random numbers, uniform between 0 and 1; equal seeds give equal arrays.",
+    definition=_random("rand", "random"),
+    static=("shape", "seed", "position"),
+    formula="u ~ U(0, 1)",
+    examples=[("shape(rand(2, 3, seed=1))[1]", 3)],
+)
+randn = composite(
+    "randn",
+    "Random numbers, normal with mean 0 and variance 1; equal seeds give equal arrays.",
+    definition=_random("randn", "standard_normal"),
+    static=("shape", "seed", "position"),
+    formula="z ~ N(0, 1)",
+    examples=[("shape(randn(2, 3, seed=1))[0]", 2)],
+)

@@ -1,0 +1,272 @@
+"""Eigenvalues of symmetric matrices and singular values.
+
+Where two of them are equal the function has a kink: a gap is divided by, never masked, so that what does not depend
+on it stays right and what does becomes NaN. The derivatives of the vectors are those with zero diagonal; values never
+depend on that choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.primitive import Kink, Primitive, nondifferentiable, structured
+from gradcli.graph.types import Type
+from gradcli.primitives.axes import (
+    filled,
+    identity_matrix,
+    part,
+    placed,
+    require_matrix,
+    require_square,
+    reshaped,
+    reversed_along,
+)
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.comparison import where
+from gradcli.primitives.joining import joined
+from gradcli.primitives.linalg import symmetric
+from gradcli.primitives.movement import broadcast, sum_
+from gradcli.primitives.powers import sqrt
+
+# --- small steps -------------------------------------------------------------------------------------------
+
+
+def _across(w: Any, size: int) -> Any:
+    """A number for each column, repeated down the rows."""
+    return broadcast(reshaped(w, (*w.shape[:-1], 1, w.shape[-1])), shape=(*w.shape[:-1], size, w.shape[-1]))
+
+
+def _gaps(w: Any) -> Any:
+    """w[j] - w[i] in row i, column j, with 1 on the diagonal; and 1 off the diagonal, 0 on it."""
+    size = w.shape[-1]
+    across = _across(w, size)
+    unit = stretch(identity_matrix(w, size), across.shape)
+    return across - across.mT + unit, 1 - unit
+
+
+def _neighbours(w: Any) -> Any:
+    size = w.shape[-1]
+    if size < 2:
+        return filled(w, 1, ())
+    return part(w, -1, 1, size - 1) - part(w, -1, 0, size - 1)
+
+
+# --- exact forms for small matrices: what symbols and balls read -------------------------------------------
+
+
+def _entry(x: Any, i: int, j: int) -> Any:
+    """One entry of each matrix."""
+    return reshaped(part(part(x, -2, i, 1), -1, j, 1), x.shape[:-2])
+
+
+def _columns(*vectors: tuple[Any, ...]) -> Any:
+    """Matrices from their columns, each a tuple of numbers."""
+    lead = vectors[0][0].shape
+    rows = [joined([reshaped(v[i], (*lead, 1, 1)) for v in vectors], -1) for i in range(len(vectors[0]))]
+    return joined(rows, -2)
+
+
+def _two_halves(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Of a symmetric matrix [[m + a, b], [b, m - a]]: m, a, b, and the distance of the eigenvalues from m."""
+    first, last, b = _entry(x, 0, 0), _entry(x, 1, 1), _entry(x, 1, 0)
+    a = (first - last) / 2
+    return (first + last) / 2, a, b, sqrt(a * a + b * b)
+
+
+def _eigvals_exact(x: Any) -> Any:
+    size = x.shape[-1]
+    if size == 1:
+        return reshaped(x, x.shape[:-1])
+    if size > 2:
+        return larger_than_2x2(x, shape=x.shape[:-1])
+    middle, _, _, radius = _two_halves(x)
+    lead = (*middle.shape, 1)
+    return joined([reshaped(middle - radius, lead), reshaped(middle + radius, lead)], -1)
+
+
+def _eigvecs_exact(x: Any) -> Any:
+    """Of the two forms of a vector the one without cancellation; its sign has no influence on eigenvalues."""
+    size = x.shape[-1]
+    if size == 1:
+        return filled(x, 1, x.shape)
+    if size > 2:
+        return larger_than_2x2(x, shape=x.shape)
+    _, a, b, radius = _two_halves(x)
+    rising = a >= 0
+    first, second = where(rising, a + radius, b), where(rising, b, radius - a)
+    length = sqrt(first * first + second * second)
+    first, second = first / length, second / length
+    return _columns((-second, first), (first, second))
+
+
+def _svdvals_exact(x: Any) -> Any:
+    gram = x.mT @ x if x.shape[-1] <= x.shape[-2] else x @ x.mT
+    return reversed_along(sqrt(_eigvals_exact(gram)), -1)
+
+
+larger_than_2x2 = nondifferentiable(
+    "larger_than_2x2",
+    "What has no closed form: an exact reading stops here and says so.",
+    impl=lambda xp, x, *, ranks, shape: xp.full(x.shape[: x.ndim - ranks[0]] + shape, xp.nan),
+    type_rule=lambda x, *, shape: Type(x.kind, shape),
+    arity=1,
+    internal=True,
+)
+
+# --- symmetric matrices ------------------------------------------------------------------------------------
+
+
+def _eigvecs_push(t: Any, x: Any, *, out: Any) -> Any:
+    gap, off = _gaps(eigvalsh(x))
+    return out @ ((out.mT @ t @ out) * (off / gap))
+
+
+eigvecs: Primitive = structured(
+    "eigvecs",
+    "The eigenvectors of a symmetric matrix, in columns, by ascending eigenvalue.",
+    impl=lambda xp, x, *, ranks: xp.eigh(x)[1],
+    definition=_eigvecs_exact,  # for exact readings; derivatives come from the pushforward
+    pushforward=[_eigvecs_push],
+    internal=True,
+    domain=[REAL],
+)
+
+
+def _eigvalsh_push(t: Any, x: Any, *, out: Any) -> Any:
+    vectors = eigvecs(x)
+    return sum_(vectors * (t @ vectors), axis=(-2,))
+
+
+def _eigvalsh_call(x: Any) -> Any:
+    require_square(x, "eigvalsh")
+    return eigvalsh(symmetric(x))
+
+
+eigvalsh: Primitive = structured(
+    "eigvalsh",
+    "The eigenvalues of a symmetric matrix, ascending; of A that is (A + A.T)/2.",
+    impl=lambda xp, x, *, ranks: xp.eigvalsh(x),
+    definition=_eigvals_exact,
+    pushforward=[_eigvalsh_push],
+    type_rule=lambda x: Type(x.kind, x.shape[:-1]),
+    call=_eigvalsh_call,
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 3), "symmetric")],
+    kinks=[
+        Kink(
+            lambda x: _neighbours(eigvalsh(x)),
+            "where two eigenvalues are equal",
+            "the derivatives of an arbitrary choice of eigenvectors",
+        )
+    ],
+    formula="λ with det((A + A.T)/2 - λ*I) = 0",
+    examples=[("eigvalsh([[2, 1], [1, 2]])", [1, 3])],
+    node="LinalgEighBackward0",
+)
+
+# --- singular values ---------------------------------------------------------------------------------------
+
+
+def _svd_frame(t: Any, x: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """U, s, V; the direction in their frame; s[j]**2 - s[i]**2 with 1 on the diagonal; 0 there and 1 elsewhere."""
+    u, s, v = svd_u(x), svdvals(x), svd_v(x)
+    gap, off = _gaps(s)
+    across = _across(s, s.shape[-1])
+    unit = 1 - off
+    sums = across + across.mT
+    return u, s, v, u.mT @ t @ v, gap * (sums * off + unit), off
+
+
+def _svd_u_push(t: Any, x: Any, *, out: Any) -> Any:
+    """dU = U (F * (M S + S M.T)) + (I - U U.T) dA V S^-1, with M = U.T dA V and F = 1/(s[j]**2 - s[i]**2)."""
+    u, s, v, inside, gap, off = _svd_frame(t, x)
+    size = s.shape[-1]
+    scaled = inside * _across(s, size)
+    moved = u @ ((scaled + scaled.mT) * (off / gap))
+    rows = x.shape[-2]
+    if rows == size:
+        return moved
+    beyond = t @ v
+    return moved + (beyond - u @ inside) / _across(s, rows)
+
+
+def _svd_v_push(t: Any, x: Any, *, out: Any) -> Any:
+    """The same for the transposed matrix, in which U and V change places."""
+    u, s, v, inside, gap, off = _svd_frame(t, x)
+    size = s.shape[-1]
+    scaled = inside.mT * _across(s, size)
+    moved = v @ ((scaled + scaled.mT) * (off / gap))
+    columns = x.shape[-1]
+    if columns == size:
+        return moved
+    beyond = t.mT @ u
+    return moved + (beyond - v @ inside.mT) / _across(s, columns)
+
+
+def _u_type(x: Type) -> Type:
+    return Type(x.kind, (*x.shape[:-1], min(x.shape[-2:])))
+
+
+def _v_type(x: Type) -> Type:
+    return Type(x.kind, (*x.shape[:-2], x.shape[-1], min(x.shape[-2:])))
+
+
+svd_u: Primitive = structured(
+    "svd_u",
+    "The left singular vectors, in columns, by descending singular value.",
+    impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[0],
+    pushforward=[_svd_u_push],
+    type_rule=_u_type,
+    internal=True,
+    domain=[REAL],
+)
+
+svd_v: Primitive = structured(
+    "svd_v",
+    "The right singular vectors, in columns, by descending singular value.",
+    impl=lambda xp, x, *, ranks: xp.swapaxes(xp.svd(x, full_matrices=False)[2], -1, -2),
+    pushforward=[_svd_v_push],
+    type_rule=_v_type,
+    internal=True,
+    domain=[REAL],
+)
+
+
+def _svdvals_push(t: Any, x: Any, *, out: Any) -> Any:
+    return sum_(svd_u(x) * (t @ svd_v(x)), axis=(-2,))
+
+
+def _svdvals_call(x: Any) -> Any:
+    require_matrix(x, "svdvals")
+    return svdvals(x)
+
+
+def _svdvals_gaps(x: Any) -> Any:
+    """s[0] - s[1], s[1] - s[2], ..., s[n-1] - 0: zero where two are equal or the last one vanishes."""
+    s = svdvals(x)
+    size = s.shape[-1]
+    return s - placed(part(s, -1, 1, size - 1), -1, 0, size)
+
+
+svdvals: Primitive = structured(
+    "svdvals",
+    "The singular values of a matrix, descending.",
+    impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[1],
+    definition=_svdvals_exact,
+    pushforward=[_svdvals_push],
+    type_rule=lambda x: Type(x.kind, (*x.shape[:-2], min(x.shape[-2:]))),
+    call=_svdvals_call,
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 2))],
+    kinks=[
+        Kink(
+            _svdvals_gaps,
+            "where two singular values are equal, or one is 0",
+            "the derivatives of an arbitrary choice of singular vectors",
+        )
+    ],
+    formula="the square roots of the eigenvalues of x.T @ x",
+    examples=[("svdvals([[3, 0], [0, 4]])", [4, 3])],
+    node="LinalgSvdBackward0",
+)

@@ -1,0 +1,226 @@
+"""A parsed expression and a table of functions go in, its value by NumPy's own rules comes out; no graph is made.
+
+The tree is read call by call (never by Python's `eval`), so what comes out is what a NumPy user would have got from the same
+text: broadcasting, indexing, axes, defaults. With `reference_arrays.CALLS` as the table it computes to 60 digits.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.special
+
+from gradcli.language import syntax as s
+from gradcli.language.parser import parse
+from gradcli.primitives import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+NAMES = {"pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan}
+
+# NumPy and SciPy under our names, where they have another one or none.
+ELSEWHERE: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "pow": np.power,
+    "atan2": np.arctan2,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "lgamma": scipy.special.gammaln,
+    "sigmoid": scipy.special.expit,
+    "logsigmoid": scipy.special.log_expit,
+    "softplus": lambda x: np.logaddexp(0, x),
+    "relu": lambda x: np.maximum(x, 0),
+    "clamp": np.clip,
+    "flatten": np.ravel,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "max": lambda *xs, **kw: np.max(xs[0], **kw) if len(xs) == 1 else np.max(np.broadcast_arrays(*xs), axis=0),
+    "min": lambda *xs, **kw: np.min(xs[0], **kw) if len(xs) == 1 else np.min(np.broadcast_arrays(*xs), axis=0),
+    "reshape": lambda x, shape, *more: np.reshape(x, (shape, *more) if more else shape),
+    "transpose": lambda x, axes=None, *more: np.transpose(x, (axes, *more) if more else axes),
+    "split": lambda x, sections, axis=0: tuple(np.split(x, sections, axis)),
+    "take": lambda x, indices, axis=None: np.take(x, np.asarray(indices, dtype=int), axis),
+    "gather": lambda x, indices, axis: np.take_along_axis(x, np.asarray(indices, dtype=int), axis),
+    "detach": lambda x: x,
+    "ste": lambda value, surrogate: value,
+    "len": len,
+    "shape": np.shape,
+    "norm": np.linalg.norm,
+    "det": np.linalg.det,
+    "logdet": lambda x: np.log(np.linalg.det(x)),
+    "slogdet": lambda x: tuple(np.linalg.slogdet(x)),
+    "inv": np.linalg.inv,
+    "solve": np.linalg.solve,
+    "qr": lambda x, mode="reduced": np.linalg.qr(x, mode) if mode == "r" else tuple(np.linalg.qr(x, mode)),
+    "cholesky": lambda x: np.linalg.cholesky((x + np.swapaxes(x, -1, -2)) / 2),
+    "eigvalsh": lambda x: np.linalg.eigvalsh((x + np.swapaxes(x, -1, -2)) / 2),
+    "svdvals": lambda x: np.linalg.svd(x, compute_uv=False),
+    "matrix_power": np.linalg.matrix_power,
+    "expm": lambda x: scipy.linalg.expm(x),
+    "cross": lambda x, y, axis=-1: np.cross(x, y, axis=axis),
+    "softmax": lambda x, axis=-1: scipy.special.softmax(x, axis),
+    "log_softmax": lambda x, axis=-1: scipy.special.log_softmax(x, axis),
+    "logsumexp": scipy.special.logsumexp,
+    "gelu": lambda x, approximate="none": (
+        x * scipy.special.ndtr(x)
+        if approximate == "none"
+        else 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    ),
+    "silu": lambda x: x * scipy.special.expit(x),
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "elu": lambda x, alpha=1: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
+    "selu": lambda x: 1.0507009873554804934193349852946 * np.where(
+        x > 0, x, 1.6732632423543772848170429916717 * np.expm1(np.minimum(x, 0))
+    ),
+    "leaky_relu": lambda x, slope=0.01: np.where(x > 0, x, slope * np.asarray(x)),
+    "hardtanh": lambda x: np.clip(x, -1, 1),
+    "hardsigmoid": lambda x: np.clip(np.asarray(x) + 3, 0, 6) / 6,
+}  # fmt: skip
+
+
+def numpy_function(name: str) -> Callable[..., Any] | None:
+    """What NumPy or SciPy have for a function of ours; None where they have nothing."""
+    for module in (np, scipy.special):
+        found = ELSEWHERE.get(name) or getattr(module, name, None)
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+class NumpyTable(dict[str, Any]):
+    """Functions by our names, looked up when they are first asked for."""
+
+    def __missing__(self, name: str) -> Any:
+        found = numpy_function(name)
+        if found is None:
+            raise KeyError(name)
+        self[name] = found
+        return found
+
+
+FLOATS: Mapping[str, Any] = NumpyTable()
+
+
+def read(text: str, point: Mapping[str, Any], table: Mapping[str, Any] = FLOATS, number: Any = np.float64) -> Any:
+    """The value of a script's last expression; raises KeyError for a function that the table lacks.
+
+    `number` makes the table's numbers from exact ones; integers stay Python's until arithmetic meets them.
+    """
+    scope: dict[str, Any] = {name: number(value) if number is not np.float64 else value for name, value in NAMES.items()}
+    scope.update(point)
+    reader = _Reader(scope, table, number)
+    result: Any = None
+    for statement in parse(text).statements:
+        if isinstance(statement, s.Assign):
+            value = reader.read(statement.value)
+            targets = [target.id for target in statement.targets]
+            scope.update(zip(targets, value if len(targets) > 1 else [value], strict=True))
+            result = value
+        elif isinstance(statement, s.ExpressionStatement):
+            result = reader.read(statement.value)
+        else:
+            raise TypeError(f"this reader knows no {type(statement).__name__}")
+    return result
+
+
+class _Reader:
+    def __init__(self, scope: dict[str, Any], table: Mapping[str, Any], number: Any) -> None:
+        self.scope = scope
+        self.table = table
+        self.number = number
+        self.names = functions()
+
+    def read(self, node: Any) -> Any:
+        found: Any = getattr(self, type(node).__name__.lower())(node)
+        return found
+
+    def value(self, x: Any) -> Any:
+        """An operand of arithmetic: every number is a float."""
+        if isinstance(x, (int, Fraction)) and not isinstance(x, np.generic):
+            return self.number(Fraction(x))
+        return x.astype(np.float64) if getattr(x, "dtype", None) is not None and x.dtype.kind in "bi" else x
+
+    def name(self, node: s.Name) -> Any:
+        return None if node.id == "None" else self.scope[node.id]
+
+    def string(self, node: s.String) -> str:
+        return node.text
+
+    def unary(self, node: s.Unary) -> Any:
+        x = self.read(node.operand)
+        if node.op == "not":
+            return np.logical_not(self.value(x) != 0)
+        return -x if node.op == "-" else x
+
+    def binary(self, node: s.Binary) -> Any:
+        x, y = self.value(self.read(node.left)), self.value(self.read(node.right))
+        if node.op in ("and", "or"):
+            return (np.logical_and if node.op == "and" else np.logical_or)(x != 0, y != 0)
+        if node.op == "@":
+            return np.matmul(x, y)
+        if node.op == "**":
+            return np.power(x, y) if self.number is np.float64 else self.table["pow"](x, y)
+        if node.op == "/":
+            return np.divide(x, y) if self.number is np.float64 else self.table["div"](x, y)
+        return {"+": np.add, "-": np.subtract, "*": np.multiply}[node.op](x, y)
+
+    def compare(self, node: s.Compare) -> Any:
+        values = [self.value(self.read(operand)) for operand in node.operands]
+        signs = {
+            "<": np.less,
+            "<=": np.less_equal,
+            ">": np.greater,
+            ">=": np.greater_equal,
+            "==": np.equal,
+            "!=": np.not_equal,
+        }
+        result: Any = True
+        for op, left, right in zip(node.ops, values, values[1:], strict=False):
+            result = np.logical_and(result, signs[op](left, right))
+        return result
+
+    def call(self, node: s.Call) -> Any:
+        function = self.table[self.names[node.function.id].name]
+        args = [self.read(arg) for arg in node.args]
+        keywords = {keyword.name.id: self.read(keyword.value) for keyword in node.keywords}
+        return function(*args, **keywords)
+
+    def subscript(self, node: s.Subscript) -> Any:
+        value = self.read(node.value)
+        items = tuple(self._item(item) for item in node.items)
+        return value[items[0]] if isinstance(value, tuple) else np.asarray(value)[items]
+
+    def _item(self, item: Any) -> Any:
+        if isinstance(item, s.Slice):
+            parts = (item.lower, item.upper, item.step)
+            return slice(*(None if part is None else int(self.read(part)) for part in parts))
+        if isinstance(item, s.NewAxis):
+            return None
+        found = self.read(item)
+        return None if found is None else int(found) if np.ndim(found) == 0 else np.asarray(found).astype(int)
+
+    def transpose(self, node: s.Transpose) -> Any:
+        return np.transpose(self.read(node.value))
+
+    def list(self, node: s.List) -> Any:
+        entries = [np.asarray(self.value(self.read(item))) for item in node.items]
+        return np.stack(entries) if entries else np.zeros(0)
+
+    def tuple(self, node: s.Tuple) -> Any:
+        return tuple(self.read(item) for item in node.items)
+
+    def number_(self, node: s.Number) -> Any:
+        return node.value.numerator if node.value.denominator == 1 else self.number(node.value)
+
+
+_Reader.number_.__name__ = "number"

@@ -1,0 +1,540 @@
+"""The functions of arrays to 60 digits, for `reference`: NumPy moves the entries, mpmath computes with them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tests.reference import INNER, NUMBERS, Missing, entry_by_entry, exact, mp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Axis = int | tuple[int, ...] | None
+
+
+# --- reductions -------------------------------------------------------------------------------------------
+
+
+def over(reduce: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    """A reduction with NumPy's `axis` and `keepdims` from one of a list."""
+
+    def reduction(x: Any, axis: Axis = None, keepdims: bool = False, **params: Any) -> Any:
+        x = np.asarray(x, dtype=object)
+        rank = x.ndim
+        axes = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
+        chosen = sorted({a % rank for a in axes}) if rank else []
+        others = [a for a in range(rank) if a not in chosen]
+        shape = [x.shape[a] for a in others]
+        rows = x.transpose([*others, *chosen]).reshape([*shape, -1])
+        made = np.empty(shape, dtype=object)
+        for place in np.ndindex(*shape):
+            made[place] = reduce(list(rows[place]), **params)
+        return made.reshape([1 if a in chosen else n for a, n in enumerate(x.shape)]) if keepdims else made
+
+    return reduction
+
+
+def mean(row: list[Any]) -> Any:
+    return mp.fsum(row) / len(row)
+
+
+def variance(row: list[Any], ddof: int = 0) -> Any:
+    middle = mean(row)
+    return mp.fsum((x - middle) ** 2 for x in row) / (len(row) - ddof)
+
+
+def median(row: list[Any]) -> Any:
+    ordered = sorted(row)
+    return (ordered[(len(row) - 1) // 2] + ordered[len(row) // 2]) / 2
+
+
+def total_exp(row: list[Any]) -> Any:
+    return mp.log(mp.fsum(mp.exp(x) for x in row))
+
+
+def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
+    x = np.asarray(x, dtype=object)
+    if ord is None or ord in ("fro", 2):
+        return over(lambda row: mp.sqrt(mp.fsum(e * e for e in row)))(x, axis, keepdims)
+    if ord == 1:
+        if x.ndim == 2 and axis is None:
+            return max(mp.fsum(map(abs, column)) for column in x.T)
+        return over(lambda row: mp.fsum(map(abs, row)))(x, axis, keepdims)
+    if ord in (mp.inf, -mp.inf) or str(ord) in ("inf", "-inf"):
+        best = max if float(ord) > 0 else min
+        if x.ndim == 2 and axis is None:
+            return best(mp.fsum(map(abs, row)) for row in x)
+        return over(lambda row: best(map(abs, row)))(x, axis, keepdims)
+    return over(lambda row: mp.fsum(abs(e) ** ord for e in row) ** (mp.one / ord))(x, axis, keepdims)
+
+
+def softmax(x: Any, axis: int = -1) -> Any:
+    powers = entry_by_entry(mp.exp, x)
+    return powers / np.sum(powers, axis=axis, keepdims=True)
+
+
+def log_softmax(x: Any, axis: int = -1) -> Any:
+    return entry_by_entry(mp.log, softmax(x, axis))
+
+
+# --- matrices -------------------------------------------------------------------------------------------------
+
+
+def product(x: Any, y: Any) -> Any:
+    return np.matmul(np.asarray(x, dtype=object), np.asarray(y, dtype=object))
+
+
+def per_matrix(function: Callable[..., Any], many: int = 1) -> Callable[..., Any]:
+    """A function of matrices, on the last two axes of its first operands."""
+
+    def batched(*xs: Any, **params: Any) -> Any:
+        first, rest = [np.asarray(x, dtype=object) for x in xs[:many]], xs[many:]
+        lead = first[0].shape[:-2]
+        made = {place: np.asarray(function(*(x[place] for x in first), *rest, **params), dtype=object)
+                for place in np.ndindex(*lead)}
+        if not lead:
+            return made[()]
+        core = next(iter(made.values())).shape
+        result = np.empty(lead + core, dtype=object)
+        for place, entries in made.items():
+            result[place] = entries if core else entries[()]
+        return result
+
+    return batched
+
+
+def determinant(a: Any) -> Any:
+    """Leibniz' sum over permutations: no division, right for singular matrices."""
+    n = len(a)
+    total = mp.zero
+    for order in permutations(range(n)):
+        swaps = sum(order[i] > order[j] for i in range(n) for j in range(i + 1, n))
+        term = mp.mpf(-1) ** swaps
+        for i, j in enumerate(order):
+            term *= a[i][j]
+        total += term
+    return total
+
+
+def cofactors(a: Any) -> Any:
+    n = len(a)
+    made = np.empty((n, n), dtype=object)
+    for i in range(n):
+        for j in range(n):
+            minor = np.delete(np.delete(a, i, 0), j, 1)
+            made[i, j] = (-1) ** (i + j) * (determinant(minor) if n > 1 else mp.one)
+    return made
+
+
+def cofactor_derivative(a: Any, *directions: Any) -> Any:
+    """The derivative of the cofactors along directions: a polynomial, so differences are as good as exact."""
+    made = np.empty(np.shape(a), dtype=object)
+    from tests.reference import along
+
+    for place in np.ndindex(*made.shape):
+        def entry(by: Any, place: tuple[int, ...] = place) -> Any:
+            at = a
+            for amount, direction in zip(by, directions, strict=True):
+                at = at + direction * amount
+            return cofactors(at)[place]
+
+        made[place] = along(entry, *(1 for _ in directions))
+    return made
+
+
+def inverse(a: Any) -> Any:
+    d = determinant(a)
+    return cofactors(a).T / d
+
+
+def cholesky(a: Any) -> Any:
+    n = len(a)
+    made = np.full((n, n), mp.zero, dtype=object)
+    for j in range(n):
+        made[j, j] = mp.sqrt(a[j][j] - mp.fsum(made[j, k] ** 2 for k in range(j)))
+        for i in range(j + 1, n):
+            made[i, j] = (a[i][j] - mp.fsum(made[i, k] * made[j, k] for k in range(j))) / made[j, j]
+    return made
+
+
+def orthonormal(a: Any) -> Any:
+    """Q of A = QR by Gram and Schmidt, with the signs that LAPACK gives."""
+    rows, columns = np.shape(a)
+    signs = np.sign(np.sum(np.linalg.qr(a.astype(float))[0] * gram_schmidt(a).astype(float), axis=0))
+    made = gram_schmidt(a)
+    for j in range(columns):
+        made[:, j] = made[:, j] * int(signs[j])
+    return made
+
+
+def gram_schmidt(a: Any) -> Any:
+    made = np.array(a, dtype=object)
+    for j in range(made.shape[1]):
+        for k in range(j):
+            made[:, j] = made[:, j] - made[:, k] * mp.fsum(made[:, k] * made[:, j])
+        made[:, j] = made[:, j] / mp.sqrt(mp.fsum(made[:, j] ** 2))
+    return made
+
+
+def qr(x: Any, mode: str = "reduced") -> Any:
+    rows, columns = np.shape(x)
+    q = orthonormal(x if columns <= rows else x[:, :rows])
+    r = product(q.T, x)
+    return r if mode == "r" else (q, r)
+
+
+def exponential(a: Any) -> Any:
+    n = len(a)
+    small = a / mp.mpf(2) ** 8
+    term = total = exact(np.eye(n))
+    for k in range(1, 60):
+        term = product(term, small) / k
+        total = total + term
+    for _ in range(8):
+        total = product(total, total)
+    return total
+
+
+def frechet(a: Any, direction: Any) -> Any:
+    n = len(a)
+    zero = exact(np.zeros((n, n)))
+    return exponential(np.block([[a, direction], [zero, a]]))[:n, n:]
+
+
+def eigenvalues(a: Any) -> Any:
+    a = (np.asarray(a) + np.asarray(a).T) / 2
+    return np.array(sorted(mp.eigsy(mp.matrix(a.tolist()), eigvals_only=True)), dtype=object)
+
+
+def singular_values(a: Any) -> Any:
+    return np.array(sorted(mp.svd_r(mp.matrix(a.tolist()), compute_uv=False), reverse=True), dtype=object)
+
+
+def matrix_power(x: Any, n: int) -> Any:
+    base = inverse(x) if n < 0 else x
+    result = exact(np.eye(len(x)))
+    for _ in range(abs(n)):
+        result = product(result, base)
+    return result
+
+
+def solve(a: Any, b: Any) -> Any:
+    b = np.asarray(b, dtype=object)
+    return per_matrix(lambda m, r: product(inverse(m), r), 2)(a, b) if b.ndim > 1 else product(inverse(a), b)
+
+
+def slogdet(x: Any) -> Any:
+    d = determinant(x)
+    return NUMBERS["sign"](d), mp.log(abs(d))
+
+
+def einsum(subscripts: str, *operands: Any) -> Any:
+    terms, arrow, output = subscripts.replace(" ", "").partition("->")
+    letters = terms.replace(",", "")
+    if not arrow:
+        output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    return np.einsum(f"{terms}->{output}", *operands)
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    if mode != "constant":
+        return np.pad(x, pad_width, mode=mode)
+    return np.pad(x, pad_width, constant_values=mp.mpf(constant_values))
+
+
+def gather(x: Any, indices: Any, axis: int) -> Any:
+    return np.take_along_axis(x, np.asarray(indices).astype(int), axis=axis)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    return np.take(x, np.asarray(indices).astype(int), axis=axis)
+
+
+def split(x: Any, sections: Any, axis: int = 0) -> Any:
+    return tuple(np.split(x, sections, axis))
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+    return np.repeat(x, repeats, axis)
+
+
+def reshape(x: Any, shape: Any, *more: int) -> Any:
+    return np.reshape(x, (shape, *more) if isinstance(shape, int) else shape)
+
+
+def transpose(x: Any, axes: Any = None, *more: int) -> Any:
+    return np.transpose(x, (axes, *more) if isinstance(axes, int) else axes)
+
+
+def extreme(best: Callable[..., Any], pair: str) -> Callable[..., Any]:
+    reduced = over(best)
+
+    def of(*xs: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+        if len(xs) == 1:
+            return reduced(xs[0], axis, keepdims)
+        result = xs[0]
+        for x in xs[1:]:
+            result = entry_by_entry(NUMBERS[pair], exact(result), exact(x))
+        return result
+
+    return of
+
+
+def position(best: Callable[..., Any]) -> Callable[..., Any]:
+    return over(lambda row: row.index(best(row)))
+
+
+def kept_triangle(lower: bool) -> Callable[..., Any]:
+    def triangle(x: Any, k: int = 0) -> Any:
+        made = np.array(x, dtype=object)
+        for place in np.ndindex(*made.shape):
+            i, j = place[-2:]
+            if (j - i > k) if lower else (j - i < k):
+                made[place] = mp.zero
+        return made
+
+    return triangle
+
+
+def running(function: Any) -> Callable[..., Any]:
+    def along(x: Any, axis: int | None = None) -> Any:
+        x = np.asarray(x, dtype=object)
+        return function(x.reshape(-1), axis=0) if axis is None or not x.ndim else function(x, axis=axis)
+
+    return along
+
+
+def sort(x: Any, axis: int | None = -1) -> Any:
+    return np.sort(x.reshape(-1)) if axis is None else np.sort(x, axis=axis) if x.ndim else x
+
+
+def argsort(x: Any, axis: int | None = -1) -> Any:
+    flat = x.reshape(-1) if axis is None else x
+    return np.argsort(flat, axis=-1 if axis is None else axis, kind="stable")
+
+
+# --- losses ---------------------------------------------------------------------------------------------------
+
+
+def reduced(entries: Any, reduction: str) -> Any:
+    entries = np.asarray(entries, dtype=object)
+    if reduction == "none":
+        return entries
+    total = mp.fsum(entries.reshape(-1))
+    return total / entries.size if reduction == "mean" else total
+
+
+def loss(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss that is an average over entries."""
+
+    def of(x: Any, target: Any, *more: Any, reduction: str = "mean", **params: Any) -> Any:
+        return reduced(entry_by_entry(entry, exact(x), exact(target), *map(exact, more), **params), reduction)
+
+    return of
+
+
+def huber(x: Any, y: Any, delta: Any = 1) -> Any:
+    away = abs(x - y)
+    delta = mp.mpf(delta)
+    return away**2 / 2 if away <= delta else delta * (away - delta / 2)
+
+
+def cross_entropy(logits: Any, target: Any, reduction: str = "mean", **params: Any) -> Any:
+    return nll(log_softmax(logits, 1 if np.ndim(logits) > 1 else 0), target, reduction)
+
+
+def nll(logs: Any, target: Any, reduction: str = "mean") -> Any:
+    logs, target = np.asarray(logs, dtype=object), np.asarray(target)
+    if target.shape == logs.shape:
+        entries = -np.sum(logs * exact(target), axis=-1)
+        return reduced(entries, reduction)
+    if logs.ndim == 1:
+        return reduced(-logs[int(target)], reduction)
+    rows = [-logs[i][int(label)] for i, label in enumerate(target)]
+    return reduced(np.array(rows, dtype=object), reduction)
+
+
+def cosine_similarity(x: Any, y: Any, axis: int = -1) -> Any:
+    x, y = np.broadcast_arrays(exact(x), exact(y))
+    lengths = norm(x, axis=axis) * norm(y, axis=axis)
+    return np.sum(x * y, axis=axis) / lengths
+
+
+def kl_entry(x: Any, y: Any, log_target: bool = False) -> Any:
+    return mp.exp(y) * (y - x) if log_target else (NUMBERS["xlogy"](y, y) - y * x)
+
+
+# --- the tables -------------------------------------------------------------------------------------------------
+
+
+def of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    def lifted(*xs: Any, **params: Any) -> Any:
+        return entry_by_entry(function, *map(exact, xs), **params)
+
+    return lifted
+
+
+# What a script calls, with the arguments that it gives.
+CALLS: dict[str, Callable[..., Any]] = {
+    **{name: of_numbers(function) for name, function in NUMBERS.items()},
+    "gelu": lambda x, approximate="none": entry_by_entry(_gelu, exact(x), approximate=approximate),
+    "polygamma": lambda n, x: entry_by_entry(INNER["polygamma"], exact(x), n=int(n)),
+    "where": lambda condition, x, y: np.where(np.asarray(condition) != 0, exact(x), exact(y)),
+    "sum": over(mp.fsum),
+    "mean": over(mean),
+    "prod": over(mp.fprod),
+    "max": extreme(max, "maximum"),
+    "min": extreme(min, "minimum"),
+    "amax": over(max),
+    "amin": over(min),
+    "var": over(variance),
+    "std": over(lambda row, ddof=0: mp.sqrt(variance(row, ddof))),
+    "norm": norm,
+    "logsumexp": over(total_exp),
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "cumsum": running(np.cumsum),
+    "cumprod": running(np.cumprod),
+    "argmax": position(max),
+    "argmin": position(min),
+    "argsort": argsort,
+    "any": over(lambda row: mp.mpf(any(row))),
+    "all": over(lambda row: mp.mpf(all(row))),
+    "median": over(median),
+    "sort": sort,
+    "reshape": reshape,
+    "transpose": transpose,
+    "swapaxes": np.swapaxes,
+    "squeeze": np.squeeze,
+    "expand_dims": np.expand_dims,
+    "broadcast_to": np.broadcast_to,
+    "flatten": np.ravel,
+    "concatenate": np.concatenate,
+    "stack": np.stack,
+    "split": split,
+    "pad": pad,
+    "roll": np.roll,
+    "flip": np.flip,
+    "tile": np.tile,
+    "repeat": repeat,
+    "take": take,
+    "gather": gather,
+    "diag": lambda x, k=0: exact(np.diag(x, k)),
+    "triu": kept_triangle(False),
+    "tril": kept_triangle(True),
+    "len": len,
+    "shape": np.shape,
+    "dot": np.dot,
+    "matmul": product,
+    "outer": lambda x, y: np.multiply.outer(np.ravel(x), np.ravel(y)),
+    "inner": np.inner,
+    "einsum": einsum,
+    "trace": np.trace,
+    "det": per_matrix(determinant),
+    "logdet": per_matrix(lambda a: mp.log(abs(determinant(a)))),
+    "slogdet": slogdet,
+    "inv": per_matrix(inverse),
+    "solve": solve,
+    "cholesky": per_matrix(lambda a: cholesky((a + a.T) / 2)),
+    "qr": qr,
+    "eigvalsh": per_matrix(eigenvalues),
+    "svdvals": per_matrix(singular_values),
+    "matrix_power": matrix_power,
+    "expm": per_matrix(exponential),
+    "kron": np.kron,
+    "cross": np.cross,
+    "vecdot": lambda x, y: np.sum(x * y, axis=-1),
+    "mse_loss": loss(lambda x, y: (x - y) ** 2),
+    "l1_loss": loss(lambda x, y: abs(x - y)),
+    "huber_loss": loss(huber),
+    "binary_cross_entropy": loss(lambda x, y: -(xlogy(y, x) + xlogy(1 - y, 1 - x))),
+    "binary_cross_entropy_with_logits": loss(
+        lambda x, y: y * NUMBERS["softplus"](-x) + (1 - y) * NUMBERS["softplus"](x)
+    ),
+    "cross_entropy": cross_entropy,
+    "nll_loss": nll,
+    "kl_div": loss(kl_entry),
+    "cosine_similarity": cosine_similarity,
+}
+
+xlogy = NUMBERS["xlogy"]
+
+
+def _gelu(x: Any, approximate: str) -> Any:
+    from tests.reference import gelu
+
+    return gelu(x, approximate)
+
+
+def _slices(start: Any, step: Any, size: Any) -> tuple[Any, ...]:
+    return np.ix_(*([a + s * i for i in range(n)] for a, s, n in zip(start, step, size, strict=True)))
+
+
+def _unslice(x: Any, shape: Any, start: Any, step: Any) -> Any:
+    made = np.full(shape, mp.zero, dtype=object)
+    if x.ndim == 0:
+        return x
+    made[_slices(start, step, x.shape)] = x
+    return made
+
+
+def _put(x: Any, index: Any, axis: int, size: int) -> Any:
+    """Entries added where an index array of the same shape says."""
+    shape = list(x.shape)
+    shape[axis] = size
+    made = np.full(shape, mp.zero, dtype=object)
+    for place in np.ndindex(*x.shape):
+        to = list(place)
+        to[axis] = int(index[place])
+        made[tuple(to)] += x[place]
+    return made
+
+
+def _along_axis(indices: Any, x: Any, axis: int) -> Any:
+    shape = [1] * x.ndim
+    shape[axis] = len(indices)
+    return np.broadcast_to(np.reshape(indices, shape), x.shape)
+
+
+def _recur(a: Any, c: Any) -> Any:
+    made = np.array(c, dtype=object)
+    for i in range(1, made.shape[-1]):
+        made[..., i] = a[..., i] * made[..., i - 1] + c[..., i]
+    return made
+
+
+# What a graph is made of beside functions of numbers, with its static parameters.
+STEPS: dict[str, Callable[..., Any]] = {
+    "cast": lambda x, kind: exact(np.asarray(x).astype(float)) if kind == "float" else np.asarray(x).astype(int),
+    "reshape": np.reshape,
+    "broadcast": np.broadcast_to,
+    "permute": lambda x, axes: np.transpose(x, [a % x.ndim for a in axes] if x.ndim else None),
+    "slice": lambda x, start, step, size: x[_slices(start, step, size)] if x.ndim else x,
+    "unslice": _unslice,
+    "concat": lambda *xs, axis: np.concatenate(xs, axis=axis),
+    "take_static": lambda x, indices, axis: np.take(x, list(indices), axis=axis),
+    "put_static": lambda x, indices, axis, size: _put(x, _along_axis(indices, x, axis), axis, size),
+    "take_along": lambda x, index, axis: np.take_along_axis(x, index.astype(int), axis=axis),
+    "put_along": lambda x, index, axis, size: _put(x, index, axis, size),
+    "matmul": product,
+    "recur": _recur,
+    "frechet": per_matrix(frechet, 2),
+    "cof0": per_matrix(cofactors),
+    "cof1": per_matrix(cofactor_derivative, 2),
+    "cof2": per_matrix(cofactor_derivative, 3),
+    "qr_q": per_matrix(orthonormal),
+    "cholesky": per_matrix(cholesky),
+    "solve": per_matrix(lambda a, b: product(inverse(a), b), 2),
+    **{name: CALLS[name] for name in (
+        "sum", "prod", "max", "min", "std", "cumsum", "cumprod", "argmax", "argmin", "argsort", "any", "all",
+        "median", "sort", "tril", "triu", "inv", "det", "logdet", "expm", "eigvalsh", "softmax", "log_softmax",
+        "logsumexp",
+    )},
+}  # fmt: skip
+
+
+def _unknown(name: str) -> Any:
+    raise Missing(name)
