@@ -62,12 +62,8 @@ def entry() -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line; every outcome is an exit code, nothing escapes as a traceback."""
-    gc.set_threshold(
-        100_000, 50, 100
-    )  # graphs are many small objects and few cycles: building them costs half
-    os.environ.setdefault(
-        "OPENBLAS_THREAD_TIMEOUT", "4"
-    )  # read when NumPy loads; idle BLAS threads do not spin
+    gc.set_threshold(100_000, 50, 100)  # graphs are many small objects and few cycles: building them costs half
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # read when NumPy loads; idle BLAS threads do not spin
     signal.signal(signal.SIGTERM, terminate)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -77,9 +73,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), 1
-        )  # the reader is gone: nothing more to say, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader is gone: nothing more to say, not even at exit
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return complain("interrupted", INTERRUPTED)
@@ -129,9 +123,7 @@ def perform(call: Call) -> int:
 
 def refuse(argv: Sequence[str], diagnostics: Sequence[Diagnostic], code: int) -> int:
     """Report errors on standard error, and as an object on standard output where JSON was asked for."""
-    sys.stderr.write(
-        load("diagnostics").render(diagnostics, colourful(option(argv, "--color"), sys.stderr)) + "\n"
-    )
+    sys.stderr.write(load("diagnostics").render(diagnostics, colourful(option(argv, "--color"), sys.stderr)) + "\n")
     if option(argv, "--format", "-f") in ("json", "jsonl"):
         machine = load("machine")
         command = argv[0] if argv and not argv[0].startswith("-") else None

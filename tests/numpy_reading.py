@@ -116,7 +116,9 @@ def read(text: str, point: Mapping[str, Any], table: Mapping[str, Any] = FLOATS,
 
     `number` makes the table's numbers from exact ones; integers stay Python's until arithmetic meets them.
     """
-    scope: dict[str, Any] = {name: number(value) if number is not np.float64 else value for name, value in NAMES.items()}
+    scope: dict[str, Any] = {
+        name: number(value) if number is not np.float64 else value for name, value in NAMES.items()
+    }
     scope.update(point)
     reader = _Reader(scope, table, number)
     result: Any = None
@@ -141,7 +143,7 @@ class _Reader:
         self.names = functions()
 
     def read(self, node: Any) -> Any:
-        found: Any = getattr(self, type(node).__name__.lower())(node)
+        found: Any = getattr(self, f"read_{type(node).__name__.lower()}")(node)
         return found
 
     def value(self, x: Any) -> Any:
@@ -150,19 +152,19 @@ class _Reader:
             return self.number(Fraction(x))
         return x.astype(np.float64) if getattr(x, "dtype", None) is not None and x.dtype.kind in "bi" else x
 
-    def name(self, node: s.Name) -> Any:
+    def read_name(self, node: s.Name) -> Any:
         return None if node.id == "None" else self.scope[node.id]
 
-    def string(self, node: s.String) -> str:
+    def read_string(self, node: s.String) -> str:
         return node.text
 
-    def unary(self, node: s.Unary) -> Any:
+    def read_unary(self, node: s.Unary) -> Any:
         x = self.read(node.operand)
         if node.op == "not":
             return np.logical_not(self.value(x) != 0)
         return -x if node.op == "-" else x
 
-    def binary(self, node: s.Binary) -> Any:
+    def read_binary(self, node: s.Binary) -> Any:
         x, y = self.value(self.read(node.left)), self.value(self.read(node.right))
         if node.op in ("and", "or"):
             return (np.logical_and if node.op == "and" else np.logical_or)(x != 0, y != 0)
@@ -174,7 +176,7 @@ class _Reader:
             return np.divide(x, y) if self.number is np.float64 else self.table["div"](x, y)
         return {"+": np.add, "-": np.subtract, "*": np.multiply}[node.op](x, y)
 
-    def compare(self, node: s.Compare) -> Any:
+    def read_compare(self, node: s.Compare) -> Any:
         values = [self.value(self.read(operand)) for operand in node.operands]
         signs = {
             "<": np.less,
@@ -189,13 +191,13 @@ class _Reader:
             result = np.logical_and(result, signs[op](left, right))
         return result
 
-    def call(self, node: s.Call) -> Any:
+    def read_call(self, node: s.Call) -> Any:
         function = self.table[self.names[node.function.id].name]
         args = [self.read(arg) for arg in node.args]
-        keywords = {keyword.name.id: self.read(keyword.value) for keyword in node.keywords}
+        keywords = {keyword.name: self.read(keyword.value) for keyword in node.keywords}
         return function(*args, **keywords)
 
-    def subscript(self, node: s.Subscript) -> Any:
+    def read_subscript(self, node: s.Subscript) -> Any:
         value = self.read(node.value)
         items = tuple(self._item(item) for item in node.items)
         return value[items[0]] if isinstance(value, tuple) else np.asarray(value)[items]
@@ -209,18 +211,15 @@ class _Reader:
         found = self.read(item)
         return None if found is None else int(found) if np.ndim(found) == 0 else np.asarray(found).astype(int)
 
-    def transpose(self, node: s.Transpose) -> Any:
+    def read_transpose(self, node: s.Transpose) -> Any:
         return np.transpose(self.read(node.value))
 
-    def list(self, node: s.List) -> Any:
+    def read_list(self, node: s.List) -> Any:
         entries = [np.asarray(self.value(self.read(item))) for item in node.items]
         return np.stack(entries) if entries else np.zeros(0)
 
-    def tuple(self, node: s.Tuple) -> Any:
+    def read_tuple(self, node: s.Tuple) -> Any:
         return tuple(self.read(item) for item in node.items)
 
-    def number_(self, node: s.Number) -> Any:
+    def read_number(self, node: s.Number) -> Any:
         return node.value.numerator if node.value.denominator == 1 else self.number(node.value)
-
-
-_Reader.number_.__name__ = "number"

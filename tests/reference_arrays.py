@@ -93,8 +93,10 @@ def per_matrix(function: Callable[..., Any], many: int = 1) -> Callable[..., Any
     def batched(*xs: Any, **params: Any) -> Any:
         first, rest = [np.asarray(x, dtype=object) for x in xs[:many]], xs[many:]
         lead = first[0].shape[:-2]
-        made = {place: np.asarray(function(*(x[place] for x in first), *rest, **params), dtype=object)
-                for place in np.ndindex(*lead)}
+        made = {
+            place: np.asarray(function(*(x[place] for x in first), *rest, **params), dtype=object)
+            for place in np.ndindex(*lead)
+        }
         if not lead:
             return made[()]
         core = next(iter(made.values())).shape
@@ -135,6 +137,7 @@ def cofactor_derivative(a: Any, *directions: Any) -> Any:
     from tests.reference import along
 
     for place in np.ndindex(*made.shape):
+
         def entry(by: Any, place: tuple[int, ...] = place) -> Any:
             at = a
             for amount, direction in zip(by, directions, strict=True):

@@ -14,6 +14,7 @@ import handmade
 import pytest
 from handmade import check, report
 
+import gradcli
 from gradcli.cli import main
 from gradcli.commands.check import claims, outcome
 from gradcli.diagnostics import CODES, Diagnostic, GradcliError
@@ -53,14 +54,18 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
         kinks=(Kink(abs, "x = 0", "0"),),
         examples=(("exp(0)", 1.0),),
         internal=False,
+        arity=1,
+        partials=lambda x, *, out: (out,),
     )
     hidden = SimpleNamespace(name="hidden", internal=True, aliases=())
     fakes: dict[str, dict[str, Any]] = {
         "gradcli.checks": {"check_script": check_script},
         "gradcli.batch": {"check_paths": check_paths, "serve": serve},
         "gradcli.primitives": {"catalogue": lambda: {"exp": exponential, "hidden": hidden}},
-        "gradcli.calculator": {"evaluate": lambda text: SimpleNamespace(value=1.0)},
     }
+    compiled = SimpleNamespace(gradient_formula=lambda leaf: "exp(x)")
+    monkeypatch.setattr(gradcli, "evaluate", lambda text: SimpleNamespace(value=1.0), raising=False)
+    monkeypatch.setattr(gradcli, "compile", lambda text: compiled, raising=False)
     for name, content in fakes.items():
         module = ModuleType(name)
         vars(module).update(content)

@@ -1,4 +1,4 @@
-"""Configuration: the nearest file wins, unknown keys are refused, the command line goes first, and `check` is immune."""
+"""Configuration: the nearest file wins, unknown keys are refused, personal settings never touch `check`."""
 
 from __future__ import annotations
 

@@ -64,9 +64,7 @@ def ordinary() -> float:
     return run(["grad", "sum(x*x)", "--at", "x=[1,2,3]"])[3]
 
 
-def check(
-    outcome: tuple[int, str, str, float, float], ordinary: float, codes: tuple[str, ...] | None = None
-) -> None:
+def check(outcome: tuple[int, str, str, float, float], ordinary: float, codes: tuple[str, ...] | None = None) -> None:
     status, out, err, seconds, megabytes = outcome
     text = out + err
     assert "Traceback" not in text, text[-2000:]

@@ -10,7 +10,14 @@ from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.points import array_of, read_point
-from gradcli.calculator.questions import Question, gradient_question, hessian_question, prepare, scalar_output, value_question
+from gradcli.calculator.questions import (
+    Question,
+    gradient_question,
+    hessian_question,
+    prepare,
+    scalar_output,
+    value_question,
+)
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False

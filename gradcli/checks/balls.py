@@ -260,9 +260,7 @@ def last_unit(value: int | Fraction) -> Fraction | None:
 
 def entries_of(field: BallField, point: Point) -> dict[str, Entries]:
     """A point as balls."""
-    return {
-        name: Entries([field.leaf(value) for value in flat], shape) for name, (flat, shape) in point.items()
-    }
+    return {name: Entries([field.leaf(value) for value in flat], shape) for name, (flat, shape) in point.items()}
 
 
 def read(field: BallField, nodes: Sequence[Node], point: Point) -> list[Entries]:

@@ -13,27 +13,33 @@ from gradcli.graph.node import LEAF, Node, reachable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gradcli.graph.primitive import Primitive
+
 
 class Held:
-    """A scalar output in which some nodes became inputs. `inputs` gives for each new input the node that it holds,
-    or a pair of nodes whose difference it holds."""
+    """An output in which some nodes became inputs.
 
-    __slots__ = ("inputs", "output", "target")
+    `inputs` gives for each new input the node whose value it holds, or two nodes whose difference it holds; `targets`
+    are the inputs that move.
+    """
 
-    def __init__(self, output: Node, target: Node, inputs: Mapping[str, tuple[Node, ...]]) -> None:
+    __slots__ = ("inputs", "output", "targets")
+
+    def __init__(self, output: Node, targets: Sequence[Node], inputs: Mapping[str, tuple[Node, ...]]) -> None:
         self.output = output
-        self.target = target
+        self.targets = tuple(targets)
         self.inputs = dict(inputs)
 
 
-def hold(output: Node, target: Node) -> Held:
-    """The output as a function of the target alone: detached values are inputs, and the target is a leaf."""
-    replaced: dict[Node, Node] = {}
+def hold(output: Node, targets: Sequence[Node]) -> Held:
+    """The output as a function of some nodes: detached values are inputs, and so is every target."""
+    replaced: dict[Node, Node] = {
+        target: _leaf(f"~target{target.serial}", target, target.serial)
+        for target in targets
+        if target.primitive is not LEAF
+    }
     inputs: dict[str, tuple[Node, ...]] = {}
-    order = reachable([output])
-    if target.primitive is not LEAF:
-        replaced[target] = _leaf(f"~target{target.serial}", target, target.serial)
-    for node in order:
+    for node in reachable([output]):
         if node in replaced:
             continue
         name = f"~held{node.serial}"
@@ -45,18 +51,16 @@ def hold(output: Node, target: Node) -> Held:
             inputs[name] = (value, surrogate)
             gap = _leaf(name, node, value.serial)
             moved = replaced.get(surrogate, surrogate)
-            replaced[node] = _node(node, node.builder.vocabulary["add"], (moved, gap))
+            replaced[node] = _step(node, node.builder.vocabulary["add"], (moved, gap), {})
         elif any(arg in replaced for arg in node.args):
             args = tuple(replaced.get(arg, arg) for arg in node.args)
-            replaced[node] = Node(
-                node.primitive, args, node.params, node.type, node.serial, node.span, node.builder
-            )
-    return Held(replaced.get(output, output), replaced.get(target, target), inputs)
+            replaced[node] = _step(node, node.primitive, args, node.params)
+    return Held(replaced.get(output, output), [replaced.get(target, target) for target in targets], inputs)
 
 
 def _leaf(name: str, like: Node, serial: int) -> Node:
     return Node(LEAF, (), {"name": name}, like.type, serial, like.span, like.builder)
 
 
-def _node(like: Node, primitive: object, args: Sequence[Node]) -> Node:
-    return Node(primitive, tuple(args), {}, like.type, like.serial, like.span, like.builder)  # type: ignore[arg-type]
+def _step(like: Node, primitive: Primitive, args: tuple[Node, ...], params: dict[str, object]) -> Node:
+    return Node(primitive, args, params, like.type, like.serial, like.span, like.builder)

@@ -139,10 +139,7 @@ def _evaluated(f: Function, points: Floats) -> Floats:
     """The values of f, in as few batches as memory allows."""
     rows = max(1, BATCH // max(1, points.shape[1]))
     with np.errstate(all="ignore"):
-        found = [
-            np.asarray(f(points[start : start + rows]), dtype=np.float64)
-            for start in range(0, len(points), rows)
-        ]
+        found = [np.asarray(f(points[start : start + rows]), dtype=np.float64) for start in range(0, len(points), rows)]
     return np.concatenate(found)
 
 
@@ -167,7 +164,8 @@ def _judged(x: Floats, d: Floats, steps: Floats, values: Floats) -> Estimate:
     best = int(np.argmin(error))
     value = float(slope[best])
     bound = float(4.0 * error[best] + 8.0 * EPSILON * abs(value))
-    if not bound <= GOOD * abs(value):
+    typical = float((np.ptp(used, axis=1) / h).max())
+    if not bound <= GOOD * max(abs(value), 1e-6 * typical):
         return Estimate(value, bound, "the differences of f are too noisy here")
     return Estimate(value, bound)
 
@@ -202,11 +200,6 @@ def _grows(slope: Floats) -> bool:
     with np.errstate(all="ignore"):
         ratios = size[1:] / size[:-1]
     return bool((ratios[-6:] > 1.2).all())
-
-
-def finite_difference_points(count: int) -> int:
-    """How many evaluations the differences in so many directions take."""
-    return count * STEPS * 4
 
 
 def seeded_directions(x: Floats, count: int, seed: int) -> list[Floats]:

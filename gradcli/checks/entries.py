@@ -202,9 +202,7 @@ class Reading:
     `point` gives each leaf its entries; `fixed` gives entries to further nodes, whose own arguments are then not read.
     """
 
-    def __init__(
-        self, field: Field, point: Mapping[str, Entries], fixed: Mapping[Node, Entries] | None = None
-    ) -> None:
+    def __init__(self, field: Field, point: Mapping[str, Entries], fixed: Mapping[Node, Entries] | None = None) -> None:
         self.field = field
         self.point = point
         self.known: dict[Node, Entries] = dict(fixed or {})

@@ -67,9 +67,7 @@ class Session:
 
     def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False, seconds: float = 1.0) -> Answer:
         """The enclosures of some nodes: nearest float, digits, sign, or the failure of each entry."""
-        found = balls.enclose(
-            [self.nodes[row] for row in rows], _point(point), seconds=seconds, decimal=decimal
-        )
+        found = balls.enclose([self.nodes[row] for row in rows], _point(point), seconds=seconds, decimal=decimal)
         return {"entries": [[self._entry(x) for x in one.flat] for one in found]}
 
     def on_derive(

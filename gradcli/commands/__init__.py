@@ -38,6 +38,7 @@ ROOMS: dict[str, str] = {
     "ci": "gradcli.rendering.ci",
     "limits": "gradcli.language.limits",
     "machine": "gradcli.rendering.machine",
+    "package": "gradcli",
     "primitives": "gradcli.primitives",
     "source": "gradcli.language.source",
     "trace": "gradcli.rendering.trace",

@@ -6,17 +6,18 @@ from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli import calculator, primitives
+    import gradcli as package
+    from gradcli import primitives
     from gradcli.commands._shared import Output
     from gradcli.rendering import catalogue, machine
 else:
-    calculator, primitives = room("calculator"), room("primitives")
+    package, primitives = room("package"), room("primitives")
     catalogue, machine = room("catalogue"), room("machine")
 
 
@@ -50,13 +51,13 @@ def ops(output: Output, operation: str | None) -> int:
     if operation not in spellings:
         guess = did_you_mean(operation, spellings)
         hint = f"did you mean `{guess}`?" if guess else "gradcli ops lists them all"
-        raise error("GC290", f"there is no operation `{visible(operation)}`", help=hint)
+        raise error("GC201", f"there is no operation `{visible(operation)}`", help=hint)
     one = spellings[operation]
-    examples = executed(one)
+    examples, rules = executed(one), derivatives(one)
     output.emit(
         View(
-            document=lambda style: catalogue.operation(one, examples, style),
-            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, examples)},
+            document=lambda style: catalogue.operation(one, rules, examples, style),
+            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, rules, examples)},
             tidy=lambda: catalogue.tidy_operations({one.name: one}),
         )
     )
@@ -65,7 +66,22 @@ def ops(output: Output, operation: str | None) -> int:
 
 def executed(one: Any) -> list[tuple[str, Any]]:
     """The examples of an operation with the values that they have now."""
-    return [(text, calculator.evaluate(text).value) for text, _ in one.examples]
+    return [(text, package.evaluate(text).value) for text, _ in one.examples]
+
+
+def derivatives(one: Any) -> dict[str, str]:
+    """The partial derivative by each argument of an elementwise operation, as the engine derives it."""
+    if one.kind != "elementwise" or one.arity is None:
+        return {}
+    leaves = one.partials.__code__.co_varnames[: one.arity]
+    function = package.compile(f"{one.name}({', '.join(leaves)})")
+    found: dict[str, str] = {}
+    for leaf in leaves:
+        try:
+            found[leaf] = function.gradient_formula(leaf)
+        except GradcliError:  # an argument that has to be static, such as the order of polygamma
+            continue
+    return found
 
 
 NAME = Operand("operation", "[NAME]", "An operation, such as log1p.", required=False)

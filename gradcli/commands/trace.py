@@ -39,7 +39,7 @@ def trace(
 
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3
-      gradcli trace "(x*y+x)**2" --at x=2,y=3 --why-topo
+      gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
       gradcli trace loss.grad --format json
     """
     source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)

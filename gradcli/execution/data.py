@@ -105,8 +105,12 @@ def placed(problem: Diagnostic, span: Span) -> Diagnostic:
 
 def allowed(path: str, base: str | None) -> str:
     """The real path of a file, links resolved; GC612 where a script reaches out of its folder."""
-    if "\0" in path:
-        raise unreadable(path, "a path cannot hold a NUL character")
+    try:
+        named = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        named = False
+    if not named:
+        raise unreadable(path, "a path cannot hold such characters")
     if base is None:
         return os.path.realpath(path)
     folder = os.path.realpath(base if os.path.isdir(base) else os.path.dirname(base) or ".")

@@ -96,19 +96,19 @@ class Tape:
             return [float(found[slots[output]]) for output in self.outputs]
         xp = namespace("numpy" if backend == "auto" else backend, dtype)
         with xp.arithmetic():
-            found, leaves = self._on_arrays(xp, given, keep=False)
-            return [self._result(xp, output, found, leaves) for output in self.outputs]
+            found, owners = self._on_arrays(xp, given, keep=False)
+            return [_own(self._result(xp, output, found), owners) for output in self.outputs]
 
     def run_all(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> dict[Node, Value]:
-        """The value of every node; see `evaluate_all`."""
+        """The value of every node, to be read only: arrays may share memory; see `evaluate_all`."""
         given = self.given(values)
         found = self._on_floats(given, backend, dtype)
         if found is not None:
             return {node: float(value) for node, value in zip(self.nodes, found, strict=True)}
         xp = namespace("numpy" if backend == "auto" else backend, dtype)
         with xp.arithmetic():
-            found, leaves = self._on_arrays(xp, given, keep=True)
-            return {node: self._result(xp, node, found, leaves) for node in self.nodes}
+            found, _ = self._on_arrays(xp, given, keep=True)
+            return {node: self._result(xp, node, found) for node in self.nodes}
 
     def given(self, values: Mapping[str, Any]) -> list[Any]:
         """The value of each input: from `values`, else its default; GC231 for those that have neither."""
@@ -180,8 +180,8 @@ class Tape:
 
     # --- arrays -----------------------------------------------------------------------------------------
 
-    def _on_arrays(self, xp: Any, given: Sequence[Any], keep: bool) -> tuple[list[Any], list[Any]]:
-        """The value of every slot that is still needed at the end (of all with `keep`), and the inputs."""
+    def _on_arrays(self, xp: Any, given: Sequence[Any], keep: bool) -> tuple[list[Any], dict[int, Any]]:
+        """The value of every slot that is still needed at the end (of all with `keep`), and who owns the inputs."""
         slots = self._start(xp)
         leaves = []
         lead: Shape | None = ()
@@ -193,6 +193,7 @@ class Tape:
                 lead = broadcast_shapes(lead, own)
         if lead is None:
             raise leads_differ(self.inputs, leaves)
+        owners = {id(owner): owner for owner in map(_owner, slots) if owner is not None}
         out = 0
         try:
             for impl, out, args, params, aligned, dead in self._steps(keep):
@@ -221,7 +222,7 @@ class Tape:
                 f"not enough memory for {node.type.text(xp.dtype)} of {node.primitive.name}",
                 node.span,
             ) from full
-        return slots, leaves
+        return slots, owners
 
     def _start(self, xp: Any) -> list[Any]:
         """Slots with the constants in place, made once for each namespace."""
@@ -266,16 +267,28 @@ class Tape:
             found.setdefault(out, []).append(slot)
         return found
 
-    def _result(self, xp: Any, node: Node, found: Sequence[Any], leaves: Sequence[Any]) -> Value:
+    def _result(self, xp: Any, node: Node, found: Sequence[Any]) -> Value:
         value = xp.fetch(found[self.slots[node]])
         if not value.shape:
             number = value.item()
             return number if isinstance(number, complex) else float(number)
-        if node.type.kind != "float":
-            return value.astype("float64")  # type: ignore[no-any-return]
-        if not value.flags.writeable or any(value is leaf or value.base is leaf for leaf in leaves):
-            return value.copy()  # type: ignore[no-any-return]  # what the caller may change must be its own
-        return value  # type: ignore[no-any-return]
+        return value if node.type.kind == "float" else value.astype("float64")  # type: ignore[no-any-return]
+
+
+def _owner(value: Any) -> Any:
+    """The array whose memory an array uses, itself or another; None for a single number."""
+    base = getattr(value, "base", None)
+    return base if base is not None else value if getattr(value, "shape", ()) else None
+
+
+def _own(value: Any, owners: dict[int, Any]) -> Value:
+    """The value in memory of its own: what the caller may change must not be an input, a constant or a result."""
+    owner = _owner(value)
+    if owner is not None:
+        if id(owner) in owners or not value.flags.writeable:
+            owner = value = value.copy()
+        owners[id(owner)] = owner
+    return value  # type: ignore[no-any-return]
 
 
 def _params(node: Node) -> dict[str, Any]:

@@ -100,6 +100,15 @@ class Builder:
         """The node of the operation with this name."""
         return self.bind(self.vocabulary[name], xs, params)
 
+    def lifted(self, x: Any, shape: Shape = ()) -> Node:
+        """A number, or a call on numbers only, as a node; numbers in it take this shape."""
+        if isinstance(x, Closed):
+            primitive = self.vocabulary[x.primitive] if isinstance(x.primitive, str) else x.primitive
+            return self.apply(primitive, tuple(self.lifted(y, shape) for y in x.xs), x.params)
+        if isinstance(x, _NUMBERS):
+            return self.constant(x, shape)
+        raise TypeError(f"cannot lift {type(x).__name__} into a graph")
+
     # --- programs -------------------------------------------------------------------------------
 
     def reopen(self, nodes: Iterable[Node]) -> None:
@@ -117,15 +126,7 @@ class Builder:
         shape: Shape = ()
         if primitive.pointwise:
             shape = next((x.type.shape for x in xs if type(x) is Node), ())
-        return tuple(x if type(x) is Node else self._lifted(x, shape) for x in xs)
-
-    def _lifted(self, x: Any, shape: Shape) -> Node:
-        if isinstance(x, Closed):
-            primitive = self.vocabulary[x.primitive] if isinstance(x.primitive, str) else x.primitive
-            return self.apply(primitive, tuple(self._lifted(y, shape) for y in x.xs), x.params)
-        if isinstance(x, _NUMBERS):
-            return self.constant(x, shape)
-        raise TypeError(f"cannot lift {type(x).__name__} into a graph")
+        return tuple(x if type(x) is Node else self.lifted(x, shape) for x in xs)
 
     def _type(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Type:
         first = args[0].type

@@ -104,9 +104,7 @@ def stray(text: str, at: int, span: Span) -> Diagnostic:
         if "\ud800" <= char <= "\udfff":
             hint = "the text was not UTF-8 where it came from"
             return Diagnostic("GC102", f"the text holds {character_name(char)}", span, (), hint)
-        return Diagnostic(
-            "GC103", f"the text holds an invisible {character_name(char)}", span, (), "delete it"
-        )
+        return Diagnostic("GC103", f"the text holds an invisible {character_name(char)}", span, (), "delete it")
     if char in HINTS:
         return Diagnostic("GC105", f"unexpected `{char}`", span, (), HINTS[char])
     shown = f"`{char}`, {character_name(char)}," if drawable(char) else character_name(char)

@@ -76,17 +76,13 @@ class Tokens:
         self.remarks: dict[int, tuple[int, int, str]] = {}
 
 
-def tokenise(
-    source: Source, limits: Limits = DEFAULT_LIMITS, start: int = 0, end: int | None = None
-) -> Tokens:
+def tokenise(source: Source, limits: Limits = DEFAULT_LIMITS, start: int = 0, end: int | None = None) -> Tokens:
     """Return the tokens of `source`, or of the part of it from offset `start` to `end`.
 
     Raises GC501 when the text is too long; all other errors are in the result.
     """
     text = source.text
-    if len(text) > limits.text or (
-        not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > limits.text
-    ):
+    if len(text) > limits.text or (not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > limits.text):
         raise text_too_long(source.name, limits)
     tokens = Tokens()
     if end is None:
@@ -215,9 +211,7 @@ class Lexer:
             return
         span = Span(line, 1, line, max(column, 2))
         if not indents[-1].startswith(space):
-            self.report(
-                "GC111", "the indentation mixes tabs and spaces", span, "indent every line with spaces"
-            )
+            self.report("GC111", "the indentation mixes tabs and spaces", span, "indent every line with spaces")
             return
         while len(indents) > 1 and len(indents[-1]) > len(space):
             indents.pop()

@@ -161,9 +161,7 @@ def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index
     return "GC112", f"a value is missing between {left} and {token}", hint
 
 
-def after_operand(
-    kinds: list[str], texts: list[str], i: int, touching: bool, call: bool, inside: bool
-) -> Message:
+def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, call: bool, inside: bool) -> Message:
     """Return what to say about token `i`, which stands where an operator or an end is due.
 
     `touching` tells whether it follows the token before it without a space, `call` as in before_operand,
@@ -188,9 +186,7 @@ def after_operand(
         if before == NAME and kind != NUMBER:
             hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product"
         elif before == NAME:
-            hint = (
-                f"write {shown(texts[i - 1])}*{shown(texts[i])} or {shown(texts[i - 1])}**{shown(texts[i])}"
-            )
+            hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} or {shown(texts[i - 1])}**{shown(texts[i])}"
         return "GC114", f"missing operator between {left} and {token}", hint
     if kind in ASSIGNMENTS:
         if kind != "=":

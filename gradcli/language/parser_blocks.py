@@ -88,9 +88,7 @@ class BlockParser(RemarkParser):
                 break
             elif kind == INDENT:
                 span = Span(self.lines[i], 1, self.lines[i], max(self.columns[i], 2))
-                self.report(
-                    Diagnostic("GC111", "this line is indented without need", span, (), "remove the spaces")
-                )
+                self.report(Diagnostic("GC111", "this line is indented without need", span, (), "remove the spaces"))
                 self.blocks.append(Block("stray", span, self.body()))
                 i += 1
             else:
@@ -180,9 +178,7 @@ class BlockParser(RemarkParser):
             if not self.returned:
                 message = f"the function `{messages.shown(name.id)}` returns nothing"
                 self.report(
-                    Diagnostic(
-                        "GC124", message, name.span, (), "end it with return and a value", ERROR, self.source
-                    )
+                    Diagnostic("GC124", message, name.span, (), "end it with return and a value", ERROR, self.source)
                 )
             self.body().append(FunctionDef(name, block.rule, block.params, tuple(body), span))
         elif block.kind == "for" and name is not None:
@@ -252,9 +248,7 @@ class BlockParser(RemarkParser):
         if kinds[at] == ".":
             if texts[at + 1] != "vjp":
                 message = "the only rule of a function is .vjp"
-                raise self.stop(
-                    "GC124", message, at, at + 1, help="write def f.vjp(a, b, ct): return (..., ...)"
-                )
+                raise self.stop("GC124", message, at, at + 1, help="write def f.vjp(a, b, ct): return (..., ...)")
             block.rule = "vjp"
             at += 2
         if kinds[at] != "(":
@@ -266,9 +260,7 @@ class BlockParser(RemarkParser):
             name = self.plain_name(at, "a parameter is a plain name")
             if name.id in params:
                 labels = ((params[name.id].span, "first here"),)
-                raise self.stop(
-                    "GC124", f"the parameter `{messages.shown(name.id)}` stands twice", at, labels=labels
-                )
+                raise self.stop("GC124", f"the parameter `{messages.shown(name.id)}` stands twice", at, labels=labels)
             params[name.id] = name
             at += 1
             if kinds[at] == ",":

@@ -71,9 +71,7 @@ class BracketParser(TokenReader):
             return
         if name in ("j", "J"):
             hint = f"write {messages.shown(text)}*{name} if {name} is a name"
-            raise self.stop(
-                "GC106", f"`{messages.shown(text + name)}`: there are no complex literals", i, i + 1, hint
-            )
+            raise self.stop("GC106", f"`{messages.shown(text + name)}`: there are no complex literals", i, i + 1, hint)
         if text == "0" and len(name) > 1 and name[0] in "xXbBoO" and name[1].isdigit() | (name[0] in "xX"):
             base = {"x": 16, "b": 2, "o": 8}[name[0].lower()]
             digits = "0123456789abcdef"[:base]
@@ -82,9 +80,7 @@ class BracketParser(TokenReader):
                 raise self.stop("GC106", message, i, i + 1, "write the number in decimal")
         if name[0] == "_":
             message = f"`{messages.shown(text + name)}` is neither a number nor a name"
-            raise self.stop(
-                "GC106", message, i, i + 1, "digits are grouped as in 1_000; write a product with `*`"
-            )
+            raise self.stop("GC106", message, i, i + 1, "digits are grouped as in 1_000; write a product with `*`")
 
     def rare_operand(self, i: int, frame: Frame, power: int) -> Expression | None:
         """Return the operand at token `i` if it is a string, True, False or None in its place; else None."""

@@ -100,9 +100,7 @@ class TokenReader:
     def too_deep(self, i: int) -> Stop:
         """Return the error for a bracket, sign or power beyond the limit."""
         message = f"the expression is nested more than {self.limits.nesting} deep"
-        return self.stop(
-            "GC502", message, i, help="name an inner part, or raise it with --limit nesting=1000"
-        )
+        return self.stop("GC502", message, i, help="name an inner part, or raise it with --limit nesting=1000")
 
     def bracket(self, i: int, frames: list[Frame]) -> Stop | None:
         """Return the error for token `i` if it ends an open bracket wrongly, else None."""
@@ -115,9 +113,7 @@ class TokenReader:
             return self.stop("GC113", f"`{shown}` is never closed", frame.open, help=f"add `{frame.closer}`")
         if kind in (")", "]") and kind != frame.closer:
             message = f"`{shown}` is closed by `{kind}`"
-            return self.stop(
-                "GC113", message, i, help=f"write `{frame.closer}`", labels=((opened, "opened here"),)
-            )
+            return self.stop("GC113", message, i, help=f"write `{frame.closer}`", labels=((opened, "opened here"),))
         return None
 
     def no_operand(self, i: int, frames: list[Frame]) -> Stop:

@@ -49,9 +49,7 @@ class ExpressionParser(BracketParser):
         values: list[Expression] = []  # complete operands ...
         starts: list[int] = []  # ... and the index of the first token of each, brackets included
         powers = [0]  # binding powers of pending operators; 0 for an open bracket
-        pending: list[tuple[str, int]] = [
-            ("", 0)
-        ]  # their names, with 1 for implicit or the index of a prefix
+        pending: list[tuple[str, int]] = [("", 0)]  # their names, with 1 for implicit or the index of a prefix
         chains: list[list[str]] = []  # the operators of pending comparisons
         root = Frame(ROOT, "", i - 1, i)
         root.comma = commas
@@ -164,9 +162,7 @@ class ExpressionParser(BracketParser):
                         operands = (*values[first:], right)
                         start = starts[first]
                         del values[first:], starts[first:]
-                    span = make(
-                        Span, (lines[start], columns[start], lines[last], columns[last] + len(texts[last]))
-                    )
+                    span = make(Span, (lines[start], columns[start], lines[last], columns[last] + len(texts[last])))
                     if top == SIGN or top == 3:
                         values.append(Unary(name, right, span))
                     elif top != COMPARISON:

@@ -94,9 +94,7 @@ class SimpleParser(ExpressionParser):
 
     # assignment -------------------------------------------------------------------------------------------
 
-    def assign(
-        self, i: int, equals: int, targets: tuple[Name, ...], shape: tuple[Expression, ...] | None
-    ) -> Assign:
+    def assign(self, i: int, equals: int, targets: tuple[Name, ...], shape: tuple[Expression, ...] | None) -> Assign:
         """Return the assignment that starts at token `i` and whose operator is token `equals`."""
         value = self.expression(equals + 1, True)
         end = self.position
@@ -109,17 +107,15 @@ class SimpleParser(ExpressionParser):
             self.defined.add(name.id)
         return Assign(targets, value, operator, shape, False, self.span(i, end - 1))
 
-    def targets(
-        self, value: Expression, i: int, equals: int
-    ) -> tuple[tuple[Name, ...], tuple[Expression, ...] | None]:
+    def targets(self, value: Expression, i: int, equals: int) -> tuple[tuple[Name, ...], tuple[Expression, ...] | None]:
         """Return the names, and the shape if there is one, that tokens `i` to `equals` assign to."""
         augmented = self.kinds[equals] != "="
-        if type(value) is Name:
+        if type(value) is Name and self.plain(value):
             return (value,), None
         if type(value) is Subscript:
             return self.shaped(value, i, equals)
         if type(value) is Tuple or type(value) is List:
-            names = tuple(item for item in value.items if type(item) is Name)
+            names = tuple(item for item in value.items if type(item) is Name and self.plain(item))
             if augmented:
                 message = f"`{self.kinds[equals]}` assigns to one name"
                 raise self.stop("GC122", message, i, equals - 1)
@@ -144,14 +140,13 @@ class SimpleParser(ExpressionParser):
             hint = "put a name on the left, or write `==` to compare"
         raise self.stop("GC122", "this cannot be assigned to", i, equals - 1, help=hint)
 
-    def shaped(
-        self, value: Subscript, i: int, equals: int
-    ) -> tuple[tuple[Name, ...], tuple[Expression, ...] | None]:
+    def shaped(self, value: Subscript, i: int, equals: int) -> tuple[tuple[Name, ...], tuple[Expression, ...] | None]:
         """Return the name and shape of `w[2] = ...`; refuse what can only be meant as item assignment."""
         sizes = self.sizes(value)
         name = value.value
         if (
             type(name) is not Name
+            or not self.plain(name)
             or sizes is None
             or self.kinds[equals] != "="
             or self.depth
@@ -160,6 +155,10 @@ class SimpleParser(ExpressionParser):
             message = "there is no item assignment: values never change"
             raise self.stop("GC119", message, i, equals - 1, help=ITEM_HELP)
         return (name,), sizes
+
+    def plain(self, name: Name) -> bool:
+        """Tell whether a name was written alone, unlike np.pi."""
+        return name.span.end_column - name.span.column == len(name.id)
 
     def sizes(self, value: Subscript) -> tuple[Expression, ...] | None:
         """Return a subscript's items if each can be the size of an axis, else None."""
@@ -196,7 +195,7 @@ class SimpleParser(ExpressionParser):
         """Return the name and shape in front of `in`."""
         if type(value) is Subscript and type(value.value) is Name:
             sizes = self.sizes(value)
-            if sizes is not None:
+            if sizes is not None and self.plain(value.value):
                 return value.value, sizes
         if type(value) is Tuple:
             raise self.stop(
@@ -206,7 +205,7 @@ class SimpleParser(ExpressionParser):
                 end - 1,
                 help="declare each name in a statement of its own",
             )
-        if type(value) is Name:
+        if type(value) is Name and self.plain(value):
             return value, None
         message = "`in` declares a name, with a shape or without"
         raise self.stop("GC123", message, i, end - 1, help="write x in (0, 1) or W[3, 4] in real")

@@ -28,9 +28,7 @@ class Source:
 
     __slots__ = ("_ends", "_starts", "name", "path", "text")
 
-    def __init__(
-        self, text: str, name: str = "<expression>", path: str | os.PathLike[str] | None = None
-    ) -> None:
+    def __init__(self, text: str, name: str = "<expression>", path: str | os.PathLike[str] | None = None) -> None:
         self.text = text[1:] if text[:1] == "\ufeff" else text
         self.name = name
         self.path: str | None = None if path is None else os.fspath(path)

@@ -181,9 +181,7 @@ class For(Statement):
     __slots__ = ("body", "bounds", "target")
     fields = ("target", "bounds", "body")
 
-    def __init__(
-        self, target: Name, bounds: tuple[Expression, ...], body: tuple[Statement, ...], span: Span
-    ) -> None:
+    def __init__(self, target: Name, bounds: tuple[Expression, ...], body: tuple[Statement, ...], span: Span) -> None:
         self.target = target
         self.bounds = bounds
         self.body = body

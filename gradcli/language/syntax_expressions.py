@@ -169,9 +169,7 @@ class Slice(Item):
     __slots__ = ("lower", "step", "upper")
     fields = ("lower", "upper", "step")
 
-    def __init__(
-        self, lower: Expression | None, upper: Expression | None, step: Expression | None, span: Span
-    ) -> None:
+    def __init__(self, lower: Expression | None, upper: Expression | None, step: Expression | None, span: Span) -> None:
         self.lower = lower
         self.upper = upper
         self.step = step

@@ -7,8 +7,10 @@ in one place. Parameters that the declaration names static are computed exactly;
 from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+from gradcli.graph.arrays import ArrayData
 from gradcli.graph.node import LEAF, Node
-from gradcli.graph.types import broadcast_shapes
+from gradcli.graph.operand import Closed
+from gradcli.graph.types import Type, broadcast_shapes
 from gradcli.lowering.expressions import number, pointwise, raised, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives.broadcasting import stretch, together
@@ -123,7 +125,7 @@ def bind(
             )
     allowed = (*signature.names, *signature.keyword_only)
     for parameter, value in keywords.items():
-        if parameter not in allowed:
+        if parameter not in allowed or parameter == "position":
             guess = did_you_mean(parameter, allowed)
             hint = f"did you mean `{guess}`?" if guess else f"its form is {name}({signature})"
             raise error("GC205", f"{name} has no parameter `{visible(parameter)}`", span, help=hint)
@@ -138,12 +140,16 @@ def bind(
                 span,
                 help=f"its form is {name}({signature})",
             )
+    if "position" in allowed:  # a random array without a seed: each call has numbers of its own
+        given["position"] = lowerer.next_position()
     operands: list[Any] = []
     for parameter in signature.names:
         if parameter in given:
             operands.append(given.pop(parameter))
         elif rest or any(later in given for later in signature.names):
-            operands.append(signature.defaults[parameter])
+            default = signature.defaults[parameter]
+            is_operand = parameter not in static and isinstance(default, (int, float))
+            operands.append(lowerer.builder.constant(default) if is_operand else default)
         else:
             break
     return [*operands, *rest], given
@@ -153,9 +159,15 @@ def result_value(lowerer: Lowerer, result: Any) -> Any:
     """What a declared function returned, as a value of the language: sizes become constants."""
     if isinstance(result, tuple):
         return tuple(result_value(lowerer, item) for item in result)
-    if isinstance(result, (int, float)):
-        return lowerer.builder.constant(result)
-    return result
+    if isinstance(result, Node):
+        return result
+    if isinstance(result, ArrayData):
+        return lowerer.constant_array(result.shape, result.flat)
+    if isinstance(result, Closed):
+        return lowerer.builder.lifted(result)
+    if hasattr(result, "make"):  # an array that is made when the program runs
+        return lowerer.builder.array(result.key, result, Type("float", result.shape))
+    return lowerer.builder.constant(result)
 
 
 # --- derivative operators ---------------------------------------------------------------------------

@@ -195,7 +195,7 @@ class Names:
         for name in self._exponents:
             readers[name] = from_outputs.get(name, set())
             value = self.values.get(name)
-            if readers[name] <= {"pow-exponent"} and isinstance(value, (int, float)) and value == int(value):
+            if readers[name] <= {"pow-exponent"} and isinstance(value, float) and value.is_integer():
                 self.notes.append(
                     Diagnostic(
                         "GC210",

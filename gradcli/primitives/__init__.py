@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gradcli.graph.primitive import Primitive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
-# The modules that hold declarations, from the plainest to the most derived.
+# The modules that hold declarations; those that one-liners need stand first.
 MODULES = (
     "arithmetic",
     "comparison",
     "movement",
+    "exponential",
+    "powers",
+    "trigonometric",
+    "steps",
+    "contraction",
     "indexing",
+    "hyperbolic",
+    "activations",
+    "rounding",
+    "special",
+    "reductions",
+    "ordering",
     "joining",
     "shaping",
     "creation",
     "recurrence",
-    "contraction",
     "einsum",
-    "steps",
-    "rounding",
-    "exponential",
-    "powers",
-    "trigonometric",
-    "hyperbolic",
-    "special",
-    "activations",
-    "ordering",
-    "reductions",
+    "closed_forms",
     "linalg",
     "determinant",
     "spectral",
@@ -39,26 +41,48 @@ MODULES = (
     "losses",
 )
 
-_collected: dict[str, Primitive] = {}
-_public: dict[str, Primitive] = {}
+
+class Catalogue(Mapping[str, Primitive]):
+    """Declarations by name. A module is loaded when a name is not in those before it: start-up time is a feature.
+
+    `public` keeps what a script may call, under its aliases too.
+    """
+
+    def __init__(self, public: bool) -> None:
+        self.public = public
+        self._found: dict[str, Primitive] = {}
+        self._waiting = list(MODULES)
+
+    def __getitem__(self, name: str) -> Primitive:
+        while name not in self._found and self._waiting:
+            self._load()
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        while self._waiting:
+            self._load()
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _load(self) -> None:
+        module = importlib.import_module(f"{__name__}.{self._waiting.pop(0)}")
+        for primitive in vars(module).values():
+            if isinstance(primitive, Primitive) and not (self.public and primitive.internal):
+                for name in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
+                    self._found[name] = primitive
+
+
+_catalogue = Catalogue(public=False)
+_functions = Catalogue(public=True)
 
 
 def catalogue() -> Mapping[str, Primitive]:
-    """Every declared operation by its name, internal ones included; collected once."""
-    if not _collected:
-        for module in MODULES:
-            found = vars(importlib.import_module(f"{__name__}.{module}"))
-            for primitive in found.values():
-                if isinstance(primitive, Primitive):
-                    _collected[primitive.name] = primitive
-    return _collected
+    """Every declared operation by its name, internal ones included."""
+    return _catalogue
 
 
 def functions() -> Mapping[str, Primitive]:
-    """What a script may call, by name and by alias; collected once."""
-    if not _public:
-        for primitive in catalogue().values():
-            if not primitive.internal:
-                for name in (primitive.name, *primitive.aliases):
-                    _public[name] = primitive
-    return _public
+    """What a script may call, by name and by alias."""
+    return _functions

@@ -18,7 +18,9 @@ def _truth(*types: Type) -> Type:
     return Type("bool", types[0].shape)
 
 
-def _comparison(name: str, summary: str, sign: str, impl: Callable[..., Any], holds: Callable[[int], bool]) -> Primitive:
+def _comparison(
+    name: str, summary: str, sign: str, impl: Callable[..., Any], holds: Callable[[int], bool]
+) -> Primitive:
     """A comparison is decided by the sign of x - y, in every namespace that has one."""
     return nondifferentiable(
         name,
@@ -37,17 +39,13 @@ def _comparison(name: str, summary: str, sign: str, impl: Callable[..., Any], ho
 
 
 less = _comparison("less", "Whether x is below y.", "<", lambda xp, x, y: x < y, lambda s: s < 0)
-less_equal = _comparison(
-    "less_equal", "Whether x is at most y.", "<=", lambda xp, x, y: x <= y, lambda s: s <= 0
-)
+less_equal = _comparison("less_equal", "Whether x is at most y.", "<=", lambda xp, x, y: x <= y, lambda s: s <= 0)
 greater = _comparison("greater", "Whether x is above y.", ">", lambda xp, x, y: x > y, lambda s: s > 0)
 greater_equal = _comparison(
     "greater_equal", "Whether x is at least y.", ">=", lambda xp, x, y: x >= y, lambda s: s >= 0
 )
 equal = _comparison("equal", "Whether x and y are the same.", "==", lambda xp, x, y: x == y, lambda s: s == 0)
-not_equal = _comparison(
-    "not_equal", "Whether x and y differ.", "!=", lambda xp, x, y: x != y, lambda s: s != 0
-)
+not_equal = _comparison("not_equal", "Whether x and y differ.", "!=", lambda xp, x, y: x != y, lambda s: s != 0)
 
 
 def _connective(name: str, summary: str, impl: Callable[..., Any], plain: Callable[..., bool]) -> Primitive:
@@ -64,12 +62,8 @@ def _connective(name: str, summary: str, impl: Callable[..., Any], plain: Callab
     )
 
 
-and_ = _connective(
-    "and", "Whether both hold.", lambda xp, x, y: xp.logical_and(x, y), lambda x, y: bool(x and y)
-)
-or_ = _connective(
-    "or", "Whether one of them holds.", lambda xp, x, y: xp.logical_or(x, y), lambda x, y: bool(x or y)
-)
+and_ = _connective("and", "Whether both hold.", lambda xp, x, y: xp.logical_and(x, y), lambda x, y: bool(x and y))
+or_ = _connective("or", "Whether one of them holds.", lambda xp, x, y: xp.logical_or(x, y), lambda x, y: bool(x or y))
 not_ = _connective("not", "Whether it does not hold.", lambda xp, x: xp.logical_not(x), lambda x: not x)
 
 

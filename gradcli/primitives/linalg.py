@@ -23,6 +23,7 @@ from gradcli.primitives.axes import (
     reshaped,
 )
 from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.closed_forms import exponential, exponential_along
 from gradcli.primitives.exact_matrices import cholesky_factor, each_matrix, inverse, orthonormal_columns
 from gradcli.primitives.indexing import tril
 from gradcli.primitives.movement import concat, unslice
@@ -227,6 +228,7 @@ frechet: Primitive = structured(
     "frechet",
     "The derivative of the matrix exponential at x in a direction.",
     impl=_frechet_value,
+    definition=exponential_along,  # for exact readings; derivatives come from the pushforwards
     pushforward=[_frechet_push, lambda t, x, direction, *, out: frechet(x, t)],
     transpose={1: lambda ct, x, direction: frechet(x.mT, ct)},
     type_rule=lambda x, direction: direction,
@@ -247,6 +249,7 @@ expm: Primitive = structured(
     "expm",
     "The matrix exponential.",
     impl=lambda xp, x, *, ranks: xp.expm(x),
+    definition=exponential,
     pushforward=[lambda t, x, *, out: frechet(x, t)],
     call=_expm_call,
     domain=[REAL],

@@ -20,10 +20,9 @@ from gradcli.primitives.axes import (
     part,
     require_entries,
     reshaped,
-    stretched_back,
 )
 from gradcli.primitives.broadcasting import together
-from gradcli.primitives.comparison import cast, equal, where
+from gradcli.primitives.comparison import cast, where
 from gradcli.primitives.movement import (
     concat,
     normalize_axes,
@@ -63,7 +62,7 @@ def _best_entries(sign: int) -> Callable[..., Any]:
 def _arg_entries(sign: int) -> Callable[..., Any]:
     def entries(f: Any, x: Any, *, axis: int) -> Any:
         lanes = lanes_of(f, x, (axis,))
-        return f.array([_first_best(f, lane, sign) for lane in lanes], reduced_shape(x.shape, (axis,)))
+        return f.array([f.number(_first_best(f, lane, sign)) for lane in lanes], reduced_shape(x.shape, (axis,)))
 
     return entries
 
@@ -79,9 +78,9 @@ def _argsort_entries(f: Any, x: Any, *, axis: int) -> Any:
     rank = len(x.shape)
     moved = (*(i for i in range(-rank, 0) if i != axis), axis)
     back = f.positions(permute, x.shape, axes=moved)
-    found = [0] * len(flat)
-    for source, rank_of_entry in zip(back, flat, strict=True):
-        found[source] = rank_of_entry
+    found: list[Any] = [None] * len(flat)
+    for source, place in zip(back, flat, strict=True):
+        found[source] = f.number(place)
     return f.array(found, x.shape)
 
 
@@ -168,16 +167,44 @@ argsort: Primitive = nondifferentiable(
     examples=[("argsort([3, 1, 2])", [1, 2, 0])],
 )
 
-# --- max and min -------------------------------------------------------------------------------------------
+# --- max and min -----------------------------------------------------------------------------------------------
 
 
-def _extreme(name: str, summary: str, sign: int, pair: str, where_best: Primitive) -> Primitive:
+def _tie_entries(sign: int) -> Callable[..., Any]:
+    def entries(f: Any, x: Any, *, axis: int) -> Any:
+        """Whether each entry equals the best one, which is not compared with itself."""
+        flat: list[bool] = []
+        for lane in lanes_of(f, x, (axis,)):
+            best = _first_best(f, lane, sign)
+            flat.extend(i == best or f.sign(entry - lane[best]) == 0 for i, entry in enumerate(lane))
+        return f.array(flat, x.shape)
+
+    return entries
+
+
+def _ties(name: str, extreme: str, sign: int) -> Primitive:
+    return nondifferentiable(
+        name,
+        f"Whether an entry is the {extreme} along its axis, or equal to it.",
+        impl=lambda xp, x, *, ranks, axis: x == getattr(xp, extreme)(x, axis=axis, keepdims=True),
+        entries=_tie_entries(sign),
+        type_rule=lambda x, *, axis: Type("bool", x.shape),
+        arity=1,
+        internal=True,
+        domain=[REAL],
+        sample=_SAMPLE,
+    )
+
+
+is_max = _ties("is_max", "max", 1)
+is_min = _ties("is_min", "min", -1)
+
+
+def _extreme(name: str, summary: str, sign: int, pair: str, ties: Primitive) -> Primitive:
     def definition(x: Any, *, axis: Axes) -> Any:
         """The mean of the entries that equal the best one, so that the gradient is shared among them."""
         lanes = merged(x, axis)
-        place = where_best(lanes, axis=-1)
-        best = take_along(lanes, reshaped(place, (*place.shape, 1)), axis=-1)
-        tied = equal(lanes, stretched_back(best, lanes.shape, (-1,)))
+        tied = ties(lanes, axis=-1)
         total = sum_(where(tied, lanes, 0), axis=(-1,))
         return total / sum_(cast(tied, kind="float"), axis=(-1,))
 
@@ -223,10 +250,10 @@ def _extreme(name: str, summary: str, sign: int, pair: str, where_best: Primitiv
 
 
 max_ = _extreme(
-    "max", "The largest entry, over all axes or some; of several operands, entry by entry.", 1, "maximum", argmax
+    "max", "The largest entry, over all axes or some; of several operands, entry by entry.", 1, "maximum", is_max
 )
 min_ = _extreme(
-    "min", "The smallest entry, over all axes or some; of several operands, entry by entry.", -1, "minimum", argmin
+    "min", "The smallest entry, over all axes or some; of several operands, entry by entry.", -1, "minimum", is_min
 )
 
 

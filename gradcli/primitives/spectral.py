@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import Kink, Primitive, nondifferentiable, structured
+from gradcli.graph.primitive import Kink, Primitive, structured
 from gradcli.graph.types import Type
 from gradcli.primitives.axes import (
     filled,
@@ -23,6 +23,7 @@ from gradcli.primitives.axes import (
     reversed_along,
 )
 from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.closed_forms import entry_of, from_columns, larger_than_2x2
 from gradcli.primitives.comparison import where
 from gradcli.primitives.joining import joined
 from gradcli.primitives.linalg import symmetric
@@ -55,21 +56,9 @@ def _neighbours(w: Any) -> Any:
 # --- exact forms for small matrices: what symbols and balls read -------------------------------------------
 
 
-def _entry(x: Any, i: int, j: int) -> Any:
-    """One entry of each matrix."""
-    return reshaped(part(part(x, -2, i, 1), -1, j, 1), x.shape[:-2])
-
-
-def _columns(*vectors: tuple[Any, ...]) -> Any:
-    """Matrices from their columns, each a tuple of numbers."""
-    lead = vectors[0][0].shape
-    rows = [joined([reshaped(v[i], (*lead, 1, 1)) for v in vectors], -1) for i in range(len(vectors[0]))]
-    return joined(rows, -2)
-
-
 def _two_halves(x: Any) -> tuple[Any, Any, Any, Any]:
     """Of a symmetric matrix [[m + a, b], [b, m - a]]: m, a, b, and the distance of the eigenvalues from m."""
-    first, last, b = _entry(x, 0, 0), _entry(x, 1, 1), _entry(x, 1, 0)
+    first, last, b = entry_of(x, 0, 0), entry_of(x, 1, 1), entry_of(x, 1, 0)
     a = (first - last) / 2
     return (first + last) / 2, a, b, sqrt(a * a + b * b)
 
@@ -97,24 +86,18 @@ def _eigvecs_exact(x: Any) -> Any:
     first, second = where(rising, a + radius, b), where(rising, b, radius - a)
     length = sqrt(first * first + second * second)
     first, second = first / length, second / length
-    return _columns((-second, first), (first, second))
+    return from_columns((-second, first), (first, second))
 
 
-def _svdvals_exact(x: Any) -> Any:
-    gram = x.mT @ x if x.shape[-1] <= x.shape[-2] else x @ x.mT
-    return reversed_along(sqrt(_eigvals_exact(gram)), -1)
-
-
-larger_than_2x2 = nondifferentiable(
-    "larger_than_2x2",
-    "What has no closed form: an exact reading stops here and says so.",
-    impl=lambda xp, x, *, ranks, shape: xp.full(x.shape[: x.ndim - ranks[0]] + shape, xp.nan),
-    type_rule=lambda x, *, shape: Type(x.kind, shape),
-    arity=1,
-    internal=True,
-)
-
-# --- symmetric matrices ------------------------------------------------------------------------------------
+def _svd_exact(x: Any) -> tuple[Any, Any, Any]:
+    """U, s and V from the smaller of x.T @ x and x @ x.T; the vectors of the other side follow from these."""
+    tall = x.shape[-1] <= x.shape[-2]
+    gram = x.mT @ x if tall else x @ x.mT
+    s = reversed_along(sqrt(_eigvals_exact(gram)), -1)
+    own = reversed_along(_eigvecs_exact(gram), -1)
+    other = (x if tall else x.mT) @ own
+    other = other / _across(s, other.shape[-2])
+    return (other, s, own) if tall else (own, s, other)
 
 
 def _eigvecs_push(t: Any, x: Any, *, out: Any) -> Any:
@@ -216,6 +199,7 @@ svd_u: Primitive = structured(
     "svd_u",
     "The left singular vectors, in columns, by descending singular value.",
     impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[0],
+    definition=lambda x: _svd_exact(x)[0],
     pushforward=[_svd_u_push],
     type_rule=_u_type,
     internal=True,
@@ -226,6 +210,7 @@ svd_v: Primitive = structured(
     "svd_v",
     "The right singular vectors, in columns, by descending singular value.",
     impl=lambda xp, x, *, ranks: xp.swapaxes(xp.svd(x, full_matrices=False)[2], -1, -2),
+    definition=lambda x: _svd_exact(x)[2],
     pushforward=[_svd_v_push],
     type_rule=_v_type,
     internal=True,
@@ -253,7 +238,7 @@ svdvals: Primitive = structured(
     "svdvals",
     "The singular values of a matrix, descending.",
     impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[1],
-    definition=_svdvals_exact,
+    definition=lambda x: _svd_exact(x)[1],
     pushforward=[_svdvals_push],
     type_rule=lambda x: Type(x.kind, (*x.shape[:-2], min(x.shape[-2:]))),
     call=_svdvals_call,

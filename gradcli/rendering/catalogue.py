@@ -8,10 +8,12 @@ from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Styl
 from gradcli.rendering.values import inline, jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gradcli.codes import CodeDoc
     from gradcli.rendering.document import Block
+
+REAL_LINE = {"(-inf, inf)": "every real number"}
 
 KINDS = {
     "elementwise": "applied entry by entry; its derivative is the partial, entry by entry",
@@ -39,15 +41,15 @@ def tidy_operations(found: Mapping[str, Any]) -> Grid:
     return Grid(columns, rows)
 
 
-def operation(one: Any, examples: Sequence[tuple[str, Any]], style: Style) -> Document:
+def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
     """`ops NAME`: what it computes, its rule, where it is defined, its kinks, examples with their values."""
     facts: list[tuple[str, str, str]] = [("kind", f"{one.kind}: {KINDS.get(one.kind, '')}", "text")]
     if one.formula:
-        facts.append(("rule", one.formula, "code"))
+        facts.append(("computes", one.formula, "code"))
+    facts += ((f"d/d{leaf}", rule, "code") for leaf, rule in rules.items())
     if one.aliases:
         facts.append(("also", ", ".join(one.aliases), "code"))
-    for position, interval in enumerate(one.domain):
-        facts.append(("domain" if position == 0 else "", argument(position, len(one.domain)) + repr(interval), "text"))
+    facts += domain_facts([repr(interval) for interval in one.domain])
     for position, kink in enumerate(one.kinks):
         facts.append(
             (
@@ -63,12 +65,20 @@ def operation(one: Any, examples: Sequence[tuple[str, Any]], style: Style) -> Do
     return document(*blocks)
 
 
-def argument(position: int, count: int) -> str:
-    return f"argument {position + 1}: " if count > 1 else ""
+def domain_facts(intervals: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Where an operation is defined: once if that is the same for every argument."""
+    told = [REAL_LINE.get(interval, interval) for interval in intervals]
+    if len(set(told)) == 1:
+        yield ("domain", told[0], "text")
+        return
+    for position, interval in enumerate(told):
+        yield ("domain" if position == 0 else "", f"argument {position + 1}: {interval}", "text")
 
 
-def operation_fields(one: Any, examples: Sequence[tuple[str, Any]] = ()) -> dict[str, Any]:
-    """One operation for JSON."""
+def operation_fields(
+    one: Any, rules: Mapping[str, str] | None = None, examples: Sequence[tuple[str, Any]] = ()
+) -> dict[str, Any]:
+    """One operation for JSON; `derivatives` by argument where they are formulas."""
     fields: dict[str, Any] = {
         "name": one.name,
         "kind": one.kind,
@@ -78,6 +88,8 @@ def operation_fields(one: Any, examples: Sequence[tuple[str, Any]] = ()) -> dict
         "domain": [repr(interval) for interval in one.domain],
         "kinks": [{"where": kink.where, "value": str(kink.value)} for kink in one.kinks],
     }
+    if rules:
+        fields["derivatives"] = dict(rules)
     if examples:
         fields["examples"] = [{"text": text, "value": jsonable(value)} for text, value in examples]
     return fields

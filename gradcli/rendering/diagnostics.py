@@ -95,7 +95,7 @@ def snippet(one: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
         text, found = displayed(one.source.line(number), number, marks[number])
         yield f"{paint(f'  {number:>{digits}} |', 'gutter')} {text}".rstrip()
         empty = paint(f"  {' ' * digits} |", "gutter")
-        for row in underlines(found, paint):
+        for row in underlines(spread(text), found, paint):
             yield f"{empty} {row}"
 
 
@@ -107,14 +107,23 @@ def displayed(text: str, number: int, marks: list[tuple[Span, str, bool]]) -> tu
         offsets.append(offsets[-1] + width(piece))
     found: list[Mark] = []
     for span, label, primary in marks:
-        start = offsets[min(span.column - 1, len(pieces))]
         last = span.end_column - 1 if span.end_line == number else len(pieces)
-        end = max(start + 1, offsets[min(last, len(pieces))])
-        found.append(Mark(start, end, visible(label), primary))
+        found.append(placed(offsets, span.column - 1, last, label, primary))
     line = "".join(pieces)
     if offsets[-1] <= WINDOW:
         return line, found
     return clipped(pieces, offsets, found)
+
+
+def spread(text: str) -> str:
+    """The text with one character per terminal cell."""
+    return text if text.isascii() else "".join((one + "+")[: width(one)] for one in text)
+
+
+def placed(offsets: list[int], first: int, last: int, label: str, primary: bool) -> Mark:
+    """The mark of characters first..last, at least one cell wide."""
+    start, end = (offsets[min(place, len(offsets) - 1)] for place in (first, last))
+    return Mark(start, max(start + 1, end), visible(label), primary)
 
 
 def clipped(pieces: list[str], offsets: list[int], marks: list[Mark]) -> tuple[str, list[Mark]]:
@@ -134,11 +143,17 @@ def clipped(pieces: list[str], offsets: list[int], marks: list[Mark]) -> tuple[s
     return line, moved
 
 
-def underlines(marks: list[Mark], paint: Paint) -> Iterator[str]:
-    """The row of ^ and - under a line, the last label beside it, the others under their places."""
+def underlines(text: str, marks: list[Mark], paint: Paint) -> Iterator[str]:
+    """The row of ^ and - under a line, the last label beside it, the others under their places.
+
+    Labels inside the primary stretch stand out from it: `a + b` gets `- ^ -`.
+    """
     cells: dict[int, bool] = {}
-    for mark in sorted(marks, key=lambda mark: mark.primary):
-        cells.update(dict.fromkeys(range(mark.start, mark.end), mark.primary))
+    split = any(mark.text for mark in marks)
+    for mark in sorted(marks, key=lambda mark: not mark.primary):
+        for at in range(mark.start, mark.end):
+            if not (mark.primary and split and text[at : at + 1] == " "):
+                cells[at] = mark.primary
     end = max(cells) + 1
     row = ""
     for kind, run in groupby(map(cells.get, range(end))):

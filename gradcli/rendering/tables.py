@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 GAP = 2  # cells between two columns
 INDENT = 1
-FOLD = 16  # a column of text or code may be folded to this many cells, inside a word if need be
+COMFORT, FOLD = 28, 16  # to how many cells text is wrapped before columns are given up, and after that
 
 FRAME = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 ROLES = {
@@ -91,10 +91,10 @@ def grid(block: Grid, cells: int) -> Iterator[RenderableType]:
         yield indented(Text(block.note, style="dim"))
     room = cells - INDENT
     for form in (block, *([block.narrow] if block.narrow else [])):
-        for kept in fewer(form.columns):
+        for least, kept in ((least, kept) for least in (COMFORT, FOLD) for kept in fewer(form.columns)):
             rows = [tuple(visible(row[at]) for at in kept) for row in form.rows]
             columns = [form.columns[at] for at in kept]
-            sizes = fitted(columns, rows, room, wrap=form.narrow is None)
+            sizes = fitted(columns, rows, room, least if form.narrow is None else None)
             if sizes is not None:
                 yield Padding(table(columns, rows, sizes), (0, 0, 0, INDENT), expand=False)
                 return
@@ -111,31 +111,39 @@ def fewer(columns: Sequence[Column]) -> Iterator[list[int]]:
             yield kept
 
 
-def fitted(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, wrap: bool) -> list[int] | None:
-    """The width of each column, or None where the grid does not fit into `room` cells."""
+def fitted(
+    columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, least: int | None
+) -> list[int] | None:
+    """The width of each column, or None where the grid does not fit into `room` cells.
+
+    Text and code may be wrapped to `least` cells, inside a word if need be; None: nothing may be wrapped.
+    """
     texts = [[column.title, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     room -= GAP * (len(columns) - 1)
     natural = [max(map(width, cells)) for cells in texts]
     if sum(natural) <= room:
         return natural
-    least = [min(size, smallest(column, cells)) for column, cells, size in zip(columns, texts, natural, strict=True)]
-    if not wrap or sum(least) > room:
+    if least is None:
         return None
-    sizes = list(least)
+    sizes = [
+        min(size, smallest(column, cells, least)) for column, cells, size in zip(columns, texts, natural, strict=True)
+    ]
     spare = room - sum(sizes)
-    while spare:  # give the narrowest unfinished column what it needs, or a fair share
-        open_columns = [at for at in range(len(sizes)) if sizes[at] < natural[at]]
-        at = min(open_columns, key=lambda at: natural[at] - sizes[at])
-        given = min(natural[at] - sizes[at], max(1, spare // len(open_columns)))
+    if spare < 0:
+        return None
+    while spare:  # the column that lacks least gets what it needs, or its fair share
+        lacking = [at for at in range(len(sizes)) if sizes[at] < natural[at]]
+        at = min(lacking, key=lambda at: natural[at] - sizes[at])
+        given = min(natural[at] - sizes[at], max(1, spare // len(lacking)))
         sizes[at] += given
         spare -= given
     return sizes
 
 
-def smallest(column: Column, cells: Sequence[str]) -> int:
-    """The width below which a column would break a number, or a word."""
+def smallest(column: Column, cells: Sequence[str], least: int) -> int:
+    """The width below which a column would break a number, or become hard to read."""
     longest = max((width(word) for cell in cells for word in cell.split()), default=0)
-    return longest if column.kind in ("number", "verdict") else min(longest, max(FOLD, width(column.title)))
+    return longest if column.kind in ("number", "verdict") else max(least, width(column.title))
 
 
 def table(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> Table:

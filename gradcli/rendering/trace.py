@@ -64,13 +64,23 @@ def forward(result: Trace, style: Style) -> Grid:
 
 
 def operation(step: ForwardStep) -> str:
-    """The operation with its static parameters: `sum(axis=-1)`."""
-    told = ", ".join(f"{name}={value}" for name, value in step.params.items() if value is not None)
+    """The operation with its static parameters: `sum(axis=-1)`; a leaf or constant is told by its text."""
+    if not step.inputs:
+        return step.primitive
+    told = ", ".join(f"{name}={parameter(value)}" for name, value in step.params.items() if value is not None)
     return f"{step.primitive}({told})" if told else step.primitive
 
 
+def parameter(value: object) -> str:
+    """A static parameter: `-1` for one axis, `(0, 1)` for several."""
+    return str(value[0]) if isinstance(value, tuple) and len(value) == 1 else str(value)
+
+
 def backward(result: Trace, style: Style) -> Grid:
-    """One row per contribution; the node and its cotangent stand on the first row of each."""
+    """One row per contribution; the node and its cotangent stand on the first row of each.
+
+    Where that is too wide, a node has a row of its own with the cotangent that it holds, and the local partials go.
+    """
     columns = (
         Column("node"),
         Column("cotangent", "number"),
@@ -80,7 +90,15 @@ def backward(result: Trace, style: Style) -> Grid:
         Column("receiver holds", "number"),
         Column("so far"),
     )
-    return Grid(columns, tuple(backward_rows(result, style)), title=BACKWARD)
+    rows = tuple(backward_rows(result, style))
+    tall: list[tuple[str, ...]] = []
+    for node, cotangent, receiver, _, contribution, held, part in rows:
+        if node:
+            tall.append((node, "", cotangent, "complete"))
+        if receiver:
+            tall.append((f"  to {receiver}", contribution, held, part))
+    narrow = (Column("node"), Column("contribution", "number"), Column("holds then", "number"), Column("so far"))
+    return Grid(columns, rows, title=BACKWARD, narrow=Grid(narrow, tuple(tall)))
 
 
 def backward_rows(result: Trace, style: Style) -> Iterator[tuple[str, ...]]:
@@ -113,6 +131,11 @@ def short(step: ForwardStep) -> str:
     return step.text if not step.inputs and len(step.text) <= 12 else step.primitive
 
 
+def turn(step: BackwardStep, names: dict[int, str], style: Style) -> tuple[str, str]:
+    """A node and the cotangent that it passes on."""
+    return named(step, names), inline(step.cotangent, style.digits, CELL_ENTRIES)
+
+
 def named(step: BackwardStep, names: dict[int, str]) -> str:
     return f"{step.index} {names.get(step.index, step.primitive)}"
 
@@ -121,31 +144,29 @@ def naive(result: Trace, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
     """The two orders side by side, the place where they part, and the two gradients."""
     names = {step.index: short(step) for step in result.forward}
     complete = {step.index: step.cotangent for step in result.backward}
-    rows: list[tuple[str, ...]] = []
-    for position, (right, left) in enumerate(zip_longest(result.backward, wrong.steps)):
-        remark = ""
-        if left is not None and position == wrong.parts_at:
-            told = complete.get(left.index, left.cotangent)
-            remark = f"should be {inline(told, style.digits, CELL_ENTRIES)}"
-        rows.append(
-            (
-                str(position + 1),
-                named(right, names) if right else "",
-                inline(right.cotangent, style.digits, CELL_ENTRIES) if right else "",
-                named(left, names) if left else "",
-                inline(left.cotangent, style.digits, CELL_ENTRIES) if left else "",
-                remark,
-            )
+    rows = tuple(
+        (
+            str(position),
+            *(turn(right, names, style) if right else ("", "")),
+            *(turn(left, names, style) if left else ("", "")),
         )
+        for position, (right, left) in enumerate(zip_longest(result.backward, wrong.steps), 1)
+    )
     columns = (
         Column("turn", "number"),
         Column("topological"),
         Column("cotangent", "number"),
         Column("depth first"),
         Column("cotangent it had", "number"),
-        Column("", "text", 1),
     )
-    yield Grid(columns, tuple(rows), title=NAIVE)
+    yield Grid(columns, rows, title=NAIVE)
+    if wrong.parts_at is None:
+        yield Line("Here both orders agree: no node passes its cotangent on before it is complete.", "note")
+    else:
+        early = wrong.steps[wrong.parts_at]
+        node, had = turn(early, names, style)
+        due = inline(complete.get(early.index, early.cotangent), style.digits, CELL_ENTRIES)
+        yield Line(f"At turn {wrong.parts_at + 1}, {node} passes on {had}. Complete, it is {due}.", "note")
     both = tuple(
         (
             leaf,
@@ -154,8 +175,6 @@ def naive(result: Trace, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
         )
         for leaf, value in result.gradient.items()
     )
-    if wrong.parts_at is None:
-        yield Line("Here both orders agree: no node passes its cotangent on before it is complete.", "note")
     titles = (Column("leaf", "code"), Column("gradient", "number"), Column("depth first gives", "number"))
     yield Grid(titles, both, title="Gradient")
 

@@ -88,6 +88,8 @@ class ArrayNamespace(LinearAlgebra):
 
         Raises TypeError or ValueError.
         """
+        if hasattr(value, "make"):  # a recipe
+            value = value.make(np)
         if isinstance(value, ArrayData):
             value = np.array(value.floats(), dtype=np.float64).reshape(value.shape)
         elif not hasattr(value, "dtype"):

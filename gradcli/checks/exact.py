@@ -1,0 +1,157 @@
+"""Questions about nodes at points go in, answers of the oracle's process come out as plain data; time is counted here.
+
+It turns nodes into rows and points into lists, and a question that got no answer into a problem with its reason. What
+the answers mean is for `verdict` to say.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from gradcli.checks.worker import NoAnswer
+from gradcli.graph.flat import Table
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.worker import Oracle
+    from gradcli.graph.node import Node
+
+    Values = Mapping[str, NDArray[Any]]
+    Answer = dict[str, Any]
+
+DERIVE_SECONDS = 6.0
+PROVE_SECONDS = 3.0
+BALL_SECONDS = 1.0
+
+
+class Deadline:
+    """The time that is left for one check."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = monotonic() + seconds
+
+    def left(self, most: float) -> float:
+        """How long the next question may take; at least a moment, so that it is asked at all."""
+        return max(0.05, min(most, self.end - monotonic()))
+
+
+class Exact:
+    """The oracle, holding some nodes of a script."""
+
+    def __init__(self, oracle: Oracle, nodes: Sequence[Node], seconds: float) -> None:
+        self.oracle = oracle
+        self.table = Table(nodes, catalogue())
+        self.by_row: dict[int, Node] = {}
+        for node, row in self.table.rows.items():
+            self.by_row.setdefault(row, node)
+        self.used = {row[2]["name"] for row in self.table.flat["nodes"] if row[0] == "leaf"}
+        self.seconds = seconds
+        self.deadline = Deadline(seconds)
+        self._derived: dict[str, dict[str, Any]] = {}
+
+    def begin(self) -> None:
+        """Start the clock of the next check."""
+        self.oracle.load(self.table.flat)
+        self.deadline = Deadline(self.seconds)
+        self._derived = {}
+
+    def values(self, nodes: Sequence[Node], values: Values) -> Answer:
+        """The enclosures of some nodes: `entries`, one list for each."""
+        return self._ask(
+            "values", BALL_SECONDS, rows=[self.table.rows[node] for node in nodes], point=self.point(values)
+        )
+
+    def derive(
+        self,
+        name: str,
+        output: Node,
+        target: Node,
+        moving: Sequence[str],
+        values: Values,
+        decimal: bool = False,
+        entries: Sequence[int] | None = None,
+    ) -> Answer:
+        """Have SymPy differentiate, and keep the derivative under a name."""
+        question = {
+            "name": name,
+            "output": self.table.rows[output],
+            "target": self.table.rows[target],
+            "moving": list(moving),
+            "point": self.point(values),
+            "decimal": decimal,
+            "entries": None if entries is None else list(entries),
+        }
+        self._derived[name] = question
+        return self._ask("derive", DERIVE_SECONDS, **question)
+
+    def compare(
+        self,
+        right: Node,
+        points: Sequence[Values],
+        *,
+        name: str | None = None,
+        left: Node | None = None,
+        decimal: bool = False,
+        wide: bool = False,
+        rtol: float | None = None,
+    ) -> Answer:
+        """The judged node against the derivative of a name, or against another node, at each point."""
+        return self._ask(
+            "compare",
+            BALL_SECONDS * (1 + len(points)),
+            name=name,
+            right=self.table.rows[right],
+            points=[self.point(values) for values in points],
+            left=None if left is None else self.table.rows[left],
+            decimal=decimal,
+            wide=wide,
+            rtol=rtol,
+            seconds=BALL_SECONDS,
+        )
+
+    def prove(self, right: Node, values: Values, *, name: str) -> Answer:
+        """Whether the judged node is the derivative by algebra."""
+        return self._ask("prove", PROVE_SECONDS, name=name, right=self.table.rows[right], point=self.point(values))
+
+    def prove_equal(
+        self, left: Node, right: Node, moving: Sequence[str], values: Values, decimal: bool = False
+    ) -> Answer:
+        """Whether two nodes are equal by algebra."""
+        return self._ask(
+            "prove",
+            PROVE_SECONDS,
+            left=self.table.rows[left],
+            right=self.table.rows[right],
+            moving=list(moving),
+            point=self.point(values),
+            decimal=decimal,
+        )
+
+    def point(self, values: Values) -> dict[str, Any]:
+        """A point as plain lists, with the leaves that the nodes read."""
+        return {
+            name: [value.reshape(-1).tolist(), list(value.shape)] for name, value in values.items() if name in self.used
+        }
+
+    def node(self, row: int | None) -> Node | None:
+        """The node of a row that an answer names."""
+        return None if row is None else self.by_row.get(row)
+
+    # --- inner ----------------------------------------------------------------------------------------------
+
+    def _ask(self, op: str, most: float, **question: Any) -> Answer:
+        try:
+            wanted = question.get("name")
+            if op != "derive" and wanted is not None and not self.oracle.holds:
+                # the process was lost, and with it the derivative
+                again = self.oracle.ask("derive", self.deadline.left(DERIVE_SECONDS), **self._derived[wanted])
+                if "problem" in again:
+                    return again
+            return self.oracle.ask(op, self.deadline.left(most), **question)
+        except NoAnswer as reason:
+            return {"problem": "timeout", "reason": str(reason)}

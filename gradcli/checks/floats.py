@@ -1,0 +1,90 @@
+"""Programs and points go in, float64 values come out: the third number of a check, and the functions it differences.
+
+Holds no oracle and no verdict. Leaves are arrays of doubles throughout; a point is a dict of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.cuts import hold
+from gradcli.diagnostics import GradcliError
+from gradcli.execution.evaluate import Tape
+from gradcli.graph.node import LEAF, Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Values = Mapping[str, Floats]
+
+
+def read_value(value: Any, shape: tuple[int, ...]) -> Floats | None:
+    """The value of a leaf as doubles in its shape; None where it is complex or has another shape."""
+    from gradcli.points import array_of
+
+    made = np.asarray(array_of(value))
+    if made.dtype.kind == "c" or made.shape != shape:
+        return None
+    return np.ascontiguousarray(made, dtype=np.float64)
+
+
+def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64") -> list[Floats]:
+    """The values of some nodes at a point; NaN where a node cannot be evaluated."""
+    try:
+        found = Tape(list(nodes)).run(_needed(nodes, values), backend="numpy", dtype=dtype)
+    except GradcliError:
+        return [np.full(node.type.shape, np.nan) for node in nodes]
+    return [np.broadcast_to(np.asarray(x, dtype=np.float64), n.type.shape) for n, x in zip(nodes, found, strict=True)]
+
+
+def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
+    """A scalar node as a function of the entries of other nodes, everything else held; and where it stands.
+
+    The function takes points of shape [n, entries] and gives n values. Detached values stay as they are.
+    """
+    held = hold(output, targets)
+    base = dict(values)
+    if held.inputs:
+        parts = [node for nodes in held.inputs.values() for node in nodes]
+        known = dict(zip(parts, evaluated(parts, values), strict=True))
+        for name, (first, *rest) in held.inputs.items():
+            base[name] = known[first] - known[rest[0]] if rest else known[first]
+    here = evaluated(targets, values)
+    tape = Tape([held.output])
+    needed = {node.params["name"] for node, _ in tape.inputs}
+    base = {key: value for key, value in base.items() if key in needed}
+    names = [node.params["name"] for node in held.targets]
+    ends = np.cumsum([target.type.size for target in targets])
+
+    def f(points: Floats) -> Floats:
+        given = dict(base)
+        for name, target, block in zip(names, targets, np.split(points, ends[:-1], axis=1), strict=True):
+            if name in needed:
+                given[name] = block.reshape((len(points), *target.type.shape))
+        try:
+            found = tape.run(given, backend="numpy")[0]
+        except GradcliError:
+            return np.full(len(points), np.nan)
+        return np.broadcast_to(np.asarray(found, dtype=np.float64), (len(points),))
+
+    return f, np.concatenate([value.reshape(-1) for value in here])
+
+
+def _needed(nodes: Sequence[Node], values: Values) -> dict[str, Floats]:
+    names = {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}
+    return {name: value for name, value in values.items() if name in names}
+
+
+def ulps(found: float, exact: float) -> float:
+    """How many spacings of doubles at `exact` lie between two numbers; inf for one that is not finite."""
+    if found == exact:
+        return 0.0
+    if not np.isfinite(found):
+        return float("inf")
+    with np.errstate(all="ignore"):
+        return float(abs(found - exact) / np.spacing(max(abs(exact), 5e-324)))

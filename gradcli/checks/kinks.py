@@ -1,0 +1,118 @@
+"""A program at a point goes in, what is not smooth there comes out: the tie, and the slopes on both sides of it.
+
+Where an operation is not smooth stands in its declaration, as a surface that is zero there. Surfaces are decided by
+balls, so a tie is exact. What happens at it is seen by one-sided differences of values; no rule is read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks import differences
+from gradcli.graph.builder import building
+from gradcli.graph.node import Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+DIRECTIONS = 6  # random ones, beside the axes
+
+
+class Surface(NamedTuple):
+    """A node that is zero where another one is not smooth."""
+
+    node: Node
+    zero: Node
+    where: str
+    convention: str
+
+
+class Behaviour(NamedTuple):
+    """What a function does at a point: "smooth", "KINK", "BOUNDARY" or "DISCONTINUOUS", with the slopes by entry."""
+
+    verdict: str
+    left: list[float | None]
+    right: list[float | None]
+    bound: float
+    value: float
+    limits: tuple[float | None, float | None]
+
+
+def surfaces(outputs: Sequence[Node]) -> list[Surface]:
+    """The surfaces of every operation that the outputs need; comparisons are zero where their sides meet."""
+    order = reachable(outputs)
+    found: list[Surface] = []
+    if not order:
+        return found
+    with building(order[0].builder, order):
+        for node in order:
+            for kink in node.primitive.kinks:
+                zero = kink.surface(*node.args, **node.params)
+                if isinstance(zero, Node) and zero.type.kind == "float":
+                    found.append(Surface(node, zero, kink.where, kink.value))
+            if node.primitive.name in COMPARISONS and node.args[0].type.kind == "float":
+                zero = node.args[0] - node.args[1]
+                found.append(Surface(node, zero, "both sides are equal", "the branch of the comparison"))
+    return found
+
+
+def depends_on(surface: Surface, target: Node) -> bool:
+    """Whether a surface moves with a node."""
+    return target in reachable([surface.zero])
+
+
+def behaviour(f: Callable[[Floats], Floats], x: Floats, entries: Sequence[int], joint: bool, seed: int) -> Behaviour:
+    """What f does at x along the axes of some entries, and with `joint` along random directions too."""
+    axes = [np.eye(1, x.size, i)[0] for i in entries]
+    directions = list(axes)
+    if joint and x.size > 1:
+        directions += differences.seeded_directions(x, DIRECTIONS, seed)
+    seen = differences.sides(f, x, directions)
+    verdicts = [_along(one) for one in seen]
+    worst = next((v for v in ("DISCONTINUOUS", "BOUNDARY", "KINK") if v in verdicts), "smooth")
+    telling = seen[verdicts.index(worst)] if worst != "smooth" else seen[0]
+    own = seen[: len(axes)]
+    return Behaviour(
+        worst,
+        [None if one.left is None else one.left.slope for one in own],
+        [None if one.right is None else one.right.slope for one in own],
+        max((side.slope_bound for one in own for side in (one.left, one.right) if side is not None), default=0.0),
+        telling.value,
+        (
+            None if telling.left is None else telling.left.limit,
+            None if telling.right is None else telling.right.limit,
+        ),
+    )
+
+
+def inside(found: Sequence[float], seen: Behaviour) -> bool:
+    """Whether each returned value lies between the slopes of its entry, as far as they are known."""
+    for value, left, right in zip(found, seen.left, seen.right, strict=True):
+        if left is None or right is None or not math.isfinite(value):
+            return False
+        slack = seen.bound + 1e-9 * max(abs(left), abs(right), abs(value))
+        if not min(left, right) - slack <= value <= max(left, right) + slack:
+            return False
+    return True
+
+
+def _along(seen: differences.Sides) -> str:
+    sides: list[Any] = [seen.left, seen.right]
+    for side in sides:
+        if side is not None and abs(side.limit - seen.value) > 10 * side.limit_bound + 1e-6 * max(1.0, abs(seen.value)):
+            return "DISCONTINUOUS"
+    if any(side is None or not math.isfinite(side.slope) for side in sides):
+        return "BOUNDARY"
+    left, right = sides
+    gap = abs(right.slope - left.slope)
+    if gap > 8 * (left.slope_bound + right.slope_bound) + 1e-6 * max(abs(left.slope), abs(right.slope)):
+        return "KINK"
+    return "smooth"

@@ -1,0 +1,66 @@
+"""What a check returns: one record per gradient, claim or rule, and a report for each script. Holds data, judges nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gradcli.diagnostics import Diagnostic
+
+VERDICTS = (
+    "PROVED", "CERTIFIED", "AGREES", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED",
+    "INCONCLUSIVE", "ERROR",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Check:
+    """The verdict on one gradient, claim, hand-written rule or callable.
+
+    `evidence` is plain JSON data; `passed` takes into account what the script expected and what the caller required.
+    """
+
+    id: str
+    file: str | None
+    line: int | None
+    kind: str
+    leaf: str | None
+    verdict: str
+    evidence: dict[str, object]
+    message: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    expected: str | None = None
+    passed: bool = True
+
+
+@dataclass(frozen=True)
+class Report:
+    """All checks of one script. `summary` counts verdicts, and "passed", "failed" and "inconclusive" checks."""
+
+    expression: str
+    checks: tuple[Check, ...]
+    summary: dict[str, int] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
+    file: str | None = None
+
+
+def summarised(
+    expression: str,
+    checks: Iterable[Check],
+    diagnostics: Iterable[Diagnostic] = (),
+    file: str | None = None,
+) -> Report:
+    """A report with its summary counted."""
+    found = tuple(checks)
+    summary = {"passed": 0, "failed": 0, "inconclusive": 0}
+    for one in found:
+        outcome = "passed" if one.passed else "inconclusive" if one.verdict == "INCONCLUSIVE" else "failed"
+        summary[outcome] += 1
+    for verdict in VERDICTS:
+        count = sum(1 for one in found if one.verdict == verdict)
+        if count:
+            summary[verdict] = count
+    return Report(expression, found, summary, tuple(diagnostics), file)

@@ -1,0 +1,222 @@
+"""A lowered script goes in, the things to be judged come out: each a scalar, a target, and what claims to be its gradient.
+
+Every leaf of every output, every claim, and every parameter of every hand-written rule is one subject. An output that
+is an array is judged through a fixed combination of its entries. This is the one module here that asks for the engine's
+derivatives; the oracles do not know it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import kinks
+from gradcli.checks.floats import evaluated
+from gradcli.graph.arrays import ArrayData, digest_of
+from gradcli.graph.builder import building
+from gradcli.graph.node import LEAF, reachable
+from gradcli.transforms import derivatives
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.kinks import Surface
+    from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Node
+    from gradcli.graph.program import Leaf
+    from gradcli.lowering import Claim, HandRule, Lowered
+
+    Floats = NDArray[np.float64]
+
+
+class Subject:
+    """What is judged: `judged` is claimed to be the gradient of `output` with respect to `target`.
+
+    For an equality `output` and `target` are None, and `left` is claimed to equal `judged`. `engine` is the engine's
+    own gradient where somebody else's is judged, and `others` its gradients by other leaves of the same shape.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        judged: Node,
+        values: Mapping[str, Floats],
+        moving: Sequence[str],
+        *,
+        leaf: str | None = None,
+        line: int | None = None,
+        text: str = "",
+        output: Node | None = None,
+        target: Node | None = None,
+        left: Node | None = None,
+        engine: Node | None = None,
+        others: Mapping[str, Node] | None = None,
+        domain: Interval | None = None,
+        rtol: float | None = None,
+        expect: str | None = None,
+        note: str | None = None,
+        group: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.judged = judged
+        self.values = dict(values)
+        self.moving = tuple(moving)
+        self.leaf = leaf
+        self.line = line
+        self.text = text
+        self.output = output
+        self.target = target
+        self.left = left
+        self.engine = engine
+        self.others = dict(others or {})
+        self.domain = domain
+        self.rtol = rtol
+        self.expect = expect
+        self.note = note
+        self.group = group
+        self.surfaces: list[Surface] = []
+        self.forward: Node | None = None
+
+    def nodes(self) -> list[Node]:
+        """Every node that an oracle may be asked about."""
+        found = [self.judged, *(surface.zero for surface in self.surfaces)]
+        found += [node for node in (self.output, self.target, self.left, self.engine) if node is not None]
+        return found
+
+
+def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[Subject]:
+    """Everything in a script that can be judged, in the order: gradients, claims, rules."""
+    leaves = lowered.program.leaves
+    found: list[Subject] = []
+    outputs = lowered.program.outputs
+    for position, output in enumerate(outputs):
+        scalar, note = combined(output, seed)
+        line = None if output.span is None else output.span.line
+        targets = [leaves[name].node for name in lowered.wrt]
+        gradients = derivatives.grad(scalar, targets) if targets else []
+        for name, target, gradient in zip(lowered.wrt, targets, gradients, strict=True):
+            label = name if len(outputs) == 1 else f"{name} (output {position + 1})"
+            found.append(
+                Subject(
+                    "gradient",
+                    gradient,
+                    values,
+                    lowered.wrt,
+                    leaf=name,
+                    line=line,
+                    text=label,
+                    output=scalar,
+                    target=target,
+                    domain=leaves[name].domain,
+                    expect=lowered.expect,
+                    note=note,
+                    group=position,
+                )
+            )
+    found += [_claim(lowered, claim, values) for claim in lowered.claims]
+    for rule in lowered.rules:
+        found += _rule(rule, values, seed)
+    known: dict[Node, list[Surface]] = {}
+    for subject in found:
+        if subject.output is not None:
+            if subject.output not in known:
+                known[subject.output] = kinks.surfaces([subject.output])
+            subject.surfaces = known[subject.output]
+    return found
+
+
+def combined(output: Node, seed: int) -> tuple[Node, str | None]:
+    """A scalar that an output's gradient can be taken of: itself, or a combination of its entries."""
+    if not output.type.shape and output.type.kind == "float":
+        return output, None
+    generator = np.random.default_rng(seed)
+    weights = [Fraction(int(w), 64) for w in generator.integers(33, 128, output.type.size) | 1]
+    builder = output.builder
+    with building(builder, reachable([output])):
+        node = output if output.type.kind == "float" else builder.call("cast", output, kind="float")
+        if not node.type.shape:
+            return node, None
+        data = ArrayData(node.type.shape, weights)
+        known = builder.array(digest_of(data), data, node.type)
+        axes = tuple(range(-len(node.type.shape), 0))
+        return builder.call("sum", builder.call("mul", known, node), axis=axes), "of a combination of all entries"
+
+
+def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subject:
+    leaves = lowered.program.leaves
+    shared: dict[str, Any] = {
+        "leaf": claim.leaf,
+        "line": claim.line,
+        "text": claim.text,
+        "rtol": claim.rtol,
+        "expect": claim.expect,
+    }
+    moving = tuple(dict.fromkeys((*lowered.wrt, *((claim.leaf,) if claim.leaf in leaves else ()))))
+    if claim.derivative is None or claim.derivative[0].type.shape:
+        return Subject("claim", claim.right, values, moving, left=claim.left, **shared)
+    output, target = claim.derivative
+    others = {}
+    if target.primitive is LEAF and target in reachable([output]):
+        twins = {
+            name: leaves[name].node
+            for name in lowered.wrt
+            if leaves[name].node is not target and leaves[name].node.type == target.type
+        }
+        others = dict(zip(twins, derivatives.grad(output, list(twins.values())), strict=True)) if twins else {}
+    return Subject(
+        "claim",
+        claim.right,
+        values,
+        moving,
+        output=output,
+        target=target,
+        engine=claim.left,
+        others=others,
+        domain=leaves[claim.leaf].domain if claim.leaf in leaves else None,
+        **shared,
+    )
+
+
+def _rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subject]:
+    """The parameters of a hand-written rule, judged on a random cotangent at the operands of its first call."""
+    generator = np.random.default_rng(seed + 1)
+    point = dict(values)
+    for leaf, value in zip(rule.leaves, evaluated(rule.args, values), strict=True):
+        point[leaf.node.params["name"]] = np.array(value)
+    cotangent = rule.cotangent
+    signs = generator.choice([-1.0, 1.0], cotangent.type.shape)
+    point[cotangent.params["name"]] = np.asarray(
+        signs * generator.integers(16, 96, cotangent.type.shape) / 32, dtype=np.float64
+    )
+    scalar = _paired(rule.output, cotangent)
+    names = [leaf.node.params["name"] for leaf in rule.leaves]
+    return [
+        Subject(
+            "vjp",
+            result,
+            point,
+            (*names, cotangent.params["name"]),
+            leaf=leaf.name,
+            line=rule.span.line,
+            text=f"{rule.name}.vjp by {leaf.name}",
+            output=scalar,
+            target=leaf.node,
+            domain=leaf.domain,
+        )
+        for leaf, result in zip(rule.leaves, rule.results, strict=True)
+    ]
+
+
+def _paired(output: Node, cotangent: Node) -> Node:
+    """The sum of the products of the entries of two nodes."""
+    builder = output.builder
+    with building(builder, reachable([output, cotangent])):
+        product = builder.call("mul", cotangent, output)
+        rank = len(product.type.shape)
+        return builder.call("sum", product, axis=tuple(range(-rank, 0))) if rank else product
+
+
