@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
-    from typing import IO, Any
+    from typing import IO, Any, BinaryIO
 
     from gradcli.commands._views import View
 
@@ -69,12 +69,24 @@ def main(argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = run(argv)
+        code = guarded(argv)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader is gone: nothing more to say, not even at exit
+    except BrokenPipeError:  # the reader is gone: nothing more to say
+        silence()
         return BROKEN_PIPE
+    except OSError as problem:
+        silence()
+        where = f"{visible(str(problem.filename), 200)}: " if problem.filename else ""
+        return complain(where + reason(problem), INTERNAL)
+
+
+def guarded(argv: Sequence[str]) -> int:
+    """Run one command line and turn what goes wrong into messages; a failure of the system is raised."""
+    try:
+        return run(argv)
+    except OSError:  # the environment, not the script
+        raise
     except KeyboardInterrupt:
         return complain("interrupted", INTERRUPTED)
     except Terminated:
@@ -89,6 +101,11 @@ def main(argv: Sequence[str]) -> int:
         told = f"{type(problem).__name__}: {visible(str(problem), 300)}".rstrip(": ")
         hint = f"this is a fault in gradcli; {DEBUG}=1 shows where"
         return refuse(argv, (Diagnostic("GC999", told, help=hint),), INTERNAL)
+
+
+def silence() -> None:
+    """Send what is left of standard output nowhere, so that the interpreter does not complain when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def terminate(number: int, frame: FrameType | None) -> None:
@@ -259,17 +276,25 @@ class Output:
 
     def read(self, most: int) -> bytes:
         """Standard input, but no more than so many bytes."""
-        return sys.stdin.buffer.read(most)
+        return standard_input().read(most)
 
     def lines(self, path: str) -> Iterator[str]:
         """The lines of a file or of standard input as they come; what is not UTF-8 is a lone surrogate."""
         try:
-            stream = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115
+            stream = standard_input() if path == "-" else open(path, "rb")  # noqa: SIM115
         except OSError as problem:
             raise error("GC601", f"cannot read {visible(path, 200)}: {reason(problem)}") from None
         with stream:
-            for line in stream:
-                yield line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            for number, line in enumerate(stream):
+                text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+                yield text if number else text.removeprefix("\ufeff")
+
+
+def standard_input() -> BinaryIO:
+    """Standard input as bytes; GC601 where it is closed."""
+    if sys.stdin is None:
+        raise error("GC601", "cannot read standard input: it is closed")
+    return sys.stdin.buffer
 
 
 def opened(path: str) -> IO[str]:

@@ -24,6 +24,7 @@ from gradcli.lowering import lower
 from gradcli.lowering.calls import signature_of
 from gradcli.primitives import catalogue, functions
 from gradcli.transforms import derivatives
+from tests import numpy_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -185,8 +186,24 @@ def _sampled(primitive: Primitive) -> Iterator[Case]:
     for static, texts in extras.items():
         for text in texts if static in primitive.static else ():
             case = Case(primitive.name, f"{primitive.name}({call}, {text})", leaves)
-            if _lowers(case):
+            if is_refused_by_numpy(case):
+                REFUSED.setdefault(primitive.name, []).append(case)
+            elif _lowers(case):
                 yield case
+
+
+REFUSED: dict[str, list[Case]] = {}  # calls with static arguments that NumPy does not take
+
+
+def is_refused_by_numpy(case: Case) -> bool:
+    """Whether the function of this name in NumPy raises for the call."""
+    try:
+        numpy_reading.read(case.text, case.one())
+    except (TypeError, ValueError):
+        return True
+    except KeyError:
+        pass
+    return False
 
 
 def _lowers(case: Case) -> bool:

@@ -27,7 +27,7 @@ from gradcli.graph.verify import verify, verify_pushforwards
 from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
 from tests import numpy_reading, reference
-from tests.cases import GRID, Case, InnerCase, cases
+from tests.cases import GRID, REFUSED, Case, InnerCase, cases
 from tests.reference import Missing, mp
 from tests.reference_arrays import CALLS
 
@@ -630,6 +630,17 @@ def examples(primitive: Primitive) -> None:
         assert not answer.diagnostics, answer.diagnostics
 
 
+def refuses_what_numpy_refuses(primitive: Primitive) -> None:
+    """A static argument that NumPy does not take is an error with a span, never read as something else."""
+    cases(primitive.name)
+    refused = REFUSED.get(primitive.name, [])
+    need(refused, "NumPy takes all of the static arguments that are tried")
+    for case in refused:
+        with pytest.raises(GradcliError) as problem:
+            case.lowered()
+        assert problem.value.diagnostics[0].span is not None, case.text
+
+
 def documented(primitive: Primitive) -> None:
     """What a script can call has a summary, a formula, a domain for each operand and an example."""
     need(not primitive.internal, "no script can call it")
@@ -665,6 +676,7 @@ CASE_LAWS: dict[str, Callable[[Case], None]] = {
 PRIMITIVE_LAWS: dict[str, Callable[[Primitive], None]] = {
     "outside_is_diagnosed": outside_is_diagnosed,
     "examples": examples,
+    "refuses_what_numpy_refuses": refuses_what_numpy_refuses,
     "documented": documented,
 }
 

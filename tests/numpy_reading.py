@@ -88,11 +88,14 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+UNLIKE = {"kl_div": "SciPy's adds terms that sum to 0 for distributions"}  # same name, another function
+
+
 def numpy_function(name: str) -> Callable[..., Any] | None:
     """What NumPy or SciPy have for a function of ours; None where they have nothing."""
     for module in (np, scipy.special):
         found = ELSEWHERE.get(name) or getattr(module, name, None)
-        if callable(found):
+        if callable(found) and name not in UNLIKE:
             return found  # type: ignore[no-any-return]
     return None
 

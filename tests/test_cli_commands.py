@@ -147,7 +147,7 @@ def test_check_without_a_target_searches_this_folder(
     rooms.paths = []
     assert main(["check"]) == 5
     assert rooms.asked[0][1] == ["."]
-    assert capsys.readouterr() == ("", "gradcli check: nothing to check\n")
+    assert capsys.readouterr() == ("0 checks: 0 passed\n", "gradcli check: nothing to check\n")
 
 
 def test_check_of_a_single_file(rooms: SimpleNamespace, tmp_path: Path) -> None:
@@ -192,6 +192,8 @@ def test_batch(
     assert main(["batch", "r.jsonl", "--output", "a.jsonl"]) == 0
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 3
     assert main(["batch", "missing.jsonl"]) == 2
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["batch", "-"]) == 2
 
 
 def test_ops(rooms: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -262,6 +262,17 @@ def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
     assert process.returncode == 141
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_exit_4() -> None:
+    with open("/dev/full", "wb") as full:
+        process = run("explain", stdout=full, stderr=subprocess.PIPE)
+        err = process.communicate(timeout=60)[1]
+    assert process.returncode == 4
+    assert b"Traceback" not in err
+    assert b"Exception ignored" not in err
+    assert b"no space left on device" in err
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_signals(number: int, code: int) -> None:
     process = run("grad", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -189,7 +189,7 @@ def test_json_that_is_no_array(tmp_path: Path, text: str, code: str, words: str)
     assert words in bad.message
 
 
-# --- where files may be -------------------------------------------------------------------------------------------------
+# --- where files may be ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def misshapen_data(g: Graph) -> Node:
 
 
 def two_leaves(g: Graph) -> Node:
-    other = Node(LEAF, (), {"name": "x"}, VECTOR, 98, None, g.builder)
+    other = Node(LEAF, (), {"name": "x"}, VECTOR, 0, None, g.builder)
     return g.leaf("x") + g.sum(other)
 
 

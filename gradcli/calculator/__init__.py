@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gradcli.calculator.answers import ask_gradient, ask_hessian, ask_jacobian, ask_value, diagnose_answer, point_of
-from gradcli.points import read_point
 from gradcli.calculator.questions import (
     Question,
     gradient_question,
@@ -14,6 +13,7 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
+from gradcli.points import read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

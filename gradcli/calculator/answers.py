@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from gradcli.calculator.questions import Question
     from gradcli.execution.results import Value
     from gradcli.lowering import Lowered
-    from gradcli.calculator.questions import Question
 
 
 def ask_value(

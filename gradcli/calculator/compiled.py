@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 from gradcli.calculator.answers import ask_hessian
-from gradcli.diagnostics import GradcliError, error, visible
-from gradcli.graph.node import reachable
-from gradcli.graph.text import script_of
-from gradcli.language.limits import DEFAULT_LIMITS
-from gradcli.language.parser import parse
-from gradcli.language.source import Source
-from gradcli.points import array_of, read_point
 from gradcli.calculator.questions import (
     Question,
     gradient_question,
@@ -18,6 +11,13 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
+from gradcli.diagnostics import GradcliError, error, visible
+from gradcli.graph.node import reachable
+from gradcli.graph.text import script_of
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.points import array_of, read_point
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False

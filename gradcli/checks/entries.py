@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 400_000  # entries over all nodes; beyond that an exact reading takes too long
 
 
-class Undecided(Exception):  # noqa: N818  (a state of knowledge, not a mistake)
+class Undecided(Exception):
     """A sign that the present precision cannot tell."""
 
 
-class UndefinedAt(Exception):  # noqa: N818
+class UndefinedAt(Exception):
     """An operation has no real value for these operands."""
 
 
-class Unsupported(Exception):  # noqa: N818
+class Unsupported(Exception):
     """An operation that this oracle cannot read, or a program too large for it."""
 
 

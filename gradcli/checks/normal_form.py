@@ -30,7 +30,7 @@ ONE = RING.constant(1)
 ZERO = RING.constant(0)
 
 
-class NotFound(Exception):  # noqa: N818
+class NotFound(Exception):
     """The form is over its budget, or the expression holds what it cannot carry."""
 
 

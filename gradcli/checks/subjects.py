@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from gradcli.checks.kinks import Surface
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
-    from gradcli.graph.program import Leaf
     from gradcli.lowering import Claim, HandRule, Lowered
 
     Floats = NDArray[np.float64]

@@ -39,7 +39,7 @@ NOT_REAL = ("DiracDelta", "Derivative", "Subs", "Integral", "Piecewise", "Imagin
             "ComplexInfinity", "Infinity", "NegativeInfinity", "Heaviside")  # fmt: skip
 
 
-class Tie(Exception):  # noqa: N818
+class Tie(Exception):
     """A branch is decided by an exact zero of something that moves: the point is on a kink, or beside no branch."""
 
 

@@ -24,7 +24,7 @@ START = "import sys; sys.path.extend(p for p in {paths!r} if p not in sys.path);
 MEMORY = 4 * 2**30
 
 
-class NoAnswer(Exception):  # noqa: N818
+class NoAnswer(Exception):
     """The oracle was killed or died over a question; the text says which."""
 
 

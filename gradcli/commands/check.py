@@ -12,11 +12,12 @@ from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from gradcli import batch, checks
     from gradcli.commands._shared import Output
+    from gradcli.diagnostics import Diagnostic
     from gradcli.rendering import ci, machine, verdicts
 else:
     batch, checks = room("batch"), room("checks")
@@ -80,8 +81,7 @@ def check(
         reports = list(
             batch.check_paths(existing(targets or (".",)), {**told, "jobs": jobs, "progress": output.progress})
         )
-    if reports:
-        output.emit(view(reports, show))
+    output.emit(view(reports, show))
     if json:
         output.save(json, machine.text(machine.check("check", reports)))
     if junit:
@@ -124,8 +124,17 @@ def view(reports: Sequence[Any], show: str) -> View:
         payload=lambda: machine.check("check", reports),
         lines=lambda: machine.check_lines("check", reports),
         tidy=lambda: verdicts.tidy(reports),
-        diagnostics=tuple(one for report in reports for one in report.diagnostics if one.severity != "error"),
+        diagnostics=tuple(told(reports)),
     )
+
+
+def told(reports: Sequence[Any]) -> Iterator[Diagnostic]:
+    """What was reported beside the verdicts: notes, and why a script could not be run."""
+    for report in reports:
+        yield from report.diagnostics
+        for one in report.checks:
+            if one.verdict == "ERROR" and not one.passed:
+                yield from one.diagnostics
 
 
 def outcome(reports: Sequence[Any], lenient: bool) -> tuple[int, str]:

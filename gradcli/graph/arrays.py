@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.types import size_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from fractions import Fraction
+    from typing import Any
 
     from gradcli.graph.types import Shape
 

@@ -7,16 +7,16 @@ form no cycle; a transform reopens it with the program's own nodes.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
+from gradcli.graph.exact import decimal, is_fraction, whole_or_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 from gradcli.graph.operand import Closed
 from gradcli.graph.types import Type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from gradcli.diagnostics import Span
     from gradcli.graph.node import Exact
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_NODE_LIMIT = 1_000_000
 _NO_PARAMS: dict[str, Any] = {}
-_NUMBERS = (int, Fraction, float)
 
 
 class Builder:
@@ -105,7 +104,7 @@ class Builder:
         if isinstance(x, Closed):
             primitive = self.vocabulary[x.primitive] if isinstance(x.primitive, str) else x.primitive
             return self.apply(primitive, tuple(self.lifted(y, shape) for y in x.xs), x.params)
-        if isinstance(x, _NUMBERS):
+        if isinstance(x, (int, float)) or is_fraction(x):
             return self.constant(x, shape)
         raise TypeError(f"cannot lift {type(x).__name__} into a graph")
 
@@ -242,17 +241,15 @@ def _exact(value: Any) -> Exact:
             return "nan"
         if value in (float("inf"), float("-inf")):
             return "inf" if value > 0 else "-inf"
-        value = Fraction(repr(float(value)))  # float(): a NumPy double has another repr
-    if isinstance(value, Fraction) and value.denominator == 1:
-        return value.numerator
-    return int(value) if isinstance(value, int) else value  # a bool becomes 0 or 1
+        return decimal(repr(float(value)))  # float(): a NumPy double has another repr
+    return int(value) if isinstance(value, int) else whole_or_fraction(value)  # a bool becomes 0 or 1
 
 
 def _representable(value: Exact | bool) -> bool:
     """Whether a number is a double exactly, so that folding it never changes a float result."""
     if type(value) is int:
         return -(2**53) <= value <= 2**53
-    if isinstance(value, Fraction):
+    if is_fraction(value):
         bottom = value.denominator
         return bottom & (bottom - 1) == 0 and bottom < 2**512 and abs(value.numerator) <= 2**53
     return False

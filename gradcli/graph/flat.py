@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import Span
 from gradcli.graph.arrays import ArrayData
@@ -19,8 +18,10 @@ from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 from gradcli.graph.program import Leaf, Program
 from gradcli.graph.types import Type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from gradcli.graph.primitive import Primitive
 

@@ -6,14 +6,14 @@ arguments to results, so sorting by it is a topological order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import Primitive
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
+    from typing import Any
 
     from gradcli.diagnostics import Span
     from gradcli.graph.builder import Builder

@@ -8,17 +8,16 @@ until it meets an operand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
+    from typing import Any, TypeVar
 
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
 
     Number = int | float | Fraction
-
-Self_ = TypeVar("Self_", bound="Operand")
+    Self_ = TypeVar("Self_", bound="Operand")
 
 
 class Operand:

@@ -15,20 +15,20 @@ every derivative of every order from it, in both modes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, overload
-
 from gradcli.graph.operand import Closed, Operand
 from gradcli.graph.types import Type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar, overload
 
     from gradcli.graph.domain import Interval
     from gradcli.graph.operand import Number
 
     Rule = Callable[..., Any]
 
-T = TypeVar("T", bound=Operand)
+    T = TypeVar("T", bound=Operand)
 
 
 class Kink:
@@ -155,19 +155,25 @@ class Primitive:
         self.fold = fold
         self.rewrite = rewrite
 
-    @overload
-    def __call__(self, x: T, /, *xs: Any, **params: Any) -> T: ...
-    @overload
-    def __call__(self, x: Number, y: T, /, *xs: Any, **params: Any) -> T: ...
-    @overload
-    def __call__(self, x: Number, y: Number, z: T, /, *xs: Any, **params: Any) -> T: ...
-    @overload
-    def __call__(self, *xs: Number, **params: Any) -> Closed: ...
-    def __call__(self, *xs: Any, **params: Any) -> Any:
-        for x in xs:
-            if isinstance(x, Operand) and not isinstance(x, Closed):
-                return x.bind(self, xs, params)
-        return Closed(self, xs, params)
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, x: T, /, *xs: Any, **params: Any) -> T: ...
+        @overload
+        def __call__(self, x: Number, y: T, /, *xs: Any, **params: Any) -> T: ...
+        @overload
+        def __call__(self, x: Number, y: Number, z: T, /, *xs: Any, **params: Any) -> T: ...
+        @overload
+        def __call__(self, *xs: Number, **params: Any) -> Closed: ...
+        def __call__(self, *xs: Any, **params: Any) -> Any: ...
+
+    else:
+
+        def __call__(self, *xs: Any, **params: Any) -> Any:
+            for x in xs:
+                if isinstance(x, Operand) and not isinstance(x, Closed):
+                    return x.bind(self, xs, params)
+            return Closed(self, xs, params)
 
     def result_type(self, types: tuple[Type, ...], params: Mapping[str, Any]) -> Type:
         """The type of the result; raises GradcliError (GC3xx) where the operands do not fit."""

@@ -6,12 +6,12 @@ programs from it; they share its nodes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.graph.node import LEAF, Node, reachable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from gradcli.diagnostics import Span
     from gradcli.graph.builder import Builder

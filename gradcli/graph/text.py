@@ -6,13 +6,14 @@ name of its step.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
+from gradcli.graph.exact import decimal, is_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from fractions import Fraction
+    from typing import Any
 
 _INFIX = {
     "add": (" + ", 1),
@@ -109,7 +110,7 @@ def _slice_text(node: Node) -> str:
 
 
 def _static_text(value: Any) -> str:
-    if isinstance(value, Fraction):
+    if is_fraction(value):
         return constant_text(value)[0]
     if isinstance(value, tuple):
         return "(" + ", ".join(map(_static_text, value)) + ("," if len(value) == 1 else "") + ")"
@@ -128,7 +129,7 @@ def constant_text(value: int | Fraction | str) -> tuple[str, int]:
             bottom //= prime
     if bottom == 1:
         as_float = float(value)
-        if Fraction(repr(as_float)) == value:
+        if decimal(repr(as_float)) == value:
             return repr(as_float), (_ATOM if value >= 0 else _SIGN)
     return f"{value.numerator}/{value.denominator}", 2
 

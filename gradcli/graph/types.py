@@ -6,18 +6,30 @@ complex128) is chosen when a program is evaluated, so it is no part of a type.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
 
 Shape = tuple[int, ...]
 
 LETTERS = {"float64": "f64", "float32": "f32", "complex128": "c128"}
 
 
-class Type(NamedTuple):
+if TYPE_CHECKING:
+
+    class _Type(NamedTuple):
+        kind: str
+        shape: Shape
+else:
+    _Type = namedtuple("_Type", ("kind", "shape"))
+
+
+class Type(_Type):
     """The kind and the shape of a value: `Type("float", (3,))` prints as `f64[3]`."""
 
-    kind: str
-    shape: Shape
+    __slots__ = ()
 
     @property
     def size(self) -> int:

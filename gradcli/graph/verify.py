@@ -8,7 +8,6 @@ and rules that differentiation can follow to its end.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.arrays import NAMED
 from gradcli.graph.builder import building
@@ -16,8 +15,10 @@ from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
 from gradcli.graph.program import Program
 from gradcli.graph.types import Type, size_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
 KINDS = ("elementwise", "linear", "bilinear", "structured", "composite", "nondifferentiable")
 AXIS_PARAMS = ("axis", "axes")

@@ -101,7 +101,7 @@ class BlockParser(RemarkParser):
                         i = self.position
                         if kinds[i] == ";":
                             i += 1
-                            if type(last) is Return and self.blocks[-1].inline:
+                            if type(last) is Return and self.blocks[-1].inline and self.blocks[-1].kind == "def":
                                 self.end_block(i)
                         elif kinds[i] != NEWLINE:
                             raise self.unexpected(i)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from gradcli.diagnostics import GradcliError, error
+from gradcli.graph.exact import rational
 from gradcli.graph.node import CONSTANT, DATA, Node
 from gradcli.language.syntax import (
     Binary,
@@ -105,7 +104,7 @@ def _operands(node: Syntax) -> list[Syntax]:
 
 def _number(lowerer: Lowerer, syntax: Number, operands: list[Any]) -> Node:
     numerator, denominator = syntax.ratio
-    return lowerer.builder.constant(numerator if denominator == 1 else Fraction(numerator, denominator))
+    return lowerer.builder.constant(rational(numerator, denominator))
 
 
 def _name(lowerer: Lowerer, syntax: Name, operands: list[Any]) -> Any:

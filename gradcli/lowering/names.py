@@ -6,11 +6,10 @@ is differentiated by: no leaf may be both.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from gradcli.diagnostics import Diagnostic, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import Builder
+from gradcli.graph.exact import is_fraction
 from gradcli.graph.node import LEAF, Node
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
@@ -245,7 +244,7 @@ def _readers(outputs: list[Node]) -> dict[str, set[str]]:
 
 def shape_of(value: Any, name: str) -> Shape:
     """The shape of a number, a nested list or an array; raises GradcliError GC310 for rows of different lengths."""
-    if isinstance(value, (int, float, complex, Fraction)):
+    if isinstance(value, (int, float, complex)) or is_fraction(value):
         return ()
     shape = getattr(value, "shape", None)
     if shape is not None:

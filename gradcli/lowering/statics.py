@@ -7,14 +7,15 @@ leaf that it reads is reported to the caller, because such a leaf can no longer 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from gradcli.diagnostics import error
+from gradcli.graph.exact import is_fraction, rational
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
     from typing import Any
 
     from gradcli.diagnostics import Span
@@ -27,14 +28,14 @@ _EXACT: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
-    "div": lambda x, y: Fraction(x) / Fraction(y),
+    "div": rational,
     "neg": lambda x: -x,
     "floor": math.floor,
     "ceil": math.ceil,
     "trunc": math.trunc,
     "round": round,
     "abs": abs,
-    "mod": lambda x, y: x - y * math.floor(Fraction(x) / Fraction(y)),
+    "mod": lambda x, y: x - y * math.floor(rational(x, y)),
     "maximum": max,
     "minimum": min,
     "less": lambda x, y: x < y,
@@ -97,7 +98,7 @@ def whole(value: Any) -> Any:
     """An int where a number is one, else the number itself."""
     if isinstance(value, bool) or type(value) is int:
         return int(value)
-    if isinstance(value, (float, Fraction)) and value == int(value):
+    if (isinstance(value, float) or is_fraction(value)) and value == int(value):
         return int(value)
     return value
 
@@ -113,7 +114,7 @@ def _number(value: Any) -> Any:
     if isinstance(value, str):
         return {"pi": math.pi, "e": math.e, "inf": math.inf, "-inf": -math.inf, "nan": math.nan}[value]
     if isinstance(value, float) and math.isfinite(value):
-        return Fraction(value)
+        return rational(*value.as_integer_ratio())
     return value
 
 

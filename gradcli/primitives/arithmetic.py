@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
 from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.exact import rational
 from gradcli.graph.primitive import elementwise
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.node import Node
 
 # --- local rules for derivative programs: 0 and 1, doubled and factored-out signs ---------------------
@@ -95,7 +96,7 @@ def _exact_product(x: Any, y: Any) -> Any:
 
 
 def _exact_quotient(x: Any, y: Any) -> Any:
-    return None if y == 0 or (x == 0 and y < 0) else Fraction(x) / y
+    return None if y == 0 or (x == 0 and y < 0) else rational(x, y)
 
 
 def _exact_power(x: Any, *, n: int) -> Any:
@@ -103,7 +104,7 @@ def _exact_power(x: Any, *, n: int) -> Any:
     bits = max(abs(x.numerator).bit_length(), x.denominator.bit_length())
     if abs(n) * bits > 4096 or (x == 0 and n < 0):
         return None
-    return Fraction(x) ** n
+    return x**n if n >= 0 else rational(1, x**-n)
 
 
 def _power_value(xp: Any, x: Any, *, n: int) -> Any:

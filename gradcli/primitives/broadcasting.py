@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.types import broadcast_shapes
 from gradcli.primitives.movement import broadcast, reshape
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.types import Shape
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.graph.domain import Closed
 from gradcli.graph.primitive import Primitive, elementwise, linear, nondifferentiable
 from gradcli.graph.types import Type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from gradcli.graph.node import Node
 
@@ -79,7 +79,7 @@ def _where_rewrite(condition: Node, x: Node, y: Node) -> Node | None:
     return None
 
 
-where = linear(
+where: Primitive = linear(
     "where",
     "The second operand where the first holds, else the third; the branch not taken has no influence.",
     impl=lambda xp, condition, x, y: xp.where(condition, x, y),

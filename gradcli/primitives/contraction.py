@@ -10,7 +10,7 @@ from gradcli.graph.primitive import Primitive, bilinear, composite
 from gradcli.graph.types import Type, broadcast_shapes, size_of
 from gradcli.primitives.axes import described, diagonal, part, permuted, reshaped
 from gradcli.primitives.broadcasting import stretch, together
-from gradcli.primitives.movement import bounded, concat, normalize_axis, sum_
+from gradcli.primitives.movement import bounded, concat, normalize_axis, sum_, whole_number
 
 if TYPE_CHECKING:
     from gradcli.graph.node import Node
@@ -198,6 +198,7 @@ def _trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     if rank < 2:
         raise error("GC321", f"trace needs a matrix, not {described(x)}")
     first, second = normalize_axis(axis1, rank), normalize_axis(axis2, rank)
+    whole_number(offset, "the offset")
     if first == second:
         raise error("GC303", f"trace needs two different axes, not {axis1} twice")
     others = (axis for axis in range(-rank, 0) if axis not in (first, second))

@@ -17,7 +17,7 @@ from gradcli.graph.operand import Closed as ClosedValue
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import composite
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import bounded, broadcast, reshape, unslice
+from gradcli.primitives.movement import bounded, broadcast, reshape, unslice, whole_number, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +46,9 @@ class Recipe:
 
 
 def _sizes(shape: Size, more: tuple[int, ...], function: str) -> Shape:
-    """NumPy's one shape, or several sizes; raises GradcliError GC306 for what is no size, GC505 for too many."""
-    sizes = (*shape, *more) if isinstance(shape, (tuple, list)) else (shape, *more)
-    for n in sizes:
-        if type(n) is not int or n < 0:
-            raise error("GC306", f"{function} needs whole sizes of at least 0, not {n}")
-    return bounded(sizes)
+    """NumPy's one shape, or several sizes; raises GradcliError GC306 for what is no size, GC508 for too many."""
+    what = f"a size of {function}"
+    return bounded((*whole_numbers(shape, what, 0), *whole_numbers(more, what, 0)))
 
 
 def constant_array(value: Number, shape: Shape) -> ClosedValue:
@@ -75,6 +72,7 @@ def _full(shape: Size, fill_value: Any) -> Any:
 
 def _eye(n: int, m: int | None = None, k: int = 0) -> ClosedValue:
     rows, columns = _sizes((n, n if m is None else m), (), "eye")
+    whole_number(k, "k")
     count = max(min(rows, columns - k) if k >= 0 else min(rows + k, columns), 0)
     if not count:
         return constant_array(0, (rows, columns))
@@ -83,44 +81,56 @@ def _eye(n: int, m: int | None = None, k: int = 0) -> ClosedValue:
     return ClosedValue(reshape, (ClosedValue(unslice, (ones,), place),), {"shape": (rows, columns)})
 
 
-def _evenly(name: str, start: Number, step: Number, count: int) -> ArrayData | Recipe:
-    shape = bounded((count,))
-    if count <= WRITTEN_OUT:
-        return ArrayData(shape, [start + i * step for i in range(count)])
-    first, by = float(start), float(step)
-    key = f"{name}({start}, {step}, {count})"
-    return Recipe(key, shape, lambda np: first + by * np.arange(count, dtype="float64"))
+def _evenly(start: Number, step: Number, count: int, recipe: Recipe) -> ArrayData | Recipe:
+    """Exact numbers where they are few enough to write down."""
+    if count > WRITTEN_OUT:
+        return recipe
+    return ArrayData((count,), [start + i * step for i in range(count)])
+
+
+def _real(value: Any, what: str) -> Any:
+    """A real number, exact unless it is a float; raises GradcliError GC306 for anything else."""
+    if isinstance(value, int):
+        return Fraction(value)
+    if not isinstance(value, (float, Fraction)):
+        raise error("GC306", f"{what} must be a number, not {value}")
+    return value
 
 
 def _arange(start: Number, stop: Number | None = None, step: Number = 1) -> ArrayData | Recipe:
-    if stop is None:
-        start, stop = 0, start
-    if step == 0:
+    first, last = (0, start) if stop is None else (start, stop)
+    low, high, by = (_real(n, "a bound of arange") for n in (first, last, step))
+    if by == 0:
         raise error("GC306", "the step of arange must not be 0")
-    exact = [Fraction(n) if isinstance(n, int) else n for n in (start, stop, step)]
-    count = max(ceil((exact[1] - exact[0]) / exact[2]), 0)
-    return _evenly("arange", start, step, count)
+    count = max(ceil((high - low) / by), 0)
+    recipe = Recipe(
+        f"arange({low}, {high}, {by})",
+        bounded((count,)),
+        lambda np: float(low) + float(by) * np.arange(count, dtype="float64"),
+    )
+    return _evenly(low, by, count, recipe)
 
 
 def _linspace(start: Number, stop: Number, num: int = 50) -> ArrayData | Recipe:
-    if type(num) is not int or num < 0:
-        raise error("GC306", f"linspace needs a whole count of at least 0, not {num}")
-    if num < 2:
-        return ArrayData((num,), [start] * num)
-    gap = stop - start
-    found = _evenly("linspace", start, (Fraction(gap) if isinstance(gap, int) else gap) / (num - 1), num)
+    low, high = _real(start, "a bound of linspace"), _real(stop, "a bound of linspace")
+    count = whole_number(num, "the count of linspace", 0)
+    if count < 2:
+        return ArrayData((count,), [low] * count)
+    recipe = Recipe(
+        f"linspace({low}, {high}, {count})",
+        bounded((count,)),
+        lambda np: np.linspace(float(low), float(high), count),
+    )
+    found = _evenly(low, (high - low) / (count - 1), count, recipe)
     if isinstance(found, ArrayData):  # the last entry is the end itself, as in NumPy
-        return ArrayData(found.shape, (*found.flat[:-1], stop))
+        return ArrayData(found.shape, (*found.flat[:-1], high))
     return found
 
 
 def _random(name: str, method: str) -> Callable[..., Recipe]:
     def made(*shape: Size, seed: int | None = None, position: int = 0) -> Recipe:
-        first, *rest = shape or ((),)
-        sizes = _sizes(first, tuple(rest), name)  # type: ignore[arg-type]
-        if seed is not None and (type(seed) is not int or seed < 0):
-            raise error("GC306", f"{name} needs a whole seed of at least 0, not {seed}")
-        entropy = [UNSEEDED, position] if seed is None else seed
+        sizes = _sizes(shape[0] if shape else (), shape[1:], name)  # type: ignore[arg-type]
+        entropy = [UNSEEDED, position] if seed is None else whole_number(seed, f"the seed of {name}", 0)
         key = f"{name}({sizes}, {entropy})"
 
         def make(np: Any) -> Any:

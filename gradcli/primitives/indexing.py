@@ -29,6 +29,7 @@ from gradcli.primitives.movement import (
     take_along,
     take_static,
     unslice,
+    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def _wrapped(item: Any, size: int, axis: int, x: Any) -> Any:
     """Positions counted from the start, nested as they came."""
     if isinstance(item, (tuple, list)):
         return tuple(_wrapped(one, size, axis, x) for one in item)
+    whole_number(item, "an index")
     if not -size <= item < size:
         raise error(
             "GC305",
@@ -270,6 +272,7 @@ gather = composite(
 
 
 def _diag(x: Any, k: int = 0) -> Any:
+    whole_number(k, "k")
     if len(x.shape) == 2:
         return diagonal(x, k)
     if len(x.shape) != 1:
@@ -308,11 +311,13 @@ def _triangle_entries(lower: bool) -> Any:
 
 def _tril_call(x: Any, k: int = 0) -> Any:
     require_matrix(x, "tril")
+    whole_number(k, "k")
     return tril(x, k=k)
 
 
 def _triu_call(x: Any, k: int = 0) -> Any:
     require_matrix(x, "triu")
+    whole_number(k, "k")
     return triu(x, k=k)
 
 

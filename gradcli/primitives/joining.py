@@ -10,7 +10,7 @@ from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.axes import described, part, placed, require_option, reshaped
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import bounded, broadcast, concat, normalize_axis, reshape, take_static
+from gradcli.primitives.movement import bounded, broadcast, concat, normalize_axis, reshape, take_static, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,8 @@ def _split(x: Any, sections: int | tuple[int, ...], axis: int = 0) -> tuple[Any,
         step = size // sections
         cuts = [i * step for i in range(1, sections)]
     else:
-        cuts = [min(max(cut + size if cut < 0 else cut, 0), size) for cut in sections]
+        positions = whole_numbers(sections, "a cut")
+        cuts = [min(max(cut + size if cut < 0 else cut, 0), size) for cut in positions]
     parts = []
     for start, stop in zip([0, *cuts], [*cuts, size], strict=True):
         parts.append(part(x, at, min(start, size), max(stop - start, 0)))
@@ -116,9 +117,7 @@ split = composite(
 
 
 def _tile(x: Any, reps: int | tuple[int, ...]) -> Any:
-    counts = (reps,) if isinstance(reps, int) else tuple(reps)
-    if any(n < 0 for n in counts):
-        raise error("GC306", f"tile needs counts of at least 0, not {counts}")
+    counts = whole_numbers(reps, "a count", 0)
     rank = max(len(counts), len(x.shape))
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - len(x.shape)) + x.shape
@@ -146,18 +145,18 @@ def _repeat(x: Any, repeats: int | tuple[int, ...], axis: int | None = None) -> 
     else:
         at = normalize_axis(axis, len(x.shape))
     size = x.shape[at]
-    if isinstance(repeats, int) or len(repeats) == 1:
-        count = repeats if isinstance(repeats, int) else repeats[0]
-        if count < 0:
-            raise error("GC306", f"repeat needs counts of at least 0, not {count}")
+    counts = whole_numbers(repeats, "a count", 0)
+    if len(counts) == 1:
+        count = counts[0]
         position = len(x.shape) + at
         before, after = x.shape[:position], x.shape[position + 1 :]
         raised = reshape(x, shape=(*before, size, 1, *after))
         shape = bounded((*before, size, count, *after))
         return reshaped(raised if count == 1 else broadcast(raised, shape=shape), (*before, size * count, *after))
-    if len(repeats) != size or any(n < 0 for n in repeats):
-        raise error("GC306", f"repeat needs a count for each of the {size} entries, not {repeats}")
-    indices = tuple(i for i, n in enumerate(repeats) for _ in range(n))
+    if len(counts) != size:
+        raise error("GC306", f"repeat needs a count for each of the {size} entries, not {len(counts)}")
+    bounded((sum(counts),))
+    indices = tuple(i for i, n in enumerate(counts) for _ in range(n))
     return take_static(x, indices=indices, axis=at)
 
 
@@ -193,19 +192,17 @@ def _source(position: int, size: int, mode: str) -> int:
     return around if around < size else 2 * size - 2 - around
 
 
-def _widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
+def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     """NumPy's forms: n, (before, after), or a pair for each axis."""
-    if isinstance(pad_width, int):
-        pairs = ((pad_width, pad_width),) * rank
-    elif all(isinstance(n, int) for n in pad_width) and len(pad_width) in (1, 2):
-        pairs = ((pad_width[0], pad_width[-1]),) * rank
+    if isinstance(pad_width, (tuple, list)) and any(isinstance(pair, (tuple, list)) for pair in pad_width):
+        rows = [whole_numbers(pair, "a width", 0) for pair in pad_width]
     else:
-        pairs = tuple((n, n) if isinstance(n, int) else (n[0], n[-1]) for n in pad_width)
-        if len(pairs) == 1:
-            pairs *= rank
-    if len(pairs) != rank or any(n < 0 for pair in pairs for n in pair):
-        raise error("GC306", f"pad needs a pair of counts for each of {rank} axes, not {pad_width}")
-    return pairs
+        rows = [whole_numbers(pad_width, "a width", 0)]
+    if len(rows) == 1:
+        rows *= rank
+    if len(rows) != rank or any(len(row) not in (1, 2) for row in rows):
+        raise error("GC306", f"pad needs a pair of widths for each of {rank} axes, not {pad_width}")
+    return [(row[0], row[-1]) for row in rows]
 
 
 def _pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
@@ -218,6 +215,7 @@ def _pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 
         if mode != "constant":
             if not size:
                 raise error("GC322", f"pad cannot copy from {described(x)}, which is empty along an axis")
+            bounded((before + size + after,))
             indices = tuple(_source(position, size, mode) for position in range(-before, size + after))
             x = take_static(x, indices=indices, axis=axis)
         elif _is_zero(constant_values):

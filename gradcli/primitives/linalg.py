@@ -25,8 +25,8 @@ from gradcli.primitives.axes import (
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.closed_forms import exponential, exponential_along
 from gradcli.primitives.exact_matrices import cholesky_factor, each_matrix, inverse, orthonormal_columns
-from gradcli.primitives.indexing import tril
-from gradcli.primitives.movement import concat, unslice
+from gradcli.primitives.indexing import tril, triu
+from gradcli.primitives.movement import concat, unslice, whole_number
 
 _SQUARE = [(Closed(-2, 2), (3, 3))]
 POSITIVE_DEFINITE = "positive definite"  # a sample: the matrix is multiplied by its transpose, and I added
@@ -147,7 +147,7 @@ def _qr(x: Any, mode: str = "reduced") -> Any:
     require_option(mode, ("reduced", "r"), "mode", "qr")
     rows, columns = x.shape[-2:]
     q = qr_q(x if columns <= rows else part(x, -1, 0, rows))
-    r = q.mT @ x
+    r = triu(q.mT @ x, k=0)
     return r if mode == "r" else (q, r)
 
 
@@ -168,8 +168,7 @@ qr = composite(
 
 def _matrix_power(x: Any, n: int) -> Any:
     require_square(x, "matrix_power")
-    if type(n) is not int:
-        raise error("GC306", f"matrix_power needs a whole number, not {n}")
+    whole_number(n, "the exponent of matrix_power")
     if n == 0:
         one = identity_matrix(x, x.shape[-1])
         return stretch(one, x.shape)

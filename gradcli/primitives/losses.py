@@ -5,6 +5,7 @@ Class labels are data: whole numbers, checked when the program runs. All of thes
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from gradcli.diagnostics import error
@@ -83,7 +84,7 @@ l1_loss = composite(
 
 def _huber(input: Any, target: Any, reduction: str = "mean", delta: Any = 1) -> Any:
     require_option(reduction, REDUCTIONS, "reduction", "huber_loss")
-    if not delta > 0:
+    if not isinstance(delta, (int, float, Fraction)) or not delta > 0:
         raise error("GC320", f"huber_loss needs a positive delta, not {delta}")
     x, y = together(input, target, verb="compare")
     away = x - y
@@ -240,6 +241,8 @@ kl_div = composite(
 def _cosine_similarity(x1: Any, x2: Any, axis: int | None = None, eps: Any = 1e-8) -> Any:
     x, y = together(x1, x2, verb="compare")
     rank = len(x.shape)
+    if not isinstance(eps, (int, float, Fraction)):
+        raise error("GC320", f"cosine_similarity needs a number as eps, not {eps}")
     if not rank:
         raise error("GC321", "cosine_similarity needs vectors, not numbers")
     at = normalize_axis((1 if rank > 1 else 0) if axis is None else axis, rank)

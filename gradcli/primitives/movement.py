@@ -7,14 +7,15 @@ values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, linear
 from gradcli.graph.types import Type, size_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
 
@@ -25,18 +26,35 @@ MAX_ENTRIES = 2**27
 
 
 def bounded(shape: Shape) -> Shape:
-    """The shape itself, if an array of it may be made; raises GradcliError GC505 before anything is made.
+    """The shape itself, if an array of it may be made; raises GradcliError GC508 before anything is made.
 
     Asked by the operations whose result can be larger than their operands together.
     """
     if size_of(shape) > MAX_ENTRIES:
         sizes = ", ".join(map(str, shape))
         raise error(
-            "GC505",
+            "GC508",
             f"an array of shape [{sizes}] would have {size_of(shape):,} entries; {MAX_ENTRIES:,} are allowed",
             help="sum over an axis before repeating it, or use smaller sizes",
         )
     return shape
+
+
+def whole_numbers(value: Any, what: str, least: int | None = None) -> tuple[int, ...]:
+    """One whole number, or several, as a tuple; raises GradcliError GC306 for anything else."""
+    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for n in found:
+        if type(n) is not int or (least is not None and n < least):
+            limit = "" if least is None else f" of at least {least}"
+            raise error("GC306", f"{what} must be a whole number{limit}, not {n}")
+    return found
+
+
+def whole_number(value: Any, what: str, least: int | None = None) -> int:
+    """One whole number; raises GradcliError GC306 for anything else."""
+    if isinstance(value, (tuple, list)):
+        raise error("GC306", f"{what} must be one whole number, not {len(value)} of them")
+    return whole_numbers(value, what, least)[0]
 
 
 def lead(x: Any, rank: int) -> Shape:
@@ -59,7 +77,7 @@ def reshape_call(x: Any, shape: int | Shape, *more: int) -> Any:
 
     Raises GradcliError GC304 where the entries do not fill the shape.
     """
-    sizes = (shape, *more) if isinstance(shape, int) else tuple(shape)
+    sizes = (*whole_numbers(shape, "a size", -1), *whole_numbers(more, "a size", -1))
     total = size_of(x.shape)
     if sizes.count(-1) == 1:
         rest = -size_of(sizes)
@@ -357,8 +375,8 @@ def normalize_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, 
     """
     if axis is None:
         return tuple(range(-rank, 0))
-    wanted = (axis,) if isinstance(axis, int) else tuple(axis)
     found = []
+    wanted = whole_numbers(axis, "an axis")
     for one in wanted:
         if rank == 0 and one in (0, -1):
             continue
@@ -372,7 +390,7 @@ def normalize_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, 
 
 def normalize_axis(axis: int, rank: int) -> int:
     """One axis as a negative number; raises GradcliError GC303 where there is none."""
-    axes = normalize_axes(axis, rank)
+    axes = normalize_axes(whole_number(axis, "an axis"), rank)
     if not axes:
         raise error("GC303", f"axis {axis} is out of range for a scalar")
     return axes[0]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import factorial
-from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
 from gradcli.primitives.exponential import log
 from gradcli.primitives.rounding import floor_at_point
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.node import Node
 
 # --- roots ------------------------------------------------------------------------------------------------

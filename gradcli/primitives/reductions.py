@@ -9,7 +9,7 @@ from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiabl
 from gradcli.graph.types import Type, size_of
 from gradcli.primitives.axes import kept, lanes_of, stretched_back
 from gradcli.primitives.comparison import equal, not_equal, where
-from gradcli.primitives.movement import normalize_axes, reduced_shape, sum_
+from gradcli.primitives.movement import normalize_axes, reduced_shape, sum_, whole_number
 from gradcli.primitives.powers import sqrt
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _SAMPLE = [(Closed(-2, 2), (3, 4))]
 
 def average(x: Any, axes: Axes, less: int = 0) -> Any:
     """The sum over negative axes, divided by the number of entries less `less`."""
-    count = size_of(tuple(x.shape[axis] for axis in axes)) - less
+    count = size_of(tuple(x.shape[axis] for axis in axes)) - whole_number(less, "ddof")
     return (sum_(x, axis=axes) if axes else x) / count
 
 
@@ -75,6 +75,7 @@ def root_or_zero(square: Any) -> Any:
 
 def _std_call(x: Any, axis: int | Axes | None = None, ddof: int = 0, keepdims: bool = False) -> Any:
     axes = normalize_axes(axis, len(x.shape))
+    whole_number(ddof, "ddof")
     return kept(std(x, axis=axes, ddof=ddof), x.shape, axes, keepdims)
 
 

@@ -15,7 +15,7 @@ from gradcli.primitives.axes import described, part, permuted, reshaped, reverse
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.indexing import index
 from gradcli.primitives.joining import joined
-from gradcli.primitives.movement import bounded, normalize_axes, normalize_axis
+from gradcli.primitives.movement import bounded, normalize_axes, normalize_axis, whole_numbers
 
 if TYPE_CHECKING:
     from gradcli.graph.types import Shape
@@ -31,7 +31,7 @@ def _transpose(x: Any, axes: int | tuple[int, ...] | None = None, *more: int) ->
     rank = len(x.shape)
     if axes is None:
         return permuted(x, tuple(range(-1, -rank - 1, -1)))
-    order = (axes, *more) if isinstance(axes, int) else tuple(axes)
+    order = (*whole_numbers(axes, "an axis"), *more)
     wanted = tuple(normalize_axis(axis, rank) for axis in order)
     if sorted(wanted) != list(range(-rank, 0)):
         raise error("GC303", f"transpose needs each of the {rank} axes of {described(x)} once, not {order}")
@@ -96,7 +96,7 @@ squeeze = composite(
 
 
 def _expand_dims(x: Any, axis: int | tuple[int, ...]) -> Any:
-    wanted = (axis,) if isinstance(axis, int) else tuple(axis)
+    wanted = whole_numbers(axis, "an axis")
     rank = len(x.shape) + len(wanted)
     new = [normalize_axis(one, rank) + rank for one in wanted]
     if len(set(new)) != len(new):
@@ -119,7 +119,7 @@ expand_dims = composite(
 
 
 def _broadcast_to(x: Any, shape: int | Shape) -> Any:
-    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    wanted = whole_numbers(shape, "a size", 0)
     if broadcast_shapes(x.shape, wanted) != wanted:
         raise error("GC301", f"cannot broadcast {described(x)} to [{','.join(map(str, wanted))}]")
     return stretch(x, bounded(wanted))
@@ -169,11 +169,10 @@ flip = composite(
 
 
 def _roll(x: Any, shift: int | tuple[int, ...], axis: Axes = None) -> Any:
+    shifts = whole_numbers(shift, "a shift")
     if axis is None:
-        amount = shift if isinstance(shift, int) else sum(shift)
-        return reshaped(_rolled(reshaped(x, (size_of(x.shape),)), amount, -1), x.shape)
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    shifts = (shift,) if isinstance(shift, int) else tuple(shift)
+        return reshaped(_rolled(reshaped(x, (size_of(x.shape),)), sum(shifts), -1), x.shape)
+    axes = whole_numbers(axis, "an axis")
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(axes) == 1:

@@ -22,7 +22,7 @@ def number(value: Any, digits: int | None = None) -> str:
     if type(value) is float or type(value) is int:
         return repr(value) if digits is None else rounded(value, digits)
     if digits is None and getattr(value, "dtype", None) == "float32":
-        return shortest_float32(value)
+        return repr(float(str(value)))  # its own shortest digits, spelled as Python spells floats
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, complex):
         real, imaginary = number(plain.real, digits), number(plain.imag, digits)
@@ -30,16 +30,6 @@ def number(value: Any, digits: int | None = None) -> str:
     if isinstance(plain, bool):
         return "1" if plain else "0"
     return repr(plain) if digits is None else rounded(plain, digits)
-
-
-def shortest_float32(value: Any) -> str:
-    """The shortest decimal that reads back as this float32, spelled as Python spells floats."""
-    exact = float(value)
-    for digits in range(1, 9):
-        short = float(f"{exact:.{digits}g}")
-        if type(value)(short) == value:
-            return repr(short)
-    return repr(float(f"{exact:.9g}"))
 
 
 def rounded(value: float, digits: int) -> str:

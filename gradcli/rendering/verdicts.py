@@ -65,8 +65,6 @@ def passed_line(report: Any) -> Line:
 def one_report(report: Any, style: Style, show: str) -> Iterator[Block]:
     """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`)."""
     yield Line(title(report), "code")
-    for one in report.diagnostics:
-        yield Line(headline(one), "bad" if one.severity == "error" else "note")
     rows = tuple((mark(one), one.verdict, subject(one), place(one), sentence(one)) for one in report.checks)
     if rows:
         columns = (
@@ -104,7 +102,7 @@ def sentence(check: Any) -> str:
 def card(check: Any, style: Style) -> Iterator[Block]:
     """The evidence of one check, a fact per entry, and what was reported while it ran."""
     facts = tuple(evidence_facts(check.evidence, style))
-    notes = tuple((one.code, headline(one), "note") for one in check.diagnostics)
+    notes = tuple((one.code, headline(one), "note") for one in check.diagnostics if check.verdict != "ERROR")
     if facts or notes:
         yield GAP
         yield Line(f"{check.verdict} {subject(check)}" + (f", line {check.line}" if check.line else ""), "title")

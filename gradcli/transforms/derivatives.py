@@ -6,13 +6,12 @@ other higher order is reverse once, then forward, which grows least.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import pull
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

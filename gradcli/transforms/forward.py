@@ -6,11 +6,10 @@ costs nothing. `where` selects between tangents, so a branch that is not taken n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gradcli.graph.node import dependents
 from gradcli.transforms.reverse import _is_zero, between, chain
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -10,13 +10,13 @@ where it meets a cotangent with another mask, enters an operation that mixes ent
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
-
 from gradcli.graph.node import Node, dependents
 from gradcli.graph.operand import Operand
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from gradcli.graph.builder import Builder
 
@@ -141,9 +141,11 @@ def _transposed(node: Node, position: int, ct: Node) -> Node:
     """The transpose in one argument; operations with any number of arguments have one rule for all of them."""
     transpose = node.primitive.transpose
     if callable(transpose):
-        return cast("Node", transpose(ct, *node.args, position=position, **node.params))
-    assert transpose is not None
-    return cast("Node", transpose[position](ct, *node.args, **node.params))
+        moved: Node = transpose(ct, *node.args, position=position, **node.params)
+    else:
+        assert transpose is not None
+        moved = transpose[position](ct, *node.args, **node.params)
+    return moved
 
 
 def _mask_below(builder: Builder, node: Node, position: int, mask: Node | None) -> Node | None:
