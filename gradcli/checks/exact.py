@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.worker import NoAnswer
 from gradcli.graph.flat import Table
+from gradcli.graph.node import LEAF, reachable
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -137,6 +138,10 @@ class Exact:
         return {
             name: [value.reshape(-1).tolist(), list(value.shape)] for name, value in values.items() if name in self.used
         }
+
+    def leaves_of(self, nodes: Sequence[Node]) -> set[str]:
+        """The names of the leaves that some nodes read."""
+        return {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}
 
     def node(self, row: int | None) -> Node | None:
         """The node of a row that an answer names."""

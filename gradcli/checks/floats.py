@@ -80,11 +80,13 @@ def _needed(nodes: Sequence[Node], values: Values) -> dict[str, Floats]:
     return {name: value for name, value in values.items() if name in names}
 
 
-def ulps(found: float, exact: float) -> float:
-    """How many spacings of doubles at `exact` lie between two numbers; inf for one that is not finite."""
+def ulps(found: float, exact: float, dtype: str = "float64", size: float | None = None) -> float:
+    """How many spacings of floats at `exact` (or at `size`) lie between two numbers; inf for one that is not finite."""
     if found == exact:
         return 0.0
     if not np.isfinite(found):
         return float("inf")
+    kind = np.float32 if dtype == "float32" else np.float64
     with np.errstate(all="ignore"):
-        return float(abs(found - exact) / np.spacing(max(abs(exact), 5e-324)))
+        spacing = float(np.spacing(kind(abs(exact) if size is None else size)))
+        return abs(found - exact) / max(spacing, 5e-324)

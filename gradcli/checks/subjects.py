@@ -80,6 +80,12 @@ class Subject:
         self.surfaces: list[Surface] = []
         self.forward: Node | None = None
 
+    def direction(self, seed: int) -> Floats:
+        """A direction of the target's shape, for comparing forward with reverse mode."""
+        assert self.target is not None
+        signs: Floats = np.random.default_rng(seed).integers(1, 8, self.target.type.shape) / 4.0
+        return np.asarray(signs, dtype=np.float64)
+
     def nodes(self) -> list[Node]:
         """Every node that an oracle may be asked about."""
         found = [self.judged, *(surface.zero for surface in self.surfaces)]

@@ -23,6 +23,7 @@ from gradcli.checks.entries import (
     UndefinedAt,
     Unsupported,
 )
+from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
@@ -342,17 +343,6 @@ def _leaf_entries(
         else:
             flat.append(field.fixed(values[i]))
     return Entries(flat, node.type.shape)
-
-
-def position(i: int, shape: tuple[int, ...]) -> str:
-    """The subscript of a flat position: "[1, 2]", or nothing for a scalar."""
-    if not shape:
-        return ""
-    index = []
-    for n in reversed(shape):
-        index.append(str(i % n))
-        i //= n
-    return f"[{', '.join(reversed(index))}]"
 
 
 def accepted(found: Any) -> Any:

@@ -6,6 +6,7 @@ finite. A branch that `where` did not take is not walked.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import Diagnostic
@@ -66,9 +67,15 @@ def diagnose(
         used = {arg for node in nodes for arg in node.args}
         outputs = [node for node in nodes if node not in used]
     found: list[Diagnostic] = []
-    said: set[tuple[str, object]] = set()
-    for node in _causes(outputs, values):
-        problem = _diagnostic(node, values, forward is not None and node not in forward)
+    said: set[object] = set()
+    causes = _causes(outputs, values)
+    own = {node for node in causes if forward is None or node in forward}
+    blamed = {node.span for node in own if node.span is not None}
+    for node in causes:
+        derivative = node not in own
+        if derivative and node.span in blamed:
+            continue  # the value of that statement is to blame already
+        problem = _diagnostic(node, values, derivative)
         if (problem.message, problem.span) not in said and len(found) < MOST:
             said.add((problem.message, problem.span))
             found.append(problem)
@@ -131,12 +138,24 @@ def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> D
         )
     operands, one = _first_bad(node, values)
     undefined = one != one
-    code = "GC405" if derivative else "GC403" if undefined else "GC402"
     what = "undefined" if undefined else "infinite"
-    subject = primitive.formula or primitive.name
+    case = _with_operands(node, operands)
     if derivative:
-        subject = f"a derivative here, {subject},"
-    return Diagnostic(code, f"{subject} is {what} at {operands}", node.span, severity="warning")
+        where = "" if primitive.internal else f": {case}"
+        return Diagnostic("GC405", f"a derivative is {what} here{where}", node.span, severity="warning")
+    return Diagnostic("GC403" if undefined else "GC402", f"{case} is {what}", node.span, severity="warning")
+
+
+def _with_operands(node: Node, operands: Sequence[str]) -> str:
+    """The formula of an operation with numbers in it: 1/0; its name and the numbers where it has no such formula."""
+    formula = node.primitive.formula
+    bare = re.fullmatch(r"\w*\(.*\)", formula)  # within a call, a number needs no brackets
+    texts = {name: str(value) for name, value in node.params.items()}
+    for name, operand in zip(OPERAND_NAMES, operands, strict=False):
+        if not re.search(rf"\b{name}\b", formula):
+            return f"{node.primitive.name} at {', '.join(operands)}"
+        texts[name] = operand if bare or operand[0] not in "-(" else f"({operand})"
+    return re.sub(rf"\b({'|'.join(texts)})\b", lambda match: texts[match[0]], formula)
 
 
 def _input(node: Node, value: Value) -> Diagnostic:
@@ -169,14 +188,13 @@ def _outside(node: Node, values: Mapping[Node, Value]) -> tuple[int, str, Interv
     return None
 
 
-def _first_bad(node: Node, values: Mapping[Node, Value]) -> tuple[str, complex]:
+def _first_bad(node: Node, values: Mapping[Node, Value]) -> tuple[list[str], complex]:
     """The operands at the first entry that is not finite, and that entry."""
     xp = namespace("numpy")
     result = xp.asarray(values[node])
     bad = ~xp.isfinite(result)
     entries = [xp.broadcast_to(values[arg], bad.shape)[bad].reshape(-1)[0].item() for arg in node.args]
-    text = ", ".join(f"{name} = {_number(entry)}" for name, entry in zip(OPERAND_NAMES, entries, strict=False))
-    return text, result[bad].reshape(-1)[0].item()
+    return [_number(entry) for entry in entries], result[bad].reshape(-1)[0].item()
 
 
 def _number(value: complex) -> str:

@@ -249,7 +249,7 @@ def _representable(value: Exact | bool) -> bool:
     """Whether a number is a double exactly, so that folding it never changes a float result."""
     if type(value) is int:
         return -(2**53) <= value <= 2**53
-    if is_fraction(value):
+    if not isinstance(value, str) and is_fraction(value):
         bottom = value.denominator
         return bottom & (bottom - 1) == 0 and bottom < 2**512 and abs(value.numerator) <= 2**53
     return False

@@ -1,0 +1,132 @@
+"""Outcomes and what a script and its caller expect of them go in, finished checks come out.
+
+An expectation that is not met is a failure, also where the check is better than expected: a remark that has become
+wrong should go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.checks.report import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.checks.subjects import Subject
+    from gradcli.checks.verdict import Outcome
+    from gradcli.diagnostics import GradcliError
+    from gradcli.language.source import Source
+    from gradcli.lowering import Lowered
+
+GOOD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")
+MEETS = {
+    "kink": ("KINK", "BOUNDARY", "DISCONTINUOUS"),
+    "boundary": ("BOUNDARY",),
+    "discontinuous": ("DISCONTINUOUS",),
+    "fail": ("DISAGREES",),
+    "undefined": ("UNDEFINED", "BOUNDARY"),
+    "inconclusive": ("INCONCLUSIVE",),
+    "imprecise": ("IMPRECISE",),
+}
+
+
+def settled(
+    outcomes: Sequence[tuple[Subject, Outcome]],
+    lowered: Lowered,
+    source: Source,
+    *,
+    require: str | None,
+    allow_kink: bool,
+    lenient: bool,
+) -> list[Check]:
+    """The checks, each with whether it passed.
+
+    A remark at the output speaks of the point: it is met where the gradient in one leaf is as expected and the
+    others are that or good.
+    """
+    met = {
+        subject.group
+        for subject, outcome in outcomes
+        if subject.group is not None and subject.expect and outcome.verdict in MEETS.get(subject.expect, ())
+    }
+    found: list[Check] = []
+    names: dict[str, int] = {}
+    for subject, outcome in outcomes:
+        passed = acceptable(outcome, require, allow_kink, lenient)
+        message = outcome.message
+        expected = subject.expect
+        if expected is not None:
+            passed = meets(expected, outcome) or (subject.group in met and outcome.verdict in GOOD)
+            if not passed:
+                message = f"expected {expected}, but: {message}"
+        name = f"{subject.kind}:{subject.text if subject.kind != 'claim' else subject.line}"
+        if subject.kind == "claim" and subject.leaf and subject.line == 1:
+            name = f"claim:{subject.leaf}"
+        names[name] = names.get(name, 0) + 1
+        found.append(
+            Check(
+                name if names[name] == 1 else f"{name}#{names[name]}",
+                source.path,
+                subject.line,
+                subject.kind,
+                subject.leaf,
+                outcome.verdict,
+                outcome.evidence,
+                message,
+                tuple(one.with_source(source) for one in outcome.diagnostics),
+                expected,
+                passed,
+            )
+        )
+    return found
+
+
+def acceptable(outcome: Outcome, require: str | None, allow_kink: bool, lenient: bool) -> bool:
+    """Whether a verdict passes when the script says nothing of it."""
+    verdict = outcome.verdict
+    if verdict == "KINK":
+        return allow_kink and outcome.inside
+    if verdict == "INCONCLUSIVE":
+        return lenient
+    if (verdict == "AGREES" and require == "certified") or (verdict == "IMPRECISE" and require == "precise"):
+        return False
+    return verdict in GOOD
+
+
+def meets(expected: str, outcome: Outcome) -> bool:
+    """Whether a verdict is what a remark says; at a kink the value must lie between the slopes."""
+    if outcome.verdict == "KINK":
+        return expected == "kink" and outcome.inside
+    return outcome.verdict in MEETS.get(expected, ())
+
+
+def expected_error(source: Source, problem: GradcliError) -> Check | None:
+    """The passed check of a script whose first line expects exactly this error; None where it expects something else."""
+    codes = list(dict.fromkeys(one.code for one in problem.diagnostics if one.severity == "error"))
+    expected = first_line_expectation(source)
+    if expected is None or not expected.startswith("error "):
+        return None
+    wanted = expected.removeprefix("error ").strip()
+    met = codes == [wanted]
+    span = problem.diagnostics[0].span
+    return Check(
+        "error",
+        source.path,
+        None if span is None else span.line,
+        "gradient",
+        None,
+        "ERROR",
+        {"codes": codes},
+        f"fails with {wanted}, as expected" if met else f"expected {wanted}, but it fails with {', '.join(codes)}",
+        problem.diagnostics,
+        expected,
+        met,
+    )
+
+
+def first_line_expectation(source: Source) -> str | None:
+    """The remark `# expect: ...` on the first line of a script, if there is one."""
+    line = source.line(1).strip()
+    head, mark, rest = line.partition("expect:")
+    return rest.strip() if mark and head.strip() == "#" else None

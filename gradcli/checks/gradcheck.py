@@ -1,0 +1,144 @@
+"""A script and a point go in, a report with a verdict on every gradient, claim and rule comes out.
+
+The same script, point and options give the same report, byte for byte. What cannot be lowered raises; everything else
+is an answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import points, worker
+from gradcli.checks.exact import Exact
+from gradcli.checks.expectations import expected_error, settled
+from gradcli.checks.floats import read_value
+from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.subjects import Subject, subjects
+from gradcli.checks.verdict import Judge, Outcome
+from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.lowering import lower
+from gradcli.points import read_point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.worker import Oracle
+    from gradcli.language.limits import Limits
+    from gradcli.lowering import Lowered
+
+    Floats = NDArray[np.float64]
+
+
+def check_script(
+    source: str | Source,
+    *,
+    at: Mapping[str, Any] | Sequence[str] = (),
+    wrt: Sequence[str] | None = None,
+    claims: Mapping[str, str] | None = None,
+    samples: int = 3,
+    seed: int | None = None,
+    timeout: float = 10.0,
+    require: str | None = None,
+    allow_kink: bool = False,
+    lenient: bool = False,
+    limits: Limits | None = None,
+    dtype: str = "float64",
+    backend: str = "auto",
+    oracle: Oracle | None = None,
+) -> Report:
+    """Judge every gradient, claim and hand-written rule of a script.
+
+    `at` is a point as for every other command, `claims` maps leaves to hand-written gradients, `samples` counts
+    points beside the given one, `timeout` is in seconds for each check. `require` is "certified" or "precise". A
+    leaf without a value is sampled inside its domain.
+
+    Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.
+
+    >>> [one.verdict for one in check_script("x**2*y", at={"x": 2, "y": 3}).checks]  # doctest: +SKIP
+    ['PROVED', 'PROVED']
+    """
+    oracle = oracle or worker.shared()
+    oracle.warm()
+    script_source = source if isinstance(source, Source) else Source(source)
+    try:
+        lowered, notes = prepared(script_source, at, wrt, claims, limits)
+    except GradcliError as problem:
+        expected = expected_error(script_source, problem.with_source(script_source))
+        if expected is not None:
+            return summarised("", [expected], file=script_source.path)
+        raise problem.with_source(script_source) from None
+    told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
+    outcomes: list[tuple[Subject, Outcome]] = []
+    complex_dtype = dtype == "complex128"
+    values = None if complex_dtype else place(lowered, told)
+    if values is None:
+        found = [complex_check(name, script_source) for name in lowered.wrt]
+        return summarised(lowered.text, found, notes, script_source.path)
+    wanted = subjects(lowered, values, told)
+    if wanted:
+        exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout)
+        judge = Judge(exact, told, samples, dtype)
+        for subject in wanted:
+            outcome = judge.judge(subject)
+            evidence = {"at": shown_point(subject, exact), "seed": told, **outcome.evidence}
+            outcomes.append((subject, outcome._replace(evidence=evidence)))
+    checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
+    return summarised(lowered.text, checks, notes, script_source.path)
+
+
+def prepared(
+    source: Source,
+    at: Mapping[str, Any] | Sequence[str],
+    wrt: Sequence[str] | None,
+    claims: Mapping[str, str] | None,
+    limits: Limits | None,
+) -> tuple[Lowered, tuple[Diagnostic, ...]]:
+    """The script lowered for a point, with the notes of both."""
+    limits = limits or DEFAULT_LIMITS
+    point, notes = read_point(at, limits)
+    lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims)
+    return lowered, (*lowered.notes, *notes)
+
+
+def place(lowered: Lowered, seed: int) -> dict[str, Floats] | None:
+    """A value for every leaf: given, default, or sampled; None where one is complex."""
+    values: dict[str, Floats] = {}
+    for name, leaf in lowered.program.leaves.items():
+        if name in lowered.values:
+            value = read_value(lowered.values[name], leaf.node.type.shape)
+            if value is None:
+                return None
+            values[name] = value
+    outputs = [*lowered.program.outputs]
+    for claim in lowered.claims:
+        outputs += [claim.left, claim.right]
+    return {**values, **points.sampled(lowered.program.leaves, values, outputs, seed)}
+
+
+def shown_point(subject: Subject, exact: Exact) -> dict[str, Any]:
+    from gradcli.checks.shown import point_text
+
+    names = exact.leaves_of([node for node in (subject.output, subject.left, subject.judged) if node is not None])
+    return point_text(subject.values, names)
+
+
+def complex_check(name: str, source: Source) -> Check:
+    """What is said of complex leaves: the oracles are real."""
+    return Check(
+        f"gradient:{name}",
+        source.path,
+        None,
+        "gradient",
+        name,
+        "INCONCLUSIVE",
+        {"oracles": {}},
+        "complex numbers are not checked: the oracles are real",
+        passed=False,
+    )

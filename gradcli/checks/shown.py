@@ -1,0 +1,53 @@
+"""Positions, points and nodes go in, the short texts and lists of reports come out; judges nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.graph.node import reachable
+from gradcli.graph.text import formulas
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gradcli.graph.node import Node
+
+MOST_ENTRIES = 12
+MOST_NODES = 400
+
+
+def position(i: int, shape: Sequence[int]) -> str:
+    """The subscript of a flat position: "[1, 2]", or nothing for a scalar."""
+    if not shape:
+        return ""
+    index = []
+    for n in reversed(shape):
+        index.append(str(i % n))
+        i //= n
+    return f"[{', '.join(reversed(index))}]"
+
+
+def shortened_list(items: Sequence[Any]) -> list[Any]:
+    """At most a dozen items, and how many more there are."""
+    if len(items) <= MOST_ENTRIES:
+        return list(items)
+    return [*items[:MOST_ENTRIES], f"... {len(items) - MOST_ENTRIES} more"]
+
+
+def point_text(values: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
+    """A point as plain numbers and nested lists; a large array is named by its shape."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in used:
+            big = value.size > 5 * MOST_ENTRIES
+            found[name] = f"array of shape {list(value.shape)}" if big else value.tolist()
+    return found
+
+
+def node_text(node: Node, longest: int = 60) -> str:
+    """The formula of a node; of a large graph only the name of the operation."""
+    order = reachable([node])
+    if len(order) > MOST_NODES:
+        return node.primitive.name
+    text = formulas(order)[node]
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
