@@ -220,4 +220,4 @@ def edit_distance(left: str, right: str, allowed: int) -> int:
             row.append(cost)
         if min(row) > allowed and (not before or min(before) > allowed):
             return allowed + 1
-    return row[-1]
+    return min(row[-1], allowed + 1)

@@ -88,3 +88,11 @@ def difference(node: Node, at: Mapping[str, Any], name: str, step: float = 1e-3)
         columns.append(column)
     stacked = np.stack(columns, axis=-1)
     return stacked.reshape(stacked.shape[:-1] + point.shape)
+
+
+def scalarised(g: Graph, node: Node, at: dict[str, Any], names: list[str]) -> Node:
+    """A fixed generic combination of the entries of a node, so that its gradient can be taken again."""
+    name = f"weights{len(names)}"
+    names.append(name)
+    at[name] = np.cos(1.0 + np.arange(node.type.size)).reshape(node.shape)
+    return g.sum(node * g.leaf(name, *node.shape))

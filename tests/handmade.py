@@ -155,8 +155,13 @@ bad = report(
         evidence={
             "claimed": np.array([1.5, -3.0]),
             "exact": ["1.0", "-2.0"],
-            "counterexample": {"w": [0.5, -1.0]},
-            "diagnosis": ["consistent with a constant factor 3/2: the derivative is (2/3) of the claim"],
+            "counterexample": {"at": {"w": 0.5, "b": -1.0}, "entry": "", "exact": "1.0", "claimed": "1.5"},
+            "diagnosis": [
+                {
+                    "name": "constant factor",
+                    "text": "consistent with a constant factor 3/2: the derivative is (2/3) of the claim",
+                }
+            ],
             "points": 4,
         },
     ),

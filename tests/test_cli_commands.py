@@ -121,6 +121,7 @@ def test_check_of_an_expression(rooms: SimpleNamespace, capsys: pytest.CaptureFi
         "timeout": 10.0,
         "require": None,
         "allow_kink": False,
+        "lenient": False,
     }
     answer = json.loads(capsys.readouterr().out)
     assert [one["verdict"] for one in answer["checks"]] == ["CERTIFIED", "PROVED"]

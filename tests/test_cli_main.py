@@ -203,9 +203,12 @@ def test_version_and_bare_call(calculator: Calculator, capsys: pytest.CaptureFix
     assert "Commands:" in capsys.readouterr().out
 
 
-def test_missing_file(calculator: Calculator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_file(calculator: Calculator, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["grad", "missing.grad"]) == 2
     assert "GC601" in capsys.readouterr().err
+    (tmp_path / "notes.txt").write_text("x**2")
+    assert cli.main(["grad", "notes.txt"]) == 2
+    assert "ends in .grad" in capsys.readouterr().err
 
 
 def test_script_file_and_standard_input(
@@ -216,6 +219,17 @@ def test_script_file_and_standard_input(
     assert cli.main(["grad", "a.grad"]) == 0
     assert cli.main(["grad", "-"]) == 0
     assert [text for text, _ in calculator.asked] == ["x = 2\nx**2\n", "y**2"]
+
+
+def test_progress_is_for_terminals(calculator: Calculator, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"output": None, "format": "plain", "color": "auto", "digits": None}
+    for stream in (io.StringIO(), Terminal()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        output = cli.Output(settings, True)
+        output.progress(1, 4, "a\x1b.grad")
+        output.close()
+        shown = stream.getvalue()
+        assert shown == ("" if not stream.isatty() else "\r[#####...............] 1/4 a\\x1b.grad\x1b[K\r\x1b[K")
 
 
 @pytest.mark.parametrize(

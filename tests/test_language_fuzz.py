@@ -46,6 +46,8 @@ def products(stream: Iterator[Token]) -> Iterator[Token]:
             continue
         if before in ("NUMBER", "RPAR") and token.type in ("NAME", "LPAR"):
             yield Token.new_borrow_pos("IMPLICIT", "", token)
+        if token.type in ("REAL", "POSITIVE", "NONNEGATIVE", "UNIT") and before != "IN":
+            token = Token.new_borrow_pos("NAME", token, token)
         before = token.type
         if before == "NAME" and keyword.iskeyword(token):
             raise Refused
@@ -61,6 +63,8 @@ def theirs(node: Tree[Token] | Token | None) -> Any:
     if node is None:
         return None
     if isinstance(node, Token):
+        if node.type == "NUMBER" and float(node) == float("inf"):
+            raise Refused
         return ("number", str(node)) if node.type == "NUMBER" else str(node)
     kind = str(node.data)
     if kind in ("call", "method"):
@@ -218,15 +222,18 @@ def random_expression(generator: random.Random, size: int) -> str:
     )
 
 
-def test_random_tokens_are_judged_alike() -> None:
+@pytest.mark.parametrize(
+    "rounds", [8_000, pytest.param(400_000, marks=pytest.mark.deep)], ids=["short", "deep"]
+)
+def test_random_tokens_are_judged_alike(rounds: int) -> None:
     generator = random.Random(20)
     accepted = 0
-    for _ in range(12_000):
+    for _ in range(rounds):
         text = random_tokens(generator)
         mine, other = both(text)
         assert mine == other, text
         accepted += mine is not None
-    assert accepted > 300
+    assert accepted > 200
 
 
 def test_random_expressions_are_read_alike() -> None:
@@ -310,7 +317,7 @@ class Judge:
         body = self.suite(suite, 0, True)
         if "'return'" not in str(body):
             raise Refused
-        result = [("def", str(name), None if rule is None else str(rule)[1:], tuple(names), body)]
+        result = [("def", str(name), None if rule is None else str(rule)[1:].strip(), tuple(names), body)]
         return result + [self.simple(child, 0, False) for child in after]
 
     def suite(self, node: Any, depth: int, function: bool) -> tuple[Any, ...]:
@@ -472,20 +479,23 @@ def random_lines(generator: random.Random, depth: int, function: bool, budget: i
 def test_random_scripts_are_read_alike() -> None:
     generator = random.Random(23)
     accepted = 0
-    for _ in range(1_000):
+    for _ in range(700):
         text = "\n".join(random_lines(generator, 0, False, 4)) + "\n"
         mine, other = both_scripts(text)
         assert mine == other, text
         accepted += mine is not None
-    assert accepted > 150
+    assert accepted > 100
 
 
-def test_damaged_scripts_are_judged_alike() -> None:
+@pytest.mark.parametrize(
+    "rounds", [800, pytest.param(40_000, marks=pytest.mark.deep)], ids=["short", "deep"]
+)
+def test_damaged_scripts_are_judged_alike(rounds: int) -> None:
     generator = random.Random(24)
-    for _ in range(1_000):
+    for _ in range(rounds):
         text = "\n".join(random_lines(generator, 0, False, 3)) + "\n"
         at = generator.randrange(len(text))
         edit = generator.choice(["", "(", ")", "=", ",", ":", "x", "2", " ", "in ", "const "])
-        text = text[:at] + edit + text[at + generator.randint(0, 1) :]
+        text = (text[:at] + edit + text[at + generator.randint(0, 1) :]).lstrip(" ")
         mine, other = both_scripts(text)
         assert mine == other, text

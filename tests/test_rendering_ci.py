@@ -36,7 +36,7 @@ def test_junit_counts() -> None:
     failure = root.find("testsuite/testcase/failure")
     assert failure is not None
     assert failure.get("type") == "DISAGREES"
-    assert "counterexample: w = [0.5, -1.0]" in (failure.text or "")
+    assert "counterexample: at       w = 0.5, b = -1.0" in (failure.text or "")
 
 
 def test_junit_is_xml_whatever_the_text() -> None:

@@ -1,19 +1,13 @@
-"""Reverse and forward mode against each other and against differences, NaN safety, sharing, growth, depth, batches."""
+"""Reverse and forward mode against each other and against differences, the operators built on them, and batches."""
 
 from __future__ import annotations
 
-import sys
-import time
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from gradcli.diagnostics import GradcliError
-from gradcli.graph.node import reachable
-from gradcli.graph.primitive import composite, structured
-from gradcli.graph.verify import verify, verify_pushforwards
+from gradcli.graph.verify import verify
 from gradcli.transforms.derivatives import (
     grad,
     hessian,
@@ -21,10 +15,9 @@ from gradcli.transforms.derivatives import (
     jacobian,
     jvp,
     laplacian,
-    nth,
     vjp,
 )
-from tests.graphs import VOCABULARY, Graph, difference, value, values
+from tests.graphs import Graph, difference, scalarised, value, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,14 +78,6 @@ CASES: list[Case] = [ladder, quotient, powers, mixed, moves, branches, shared]
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 
 
-def scalarised(g: Graph, node: Node, at: dict[str, Any], names: list[str]) -> Node:
-    """A fixed generic combination of the entries of a node, so that its gradient can be taken again."""
-    name = f"weights{len(names)}"
-    names.append(name)
-    at[name] = np.cos(1.0 + np.arange(node.type.size)).reshape(node.shape)
-    return g.sum(node * g.leaf(name, *node.shape))
-
-
 @cases
 def test_gradients_to_third_order_are_differences_of_the_order_below(case: Case) -> None:
     g = Graph()
@@ -148,179 +133,7 @@ def test_the_transpose_of_the_jvp_is_the_vjp(case: Case) -> None:
     assert found[0] == pytest.approx(sum(found[1:]), rel=1e-11)
 
 
-# --- NaN safety: a branch that is not taken never touches the result ------------------------------------------
-
-
-def test_table_of_branches_not_taken() -> None:
-    """Value of the gradient and the second derivative, by both modes."""
-    table: list[tuple[Callable[[Graph, Node], Node], float, float, float]] = [
-        (lambda g, x: g.where(x > 0, g.sqrt(x), 0), -1.0, 0.0, 0.0),
-        (lambda g, x: g.where(x > 0, g.log(x), 0), 0.0, 0.0, 0.0),
-        (lambda g, x: g.where(x > 0, g.exp(g.log(g.sqrt(x))), 0), -1.0, 0.0, 0.0),
-        (lambda g, x: g.where(x > 0, g.where(x > 1, g.log(x), g.sqrt(x)), x * x), -1.0, -2.0, 2.0),
-        (lambda g, x: g.where(x > 0, g.log(g.where(x > -2, x, x * x)), x * x), -1.0, -2.0, 2.0),
-        (lambda g, x: g.where(x > 0, g.sqrt(x), 0) + g.sqrt(x + 2), -1.0, 0.5, -0.25),
-        (lambda g, x: x**2, 0.0, 0.0, 2.0),
-        (lambda g, x: g.pow(x, 2.0), 0.0, 0.0, 2.0),
-    ]
-    for formula, point, first, second in table:
-        g = Graph()
-        x = g.leaf("x")
-        output = formula(g, x)
-        once = grad(output, [x])[0]
-        twice = grad(once, [x])[0]
-        found = values([once, twice, *nth(output, x, 2), jvp([once], [x], [g.builder.constant(1)])[0]], {"x": point})
-        assert found == [first, second, first, second, second]
-
-
-def test_a_matrix_product_in_a_branch_not_taken() -> None:
-    g = Graph()
-    x, v = g.leaf("x"), g.leaf("v", 3)
-    column = g.spread(x, 3) * v
-    product = g.sum(g.reshape(g.sqrt(column), shape=(1, 3)) @ g.reshape(g.log(column), shape=(3, 1)))
-    output = g.where(x > 0, product, x * x)
-    at = {"x": -1.0, "v": np.array([1.0, 2.0, 3.0])}
-    once, wide = grad(output, [x, v])
-    found = values([once, grad(once, [x])[0], wide], at)
-    assert found[:2] == [-2.0, 2.0]
-    assert (found[2] == 0).all()
-    inside = {**at, "x": 2.0}
-    np.testing.assert_allclose(value(once, inside), difference(output, inside, "x"), rtol=1e-8)
-
-
-def test_products_outside_a_branch_keep_their_nan() -> None:
-    """A zero cotangent is never taken as a sign that a branch was not taken."""
-    for formula in (
-        lambda g, x: g.sqrt(x) ** 2,
-        lambda g, x: g.exp(g.log(x)),
-        lambda g, x: g.sqrt(x * x),
-        lambda g, x: x * g.log(x),
-    ):
-        g = Graph()
-        x = g.leaf("x")
-        assert np.isnan(value(grad(formula(g, x), [x])[0], {"x": 0.0}))
-
-
-def test_random_programs_with_nested_branches_have_no_wrong_gradient() -> None:
-    """Where forward mode is finite, reverse is too, and both are what differences say."""
-    random = np.random.default_rng(11)
-    compared = 0
-    for _ in range(150):
-        g = Graph()
-        x, y = g.leaf("x"), g.leaf("y")
-        pool = [x, y, x + y]
-        for _ in range(12):
-            a, b, c = (pool[random.integers(len(pool))] for _ in range(3))
-            kind = random.integers(8)
-            step = random.uniform(-1, 1)
-            if kind == 0:
-                made = g.sqrt(a)
-            elif kind == 1:
-                made = g.log(a)
-            elif kind == 2:
-                made = a * b
-            elif kind == 3:
-                made = g.sin(a)
-            elif kind == 4:
-                made = a / (b * b + 1)
-            else:
-                made = g.where(c > round(step, 2), a, b)
-            pool.append(made)
-        output = pool[-1] + pool[-2]
-        forward = [jvp([output], [leaf], [g.builder.constant(1)])[0] for leaf in (x, y)]
-        reverse = grad(output, [x, y])
-        at = {"x": float(random.uniform(-2, 2)), "y": float(random.uniform(-2, 2))}
-        found = values([*forward, *reverse], at)
-        for name, ahead, back in zip("xy", found[:2], found[2:], strict=True):
-            if np.isfinite(ahead):
-                assert back == pytest.approx(ahead, rel=1e-9, abs=1e-11)
-                slope = difference(output, at, name, 1e-5)
-                if np.isfinite(slope) and abs(slope - difference(output, at, name, 2e-5)) < 1e-6:
-                    assert ahead == pytest.approx(slope, rel=1e-4, abs=1e-5)
-                    compared += 1
-    assert compared > 60
-
-
-def test_a_program_without_branches_pays_nothing_for_them() -> None:
-    g = Graph()
-    x = g.leaf("x")
-    gradient = grad(g.exp(g.log(g.sqrt(x)) * x), [x])[0]
-    names = {node.primitive.name for node in reachable([gradient])}
-    assert names.isdisjoint({"where", "and", "not", "cast", "not_equal"})
-
-
-# --- growth, sharing, depth --------------------------------------------------------------------------------------
-
-
-def test_derivatives_grow_slowly() -> None:
-    g = Graph()
-    x = g.leaf("x")
-    output = g.sin(x * g.log(x)) / x
-    counts = [len(reachable([node])) for node in nth(output, x, 4)]
-    assert all(count <= most for count, most in zip(counts, (14, 29, 61, 115), strict=True)), counts
-
-
-def test_equal_computations_are_one_node() -> None:
-    g = Graph()
-    x = g.leaf("x", 3)
-    assert g.sin(x) is g.sin(x)
-    assert x * 2 is x * 2
-    assert g.leaf("x", 3) is x
-    constant = g.builder.constant
-    assert constant(0.5) is constant(0.5)
-    assert constant(2) is constant(2.0)
-    assert constant(2) is not constant(2, (3,))
-    assert constant(1) is not constant(1, (), "bool")
-    first, second = grad(g.sum(g.sin(x)), [x]), grad(g.sum(g.sin(x)), [x])
-    assert first[0] is second[0]
-
-
-def test_a_forward_program_is_not_simplified() -> None:
-    g = Graph()
-    x = g.leaf("x")
-    for node, name in ((x * 0, "mul"), (x / x, "div"), (x - x, "sub"), (x + 0, "add"), (g.neg(g.neg(x)), "neg")):
-        assert node.primitive.name == name
-    third = g.builder.constant(1) / 3
-    assert third.primitive.name == "div"
-    assert (g.builder.constant(1) / 4).constant is not None
-    tenth = g.builder.constant(0.1)
-    assert (tenth + 0.2).primitive.name == "add"
-    assert (-g.builder.constant(0)).primitive.name == "neg"
-
-
-def test_spans_pass_to_derivatives() -> None:
-    g = Graph()
-    x = g.leaf("x")
-    span: Any = (1, 2, 1, 5)
-    g.builder.span = span
-    output = g.sin(g.exp(x))
-    g.builder.span = None
-    gradient = grad(output, [x])[0]
-    assert gradient.span == span
-    assert g.builder.span is None
-
-
-def test_a_chain_of_100000_operations() -> None:
-    g = Graph()
-    x = g.leaf("x")
-    node = x
-    limit = sys.getrecursionlimit()
-    start = time.perf_counter()
-    for index in range(50_000):
-        node = g.sin(node) if index % 2 else node * 0.999
-        node = node + x
-    gradient = grad(node, [x])[0]
-    forward = jvp([node], [x], [g.builder.constant(1)])[0]
-    found = values([node, gradient, forward], {"x": 0.3})
-    assert found[1] == pytest.approx(found[2], rel=1e-9)
-    assert found[1] == pytest.approx(float(difference(node, {"x": 0.3}, "x")), rel=1e-6)
-    verify([node, gradient])
-    assert sys.getrecursionlimit() == limit
-    assert time.perf_counter() - start < 60
-    del node, gradient, forward
-
-
-# --- the operators --------------------------------------------------------------------------------------------------
+# --- the operators ---------------------------------------------------------------------------------------
 
 
 def test_jacobian_is_right_from_either_side() -> None:
@@ -415,112 +228,7 @@ def test_gradient_in_an_inner_node_and_through_it() -> None:
     assert found == pytest.approx([2 * e * 0.5, 2 * e * e * 0.5 + e * e])
 
 
-# --- operations of the other kinds ---------------------------------------------------------------------------
-
-inverse = structured(
-    "test_inverse",
-    "The inverse matrix.",
-    impl=lambda xp, x, *, ranks: xp.inv(x),
-    pushforward=[lambda t, x, *, out: -(out @ t @ out)],
-)
-blend = composite(
-    "test_blend",
-    "x*exp(y) + y/x, with a value of its own.",
-    impl=lambda xp, x, y: x * xp.exp(y) + y / x,
-    definition=lambda x, y: x * VOCABULARY["exp"](y) + y / x,
-    pointwise=True,
-    arity=2,
-)
-
-
-def test_structured_and_composite_operations_to_third_order() -> None:
-    g = Graph()
-    A, x = g.leaf("A", 2, 2), g.leaf("x")
-    at: dict[str, Any] = {"A": np.array([[2.0, 0.3], [-0.4, 1.5]]), "x": 0.8}
-    inner = g.sum(inverse(A) @ A @ inverse(A + g.spread(x, 2, 2)))
-    output = blend(g.exp(inner), blend(inner, x))
-    names: list[str] = []
-    verify_pushforwards(output)
-    for _ in range(3):
-        gradients = grad(output, [A, x])
-        verify([output, *gradients])
-        for name, gradient in zip("Ax", gradients, strict=True):
-            np.testing.assert_allclose(value(gradient, at), difference(output, at, name), rtol=1e-6, atol=1e-7)
-        direction = np.cos(np.arange(4.0)).reshape(2, 2)
-        at["d"] = direction
-        ahead = jvp([output], [A], [g.leaf("d", 2, 2)])[0]
-        assert value(ahead, at) == pytest.approx(np.sum(direction * value(gradients[0], at)), rel=1e-9)
-        output = scalarised(g, gradients[0], at, names) + gradients[1]
-
-
-def test_an_operand_of_a_composite_may_depend_on_another_operand() -> None:
-    g = Graph()
-    x = g.leaf("x")
-    output = blend(x, g.exp(x) * x)
-    gradient = grad(output, [x])[0]
-    found = values([gradient, nth(output, x, 1)[0]], {"x": 0.4})
-    assert found[0] == pytest.approx(found[1], rel=1e-12)
-    assert found[0] == pytest.approx(float(difference(output, {"x": 0.4}, "x")), rel=1e-8)
-
-
-def test_structured_operations_in_a_branch_not_taken() -> None:
-    g = Graph()
-    A, x = g.leaf("A", 2, 2), g.leaf("x")
-    output = g.where(x > 0, g.sum(inverse(A * g.spread(x, 2, 2))), x * x)
-    at = {"A": np.array([[2.0, 0.3], [-0.4, 1.5]]), "x": 0.0}
-    dA, dx = grad(output, [A, x])
-    found = values([output, dA, dx, grad(dx, [x])[0]], at)
-    assert found[0] == 0.0
-    assert (found[1] == 0).all()
-    assert found[2:] == [0.0, 2.0]
-
-
-def test_a_transform_reopens_the_builder_of_a_finished_program() -> None:
-    g = Graph()
-    x = g.leaf("x")
-    output = g.sin(x) * x
-    g.builder.close()
-    gradient = grad(output, [x])[0]
-    assert g.builder.table is None
-    again = hessian(output, x)
-    assert g.builder.table is None
-    assert values([gradient, again], {"x": 0.5}) == pytest.approx(
-        [np.sin(0.5) + 0.5 * np.cos(0.5), 2 * np.cos(0.5) - 0.5 * np.sin(0.5)]
-    )
-    with pytest.raises(RuntimeError, match="closed"):
-        g.cos(x)
-
-
-def test_the_limit_counts_derivative_nodes() -> None:
-    g = Graph()
-    g.builder.limit = 60
-    x = g.leaf("x")
-    node = x
-    for _ in range(20):
-        node = g.sin(node)
-    with pytest.raises(GradcliError, match="more than 60 nodes") as caught:
-        grad(node, [x])
-    assert caught.value.diagnostics[0].code == "GC505"
-    assert not g.builder.simplifying
-
-
-def test_arrays_without_entries() -> None:
-    g = Graph()
-    x = g.leaf("x", 3)
-    none = g.slice(x, start=(0,), step=(1,), size=(0,))
-    assert jacobian(none, x).shape == (0, 3)
-    assert value(jacobian(none, x), {"x": np.ones(3)}).shape == (0, 3)
-    assert value(g.sum(none * none), {"x": np.ones(3)}) == 0.0
-    assert (value(grad(g.sum(none * none), [x])[0], {"x": np.ones(3)}) == 0).all()
-
-
-def test_numbers_of_numpy_in_a_graph() -> None:
-    g = Graph()
-    assert g.builder.constant(np.float64(0.1)) is g.builder.constant(0.1)
-    assert (g.leaf("x") * np.float64(0.5)).args[1].constant == Fraction(1, 2)
-
-
-# --- batches ---------------------------------------------------------------------------------------------------------
+# --- batches ---------------------------------------------------------------------------------------------
 
 LEADS: list[tuple[int, ...]] = [(), (5,), (2, 5)]
 

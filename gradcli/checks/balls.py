@@ -31,6 +31,7 @@ MOST_BITS = 8192
 GOOD_BITS = 56
 MANY_DIGITS = 15  # a literal with as many digits is a rounded constant
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
+FEW_DIGITS = 3  # a bare number of fewer digits is meant exactly
 OPERANDS = "xyzuvw"
 
 
@@ -48,13 +49,15 @@ def precision(bits: int) -> Iterator[None]:
 class BallField(Field):
     """Arithmetic on balls, and what `ball` rules call `fl`: numbers, signs, and a way to say "undefined".
 
-    `wide` gives literals of many digits a radius of one unit of the last digit. `decimal` reads leaves and data as
-    the shortest decimals of their doubles, the way people write them.
+    `wide` gives literals of many digits a radius of one unit of the last digit, `printed` gives every decimal of
+    three digits or more a radius of half a unit. `decimal` reads leaves and data as the shortest decimals of their
+    doubles, the way people write them.
     """
 
-    def __init__(self, *, wide: bool = False, decimal: bool = False) -> None:
+    def __init__(self, *, wide: bool = False, decimal: bool = False, printed: bool = False) -> None:
         super().__init__()
         self.wide = wide
+        self.printed = printed
         self.decimal = decimal
         self.zero = arb(0)
         self.one = arb(1)
@@ -91,6 +94,9 @@ class BallField(Field):
             return named[value]() if value in named else Failure("undefined", None, f"the constant {value}")
         exact = self.number(value)
         unit = last_unit(value) if self.wide else None
+        if unit is None and self.printed:
+            unit = last_unit(value, FEW_DIGITS)
+            unit = None if unit is None else unit / 2
         return exact if unit is None else exact + arb(0, 1) * self.number(unit)
 
     def datum(self, value: Any) -> Any:
@@ -231,8 +237,8 @@ def digits(x: Any, count: int = 25) -> str:
     return text
 
 
-def last_unit(value: int | Fraction) -> Fraction | None:
-    """One unit of the last digit of a decimal with many digits; None for any other number.
+def last_unit(value: int | Fraction, least: int = MANY_DIGITS) -> Fraction | None:
+    """One unit of the last digit of a decimal with so many digits; None for any other number.
 
     >>> last_unit(Fraction(1, 8)), last_unit(Fraction("2.718281828459045"))
     (None, Fraction(1, 1000000000000000))
@@ -245,12 +251,12 @@ def last_unit(value: int | Fraction) -> Fraction | None:
     while bottom % 5 == 0:
         bottom //= 5
         fives += 1
-    if bottom != 1 or (fives == 0 and abs(number) <= 2**53) or (fives == 0 and twos > 0):
+    if bottom != 1 or (fives == 0 and abs(number) <= 2**53) or (fives == 0 and twos > 0 and least == MANY_DIGITS):
         return None  # no decimal, or a number that people write exactly: a whole or a binary fraction
     places = max(twos, fives)
     text = str(abs(number * 10**places).numerator)
     written = text.rstrip("0")
-    if len(written) < MANY_DIGITS:
+    if len(written) < least:
         return None
     return Fraction(10 ** (len(text) - len(written)), 10**places)
 

@@ -99,6 +99,7 @@ class Exact:
         left: Node | None = None,
         decimal: bool = False,
         wide: bool = False,
+        printed: bool = False,
         rtol: float | None = None,
     ) -> Answer:
         """The judged node against the derivative of a name, or against another node, at each point."""
@@ -111,6 +112,7 @@ class Exact:
             left=None if left is None else self.table.rows[left],
             decimal=decimal,
             wide=wide,
+            printed=printed,
             rtol=rtol,
             seconds=BALL_SECONDS,
         )

@@ -52,11 +52,19 @@ def settled(
     }
     found: list[Check] = []
     names: dict[str, int] = {}
+    whole = lowered.script.expect
+    fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
     for subject, outcome in outcomes:
         passed = acceptable(outcome, require, allow_kink, lenient)
         message = outcome.message
-        expected = subject.expect
-        if expected is not None:
+        expected = whole if subject.expect is None or subject.group is not None else subject.expect
+        expected = subject.expect if whole is None else expected
+        if whole == "fail" and expected == whole:
+            passed = fails and (passed or outcome.verdict in MEETS["fail"])
+            message = message if fails else f"expected the script to fail, but: {message}"
+        elif whole is not None and whole.startswith("error "):
+            passed, message = False, f"expected {whole}, but the script has no error"
+        elif expected is not None:
             passed = meets(expected, outcome) or (subject.group in met and outcome.verdict in GOOD)
             if not passed:
                 message = f"expected {expected}, but: {message}"

@@ -30,7 +30,7 @@ def read_value(value: Any, shape: tuple[int, ...]) -> Floats | None:
     made = np.asarray(array_of(value))
     if made.dtype.kind == "c" or made.shape != shape:
         return None
-    return np.ascontiguousarray(made, dtype=np.float64)
+    return np.array(made, dtype=np.float64)
 
 
 def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64") -> list[Floats]:

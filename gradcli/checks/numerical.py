@@ -35,9 +35,17 @@ class Numerical(NamedTuple):
 
 
 def judge(
-    f: Callable[[Floats], Floats], x: Floats, found: Floats, domain: Interval | None, seed: int
+    f: Callable[[Floats], Floats],
+    x: Floats,
+    found: Floats,
+    domain: Interval | None,
+    seed: int,
+    rtol: float | None = None,
 ) -> Numerical:
-    """Whether a gradient is what the differences of f at x give; many entries are covered by random directions."""
+    """Whether a gradient is what the differences of f at x give, to a tolerance if there is one.
+
+    Many entries are covered by random directions and some ladders of their own.
+    """
     gradient = found.reshape(-1)
     entries: Sequence[int] = range(x.size)
     covered = f"{x.size} entries" if x.size > 1 else "the derivative"
@@ -59,7 +67,7 @@ def judge(
                 state, reason, at = "silent", estimate.reason, position
             continue
         gap = abs(value - estimate.value)
-        slack = estimate.bound + 64 * differences.EPSILON * abs(value)
+        slack = estimate.bound + max(rtol or 0.0, 64 * differences.EPSILON) * abs(value)
         if not gap <= slack:
             ratio = gap / slack if np.isfinite(gap) else np.inf
             if state not in ("near", "differs") or ratio > worst:

@@ -99,6 +99,7 @@ class Session:
         left: int | None = None,
         decimal: bool = False,
         wide: bool = False,
+        printed: bool = False,
         rtol: float | None = None,
         seconds: float = 1.0,
     ) -> Answer:
@@ -109,7 +110,7 @@ class Session:
         for given in points:
             point = _point(given)
             if made is None:
-                exact = self._of_node(self.nodes[left or 0], point, decimal, wide)
+                exact = self._of_node(self.nodes[left or 0], point, decimal, wide, printed)
                 entries: Sequence[int] = range(judged.type.size)
             else:
                 symbolic = import_module("gradcli.checks.symbolic")
@@ -119,7 +120,7 @@ class Session:
                     continue
                 exact = self._of_derivative(made, place)
                 entries = list(made.entries)
-            claimed = self._of_node(judged, point, decimal, wide)
+            claimed = self._of_node(judged, point, decimal, wide, printed)
             answers.append(_compared(exact, claimed, entries, rtol, seconds))
         return {"points": answers}
 
@@ -145,9 +146,11 @@ class Session:
 
     # --- inner ----------------------------------------------------------------------------------------------
 
-    def _of_node(self, node: Node, point: Any, decimal: bool, wide: bool) -> Callable[[int], Mapping[int, Any]]:
+    def _of_node(
+        self, node: Node, point: Any, decimal: bool, wide: bool, printed: bool = False
+    ) -> Callable[[int], Mapping[int, Any]]:
         def at(bits: int) -> Mapping[int, Any]:
-            field = balls.BallField(decimal=decimal, wide=wide)
+            field = balls.BallField(decimal=decimal, wide=wide, printed=printed)
             return dict(enumerate(balls.read(field, [node], point)[0].flat))
 
         return at
@@ -273,6 +276,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # nothing else may write among the answers
     sys.setrecursionlimit(20_000)
+    sys.set_int_max_str_digits(0)  # exact numbers grow long; the process is limited by time
     requests: SimpleQueue[str] = SimpleQueue()
 
     def listen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.node import reachable
@@ -42,6 +43,19 @@ def point_text(values: Mapping[str, Any], used: Collection[str]) -> dict[str, An
             big = value.size > 5 * MOST_ENTRIES
             found[name] = f"array of shape {list(value.shape)}" if big else value.tolist()
     return found
+
+
+def plain(value: Any) -> Any:
+    """Evidence as JSON data: numbers of NumPy become Python's, what is not finite becomes a word."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if value != value else "inf" if value > 0 else "-inf"
+    return value
 
 
 def node_text(node: Node, longest: int = 60) -> str:

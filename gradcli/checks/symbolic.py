@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MOST_SYMBOLS = 16
 MOST_OPERATIONS = 5_000
+MOST_SHOWN = 400  # operations of an expression that is written out
 PREFIX = "g:"
 DECIDING_BITS = 1024
 NOT_REAL = ("DiracDelta", "Derivative", "Subs", "Integral", "Piecewise", "ImaginaryUnit", "NaN",
@@ -70,7 +71,8 @@ class Symbols:
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def symbol(self, text: str, meaning: tuple[Any, ...]) -> Any:
-        """The symbol with this meaning: ("node", node, i), ("gap", value, surrogate, i) or ("literal", value)."""
+        """The symbol with this meaning: ("node", node, i), ("held", node, i), ("gap", value, surrogate, i)
+        or ("literal", value)."""
         known = self._made.get(meaning)
         if known is None:
             known = self._made[meaning] = sympy.Symbol(PREFIX + text, real=True)
@@ -160,7 +162,7 @@ class SymbolicField(Field):
         if not self.hold:
             return x
         inner = node.args[0]
-        held = [self.symbols.symbol(f"detach{node.serial}[{i}]", ("node", inner, i)) for i in range(len(x.flat))]
+        held = [self.symbols.symbol(f"detach{node.serial}[{i}]", ("held", inner, i)) for i in range(len(x.flat))]
         return Entries(held, x.shape)
 
     def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
@@ -248,6 +250,8 @@ def size(expression: Any, known: dict[Any, int]) -> int:
 
 def text(expression: Any, most: int = 100) -> str:
     """An expression as people read it, cut where it is long."""
+    if size(expression, {}) > MOST_SHOWN:
+        return "a long expression"
     shown = str(expression).replace(PREFIX, "")
     return shown if len(shown) <= most else shown[: most - 4] + " ..."
 
@@ -390,7 +394,7 @@ class Judged:
             inner = {
                 symbol: self._written_out(meaning[symbol])
                 for symbol in expression.free_symbols
-                if meaning[symbol][0] == "gap"
+                if meaning[symbol][0] in ("gap", "held")
                 or (meaning[symbol][0] == "node" and meaning[symbol][1].primitive is not LEAF)
             }
             if not inner:

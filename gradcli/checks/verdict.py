@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.checks import diagnosis, kinks, numerical, points
 from gradcli.checks.floats import evaluated, moving, ulps
-from gradcli.checks.shown import node_text, point_text, position, shortened_list
+from gradcli.checks.shown import node_text, plain, point_text, position, shortened_list
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import LEAF, reachable
 
@@ -33,6 +33,7 @@ LIMIT_ULPS = 1024
 SYMBOLIC_ENTRIES = 16  # entries of one leaf that are differentiated by at once
 PICKED_ENTRIES = 6  # of a larger leaf
 RIGHT = frozenset("=~")
+PRINTED = 0.01  # half a unit of the third digit
 
 
 class Outcome(NamedTuple):
@@ -59,7 +60,7 @@ class Judge:
         self.exact.begin()
         case = Case(self, subject)
         found = case.equality() if subject.output is None else case.derivative()
-        return found._replace(evidence={**case.evidence, **found.evidence})
+        return found._replace(evidence=plain({**case.evidence, **found.evidence}))
 
 
 class Case:
@@ -74,6 +75,10 @@ class Case:
         self.evidence: Evidence = {"oracles": self.tried}
         self.points: list[dict[str, Floats]] = [dict(subject.values)]
         self.ready: set[str] = set()
+        self.tied = False
+        self.smooth_tie = False
+        both = [node for node in (subject.judged, subject.left) if node is not None]
+        self.number = any(not leaves_of(node) for node in both)  # a claim that is a bare number holds at one point
 
     # --- gradients -----------------------------------------------------------------------------------------
 
@@ -94,6 +99,10 @@ class Case:
             found = self.by_enclosure(entries)
             if found is not None:
                 return found
+        elif self.tied and not self.smooth_tie:
+            rough = self.beside((), "a branch hangs on an exact tie")
+            if rough is not None:
+                return rough
         return self.by_differences()
 
     def value(self, nodes: Sequence[Node]) -> Outcome | None:
@@ -166,11 +175,12 @@ class Case:
         count = subject.target.type.size
         entries = range(count) if count <= numerical.ALL_ENTRIES else range(numerical.SOME_ENTRIES)
         seen = kinks.behaviour(f, x, entries, joint=True, seed=self.judge.seed)
-        if seen.verdict == "smooth":
-            self.tried["kinks"] = "a tie, but the value is smooth across it"
-            return None
         found = evaluated([subject.judged], self.values, self.judge.dtype)[0].reshape(-1)[: len(entries)]
         returned = [float(value) for value in found]
+        if seen.verdict == "smooth":
+            self.tried["kinks"] = "a tie, but the value is smooth across it"
+            self.smooth_tie = len(entries) == count and kinks.inside(returned, seen)
+            return self.off_a_smooth_tie(tied, returned, seen)
         inside = kinks.inside(returned, seen) if seen.verdict == "KINK" else False
         evidence: Evidence = {
             "left": seen.left,
@@ -187,7 +197,7 @@ class Case:
             evidence["node"] = node_text(surface.node)
             evidence["where"] = surface.where
             evidence["convention"] = surface.convention
-            message = f"{node_text(surface.node)} is not smooth where {surface.where}"
+            message = f"{node_text(surface.node)} has a kink ({surface.where.removeprefix('where ')})"
             diagnostics = (Diagnostic("GC405", message, surface.node.span, severity="note"),)
         if seen.verdict == "DISCONTINUOUS":
             evidence["value"], evidence["limits"] = seen.value, list(seen.limits)
@@ -195,11 +205,28 @@ class Case:
         elif seen.verdict == "KINK":
             evidence["inside"] = inside
             message += f": slopes {_slopes(seen)}"
+            if all(one is not None and one == other for one, other in zip(seen.left, seen.right, strict=True)):
+                message += "; the partials exist, but there is no derivative in other directions"
             if not inside:
                 message += f", and the value {_short(returned)} is not between them"
         else:
             message += f": slopes {_slopes(seen)}, no finite derivative"
         return Outcome(seen.verdict, message, evidence, diagnostics, inside)
+
+    def off_a_smooth_tie(
+        self, tied: Sequence[kinks.Surface], returned: Sequence[float], seen: kinks.Behaviour
+    ) -> Outcome | None:
+        """Kinks that cancel: the function is smooth, but a convention chose another slope."""
+        for value, left, right in zip(returned, seen.left, seen.right, strict=True):
+            if left is None or right is None:
+                continue
+            gap = min(abs(value - left), abs(value - right))
+            if not gap <= 100 * seen.bound + 1e-6 * max(abs(left), abs(value)):
+                where = f"{node_text(tied[0].node)} has a kink here that cancels" if tied else "a tie that cancels"
+                evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned)}
+                evidence |= {"basis": "numerical", "bound": seen.bound, "inside": False}
+                return Outcome("KINK", f"{where}: the true slope is {left:.6g}, the value {value:.6g}", evidence)
+        return None
 
     # --- the symbolic oracle ------------------------------------------------------------------------------------
 
@@ -229,7 +256,8 @@ class Case:
         )
         if "problem" in answer:
             reason = answer["reason"]
-            self.tried["symbolic"] = f"a tie of {reason}" if answer["problem"] == "tie" else reason
+            self.tied = answer["problem"] == "tie"
+            self.tried["symbolic"] = f"a tie of {reason}" if self.tied else reason
             return False
         self.ready.add(name)
         return True
@@ -268,7 +296,7 @@ class Case:
         """Points beside the given one where only the checked leaf has moved."""
         subject = self.subject
         assert subject.target is not None
-        if subject.target.primitive is not LEAF or not self.judge.samples:
+        if subject.target.primitive is not LEAF or self.number or subject.rtol is not None:
             return []
         name = subject.target.params["name"]
         near = points.nearby(self.values[name], subject.domain, self.judge.samples, self.judge.seed)
@@ -298,12 +326,16 @@ class Case:
         assert subject.target is not None
         complete = len(entries) == subject.target.type.size
         agree = all(set(p["relations"]) <= RIGHT for p in (here, *(p for _, p in nearby)))
-        proof = self.exact.prove(subject.judged, self.values, name="exact") if complete else {"proved": False}
+        proof: Mapping[str, Any] = {"proved": False}
+        if complete and "~" not in here["relations"]:
+            proof = self.exact.prove(subject.judged, self.values, name="exact")
         proved = bool(proof.get("proved"))
         if not proved and not agree:
             self.tried["symbolic"] = proof.get("reason") or "E and R overlap, but neither is narrow enough"
             return None
         self.tried["symbolic"] = f"proved ({proof['how']})" if proved else "derivative enclosed"
+        if not proved and proof.get("reason"):
+            self.evidence["not_proved"] = proof["reason"]
         self.evidence["exact"] = shortened_list([one["exact"] for one in sorted_details(here)])
         if proved and proof["region"]:
             self.evidence["region"] = shortened_list(proof["region"])
@@ -361,7 +393,11 @@ class Case:
         if worst <= LIMIT_ULPS:
             return None
         where = position(entry_at, subject.judged.type.shape)
-        what = "is not finite" if not np.isfinite(float_at) else f"is off by {worst:.3g} ulp"
+        what = f"is off by {worst:.3g} ulp"
+        if not np.isfinite(float_at):
+            what = "is not finite"
+        elif worst > 2**52:
+            what = "has no correct digit"
         evidence: Evidence = {"entry": where, "float": _number(float_at), "exact_value": exact_at}
         blamed = self.blamed()
         message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at!r}"
@@ -400,6 +436,8 @@ class Case:
         if not wrong:
             return None
         values, answer = wrong[0]
+        if self.number and self.printed("exact"):
+            return self.to_the_digits(answer)
         if not self.stands(values, entries):
             self.evidence["reading"] = "equal only if decimals are read as they are written, not as float64"
             return Outcome(
@@ -441,15 +479,25 @@ class Case:
         for decimal in (False, True):
             name = "decimal" if decimal else "exact"
             if name not in self.ready and not self.derive(entries, decimal):
-                return True
+                continue
             answer = self.exact.compare(
                 self.subject.judged, [values], name=name, decimal=decimal, wide=True, rtol=self.subject.rtol
             )
-            if "problem" in answer or not answer["points"][0]["region"]:
-                continue
-            if "!" not in answer["points"][0]["relations"]:
+            if "problem" not in answer and answer["points"][0]["region"] and rescued(answer["points"][0]):
                 return False
         return True
+
+    def printed(self, name: str | None) -> bool:
+        """Whether a bare number is right to the digits that were typed."""
+        subject = self.subject
+        answer = self.exact.compare(
+            subject.judged, [self.values], name=name, left=subject.left, wide=True, printed=True, rtol=subject.rtol
+        )
+        return "problem" not in answer and rescued(answer["points"][0], PRINTED)
+
+    def to_the_digits(self, answer: Mapping[str, Any]) -> Outcome:
+        evidence = {"basis": "digits", "exact": shortened_list([one["exact"] for one in sorted_details(answer)])}
+        return Outcome("AGREES", "the number is right to the digits given, at this point", evidence)
 
     def differs(self, values: Values) -> bool:
         """Whether the judged thing is surely wrong at a point, rounded constants allowed for."""
@@ -503,9 +551,11 @@ class Case:
         self.tried["differences"] = f"agree at {counted(len(spoken), 'point')}"
         self.modes()
         message = f"differences agree at {counted(len(spoken), 'point')} to {bound:.1g}"
-        if seen[0].state == "silent":
+        if seen[0].state == "silent" and not self.smooth_tie:
             message += f"; at the point itself they cannot tell ({seen[0].reason})"
         evidence: Evidence = {"points": len(spoken), "bound": bound, "covered": spoken[0].covered}
+        if seen[0].state == "silent" and self.smooth_tie:
+            message = f"differences from both sides agree at the point, and at {counted(len(spoken), 'point')} nearby"
         if not self.forward_agrees:
             return Outcome("INCONCLUSIVE", "forward and reverse mode differ, though differences agree", evidence)
         return Outcome("AGREES", message, evidence)
@@ -515,7 +565,7 @@ class Case:
         assert subject.output is not None and subject.target is not None
         f, x = moving(subject.output, [subject.target], values)
         found = evaluated([judged], values)[0]
-        return numerical.judge(f, x, found, subject.domain, self.judge.seed)
+        return numerical.judge(f, x, found, subject.domain, self.judge.seed, subject.rtol)
 
     def parted(self, places: Sequence[Values], seen: Sequence[numerical.Numerical]) -> Outcome:
         """Differences contradict the claim. That alone decides nothing; a claim that balls part from an engine that
@@ -607,9 +657,12 @@ class Case:
         wrong = next(((v, p) for v, p in found if "!" in p["relations"]), None)
         if wrong is not None:
             return self.unequal(*wrong)
-        proof = self.exact.prove_equal(subject.left, subject.judged, subject.moving, self.values)
+        proof: Mapping[str, Any] = {}
+        if not any("~" in p["relations"] for _, p in found):
+            proof = self.exact.prove_equal(subject.left, subject.judged, subject.moving, self.values)
         if not proof.get("proved") and set(answer["points"][0]["relations"]) <= RIGHT:
-            self.tried["symbolic"] = proof.get("reason", "")
+            if proof.get("reason"):
+                self.evidence["not_proved"] = proof["reason"]
             count = sum(1 for _, p in found if set(p["relations"]) <= RIGHT)
             self.tried["balls"] = f"both sides agree at {counted(count, 'point')}"
             close = any("~" in p["relations"] for _, p in found)
@@ -629,7 +682,11 @@ class Case:
     def moved_one_by_one(self) -> list[dict[str, Floats]]:
         """Points where one leaf has moved at a time."""
         found: list[dict[str, Floats]] = []
-        names = [name for name in self.subject.moving if name in self.exact.used and name in self.values]
+        if self.number or self.subject.rtol is not None:
+            return found
+        both = [node for node in (self.subject.left, self.subject.judged) if node is not None]
+        used = self.exact.leaves_of(both)
+        names = [name for name in self.subject.moving if name in used]
         for turn in range(self.judge.samples):
             for name in names[turn % max(1, len(names)) :][:1]:
                 near = points.nearby(self.values[name], None, 1, self.judge.seed + turn)
@@ -639,11 +696,13 @@ class Case:
     def unequal(self, values: Values, answer: Mapping[str, Any]) -> Outcome:
         subject = self.subject
         assert subject.left is not None
+        if self.number and self.printed(None):
+            return self.to_the_digits(answer)
         for decimal in (False, True):
             again = self.exact.compare(
                 subject.judged, [values], left=subject.left, decimal=decimal, wide=True, rtol=subject.rtol
             )
-            if "problem" not in again and "!" not in again["points"][0]["relations"]:
+            if "problem" not in again and rescued(again["points"][0]):
                 return Outcome("CERTIFIED", "equal to the digits of its decimals, which float64 cannot hold exactly", {})
         first = next(one for one in answer["details"] if one["relation"] == "!")
         where = position(first["entry"], subject.judged.type.shape)
@@ -673,9 +732,25 @@ class Case:
         return Outcome("INCONCLUSIVE", "the floats differ, and no exact oracle could decide", evidence)
 
 
+def leaves_of(node: Node) -> list[Node]:
+    return [inner for inner in reachable([node]) if inner.primitive is LEAF]
+
+
 def usable(answer: Mapping[str, Any]) -> bool:
     """Whether a point lies in the region and both sides have values there."""
     return bool(answer["region"]) and not set(answer["relations"]) & {"E", "R"}
+
+
+def rescued(answer: Mapping[str, Any], slack: float = 1e-9) -> bool:
+    """Whether both sides are equal after all, as far as rounded constants allow."""
+    for relation, exact, claimed in zip(answer["relations"], answer["exact"], answer["claimed"], strict=True):
+        if relation in RIGHT:
+            continue
+        if relation != "?" or exact is None or claimed is None:
+            return False
+        if not abs(exact - claimed) <= slack * max(abs(exact), abs(claimed)):
+            return False
+    return True
 
 
 def sorted_details(answer: Mapping[str, Any]) -> list[Any]:
@@ -696,7 +771,7 @@ def _slopes(seen: kinks.Behaviour) -> str:
         if one != other:
             left, right = one, other
             break
-    told = ["undefined" if side is None else f"{side:.6g}" for side in (left, right)]
+    told = ["undefined" if side is None else f"{side + 0.0:.6g}" for side in (left, right)]
     return f"{told[0]} from below, {told[1]} from above"
 
 

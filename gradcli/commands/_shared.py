@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from gradcli.commands import room
 from gradcli.commands._declaration import Operand, Option
+from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,13 +137,20 @@ OUTPUT = presentation(*FORMATS)
 def load(operand: str, output: Output, bounds: Limits | None) -> Source:
     """The script that an operand names: standard input, a .grad file, or the text itself.
 
-    Raises GradcliError where a file cannot be read (GC601), is too long (GC501) or is not UTF-8 (GC102).
+    Raises GradcliError where a file cannot be read (GC601), is too long (GC501) or is not UTF-8 (GC102), and where
+    the operand is a file of another kind (GC721).
     """
     bounds = bounds or limits.DEFAULT_LIMITS
     if operand == "-":
         return source.decode_source(output.read(bounds.text + 1), "<stdin>", limits=bounds)
     if is_file(operand):
         return source.read_source(operand, bounds)
+    if "." in operand and os.path.isfile(operand):
+        raise error(
+            "GC721",
+            f"{visible(operand, 200)} is a file, but no script: the name of a script ends in .grad",
+            help="rename it, or give its text on standard input with -",
+        )
     return source.Source(operand)
 
 

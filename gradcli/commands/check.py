@@ -67,7 +67,7 @@ def check(
     bounds = allowed(limit, output)
     told: dict[str, Any] = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
     told |= {"claims": claims(claim), "samples": samples, "seed": seed, "timeout": timeout}
-    told |= {"require": require, "allow_kink": allow_kink}
+    told |= {"require": require, "allow_kink": allow_kink, "lenient": lenient}
     single = targets[0] if len(targets) == 1 else None
     if single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single)):
         reports = [checks.check_script(load(single, output, bounds), **told)]

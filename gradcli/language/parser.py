@@ -64,8 +64,11 @@ def parse_expression(
         if tokens.kinds[0] == END:
             raise parser.stop("GC101", NOTHING, 0)
         value = parser.expression(0)
-        if tokens.kinds[parser.position] != NEWLINE or tokens.kinds[parser.position + 1] != END:
-            raise parser.unexpected(parser.position)
+        after = parser.position
+        if tokens.kinds[after] != NEWLINE:
+            raise parser.unexpected(after)
+        if tokens.kinds[after + 1] != END:
+            raise parser.stop("GC131", "one expression is expected, not several lines", after + 1)
     except Stop as stop:
         if stop.diagnostic is None:
             raise

@@ -138,8 +138,9 @@ class BracketParser(TokenReader):
             raise self.stop("GC117", "a name is expected after the dot", i, help="write x.sum() or x.T")
         name = texts[i + 1]
         prefix = None
-        if type(value) is Name and start == i - 1 and value.id in MODULES:
-            prefix = value.id
+        module = value.id if type(value) is Name and start == i - 1 and value.id in MODULES else None
+        if module is not None and (name != "T" or kinds[i + 2] == "("):
+            prefix = module
             i += 1
             while texts[i] in SUBMODULES and kinds[i + 1] == "." and kinds[i + 2] == NAME:
                 prefix = f"{prefix}.{texts[i]}"

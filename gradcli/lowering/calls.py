@@ -52,13 +52,21 @@ class Signature:
         return ", ".join(parts)
 
 
+_signatures: dict[Primitive, Signature] = {}
+
+
 def signature_of(primitive: Primitive) -> Signature:
-    """How a script calls an operation."""
-    rule = primitive.call or primitive.definition
-    if rule is not None:
-        return Signature(rule)
-    assert primitive.impl is not None
-    return Signature(primitive.impl, skip=1, count=primitive.arity)
+    """How a script calls an operation; read once from its Python function."""
+    known = _signatures.get(primitive)
+    if known is None:
+        rule = primitive.call or primitive.definition
+        if rule is None:
+            assert primitive.impl is not None
+            known = Signature(primitive.impl, skip=1, count=primitive.arity)
+        else:
+            known = Signature(rule)
+        _signatures[primitive] = known
+    return known
 
 
 def call_library(

@@ -78,6 +78,11 @@ magnitude = nondifferentiable(
 # --- softmax and its kin -----------------------------------------------------------------------------------
 
 
+def _has_entries(x: Any) -> bool:
+    """Whether there is a largest entry to shift or scale by."""
+    return size_of(x.shape) > 0
+
+
 def _shifted(x: Any, axis: Axes) -> Any:
     return x - stretched_back(peak(x, axis=axis), x.shape, axis)
 
@@ -90,7 +95,10 @@ def _logsumexp_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
 
 def _logsumexp_call(x: Any, axis: int | Axes | None = None, keepdims: bool = False) -> Any:
     axes = normalize_axes(axis, len(x.shape))
-    return kept(logsumexp(x, axis=axes), x.shape, axes, keepdims) if axes else x
+    if not axes:
+        return x
+    found = logsumexp(x, axis=axes) if _has_entries(x) else log(sum_(exp(x), axis=axes))
+    return kept(found, x.shape, axes, keepdims)
 
 
 logsumexp: Primitive = composite(
@@ -120,9 +128,18 @@ def _softmax_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
     return raised / xp.sum(raised, axis=axis, keepdims=True)
 
 
-def _along(x: Any, axis: int | Axes) -> Axes:
-    """The axes of a softmax, at least one of them; a number counts as an array of one entry."""
-    return normalize_axes(axis, len(x.shape))
+def _softmax_call(x: Any, axis: int | Axes = -1) -> Any:
+    axes = normalize_axes(axis, len(x.shape))
+    if not axes:
+        return exp(x - x)  # a number is an array of one entry
+    return softmax(x, axis=axes) if _has_entries(x) else x
+
+
+def _log_softmax_call(x: Any, axis: int | Axes = -1) -> Any:
+    axes = normalize_axes(axis, len(x.shape))
+    if not axes:
+        return x - x
+    return log_softmax(x, axis=axes) if _has_entries(x) else x
 
 
 softmax: Primitive = composite(
@@ -131,7 +148,7 @@ softmax: Primitive = composite(
     definition=_softmax_definition,
     impl=_softmax_value,
     arity=1,
-    call=lambda x, axis=-1: softmax(x, axis=_along(x, axis)) if x.shape else exp(x - x),
+    call=_softmax_call,
     static=("axis",),
     domain=[REAL],
     sample=_ROWS,
@@ -157,7 +174,7 @@ log_softmax: Primitive = composite(
     definition=_log_softmax_definition,
     impl=_log_softmax_value,
     arity=1,
-    call=lambda x, axis=-1: log_softmax(x, axis=_along(x, axis)) if x.shape else x - x,
+    call=_log_softmax_call,
     static=("axis",),
     domain=[REAL],
     sample=_ROWS,
@@ -188,6 +205,8 @@ def _norm_call(
     axes = normalize_axes(axis, rank)
     if not axes:
         return abs_(x)
+    if not _has_entries(x):
+        return kept(sum_(x, axis=axes), x.shape, axes, keepdims)
     if ord is None or (ord == 2 and len(axes) == 1):
         return kept(norm(x, axis=axes), x.shape, axes, keepdims)
     require_option(ord, (1, 2, inf, -inf, "fro"), "ord", "norm")

@@ -111,8 +111,8 @@ def contracted(x: Any, y: Any, first: str, second: str, needed: Collection[str])
     return reshaped(product, size(result)), result
 
 
-def _einsum(subscripts: str, *operands: Any) -> Any:
-    if not operands:
+def _einsum(subscripts: Any, *operands: Any) -> Any:
+    if not isinstance(subscripts, str) or not operands:
         raise error("GC323", "einsum needs its subscripts first", help='write einsum("ij,jk->ik", A, B)')
     terms, output = parse_subscripts(subscripts, len(operands))
     sizes = _sizes(terms, operands, subscripts)

@@ -23,14 +23,14 @@ def joined(xs: Sequence[Any], axis: int) -> Any:
 
 def _rows(arrays: Any, what: str) -> tuple[Any, ...]:
     """Several operands, or the parts of one along its first axis."""
-    if isinstance(arrays, (tuple, list)):
-        if not arrays:
-            raise error("GC322", f"{what} of no arrays")
-        return tuple(arrays)
-    if not arrays.shape:
-        raise error("GC303", f"{what} needs several arrays, not one number", help="write [a, b] or (a, b)")
-    rank, count = len(arrays.shape), arrays.shape[0]
-    return tuple(reshape(part(arrays, -rank, i, 1), shape=arrays.shape[1:]) for i in range(count))
+    if not isinstance(arrays, (tuple, list)):
+        if not arrays.shape:
+            raise error("GC303", f"{what} needs several arrays, not one number", help="write [a, b] or (a, b)")
+        rank, count = len(arrays.shape), arrays.shape[0]
+        arrays = [reshape(part(arrays, -rank, i, 1), shape=arrays.shape[1:]) for i in range(count)]
+    if not arrays:
+        raise error("GC322", f"{what} of no arrays")
+    return tuple(arrays)
 
 
 def _concatenate(arrays: Any, axis: int | None = 0) -> Any:

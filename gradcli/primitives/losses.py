@@ -13,7 +13,7 @@ from gradcli.graph.domain import REAL, Closed, Interval
 from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.activations import logsigmoid
-from gradcli.primitives.axes import described, positions_of, require_option, reshaped
+from gradcli.primitives.axes import described, positions_of, require_entries, require_option, reshaped
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.comparison import where
 from gradcli.primitives.composites import log_softmax, norm
@@ -157,7 +157,9 @@ def _class_axis(x: Any, function: str) -> int:
     """The axis of the classes: the only one of a vector, else the second."""
     if not x.shape:
         raise error("GC321", f"{function} needs a score for each class, not {described(x)}")
-    return -len(x.shape) + (1 if len(x.shape) > 1 else 0)
+    axis = -len(x.shape) + (1 if len(x.shape) > 1 else 0)
+    require_entries(x, (axis,), function)
+    return axis
 
 
 def _chosen(scores: Any, labels: Any, axis: int, function: str) -> Any:
@@ -246,6 +248,7 @@ def _cosine_similarity(x1: Any, x2: Any, axis: int | None = None, eps: Any = 1e-
     if not rank:
         raise error("GC321", "cosine_similarity needs vectors, not numbers")
     at = normalize_axis((1 if rank > 1 else 0) if axis is None else axis, rank)
+    require_entries(x, (at,), "cosine_similarity")
     dots = sum_(x * y, axis=(at,))
     return dots / (maximum(norm(x, axis=(at,)), eps) * maximum(norm(y, axis=(at,)), eps))
 

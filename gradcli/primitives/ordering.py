@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
+from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
@@ -183,10 +184,14 @@ def _tie_entries(sign: int) -> Callable[..., Any]:
 
 
 def _ties(name: str, extreme: str, sign: int) -> Primitive:
+    def value(xp: Any, x: Any, *, ranks: Any, axis: int) -> Any:
+        best = getattr(xp, extreme)(x, axis=axis, keepdims=True)
+        return (x == best) | ((x != x) & (best != best))  # NaN is the best entry, and its own tie
+
     return nondifferentiable(
         name,
         f"Whether an entry is the {extreme} along its axis, or equal to it.",
-        impl=lambda xp, x, *, ranks, axis: x == getattr(xp, extreme)(x, axis=axis, keepdims=True),
+        impl=value,
         entries=_tie_entries(sign),
         type_rule=lambda x, *, axis: Type("bool", x.shape),
         arity=1,
@@ -209,6 +214,8 @@ def _extreme(name: str, summary: str, sign: int, pair: str, ties: Primitive) -> 
         return total / sum_(cast(tied, kind="float"), axis=(-1,))
 
     def call(*xs: Any, axis: int | Axes | None = None, keepdims: bool = False) -> Any:
+        if not xs:
+            raise error("GC205", f"{name} needs an array, or several operands", help=f"write {name}(x) or {name}(a, b)")
         if len(xs) > 1:
             best = xs[0]
             for x in xs[1:]:

@@ -73,6 +73,12 @@ def root_or_zero(square: Any) -> Any:
     return where(equal(square, 0), 0, sqrt(square))
 
 
+def _std_value(xp: Any, x: Any, *, ranks: Any, axis: Axes, ddof: int) -> Any:
+    count = size_of(tuple(x.shape[one] for one in axis))
+    away = xp.abs(x - xp.sum(x, axis=axis, keepdims=True) / count)
+    return xp.sqrt(xp.sum(away * away, axis=axis) / (count - ddof))
+
+
 def _std_call(x: Any, axis: int | Axes | None = None, ddof: int = 0, keepdims: bool = False) -> Any:
     axes = normalize_axes(axis, len(x.shape))
     whole_number(ddof, "ddof")
@@ -83,7 +89,7 @@ std: Primitive = composite(
     "std",
     "The standard deviation: the square root of the variance.",
     definition=lambda x, *, axis, ddof: root_or_zero(_squares(x, axis, ddof)),
-    impl=lambda xp, x, *, ranks, axis, ddof: xp.std(x, axis=axis, ddof=ddof),
+    impl=_std_value,
     type_rule=lambda x, *, axis, ddof: Type(x.kind, reduced_shape(x.shape, axis)),
     arity=1,
     call=_std_call,

@@ -110,18 +110,41 @@ def card(check: Any, style: Style) -> Iterator[Block]:
 
 
 def evidence_facts(evidence: dict[str, Any], style: Style) -> Iterator[tuple[str, str, str]]:
-    """Evidence as name and text; lists of texts become one fact each, structures are written inline."""
+    """Evidence as name and text: a line per text of a list and per part of a structure; what is empty is left out."""
     for name, value in evidence.items():
         label = str(name).replace("_", " ")
-        items = value if isinstance(value, list | tuple) and any(isinstance(one, str) for one in value) else (value,)
-        for item in items:
-            yield (label, evidence_text(item, style), "text")
+        for line in evidence_lines(value, style):
+            yield (label, line, "text")
             label = ""
 
 
+def evidence_lines(value: Any, style: Style) -> Iterator[str]:
+    """A value as the lines that a reader wants: numbers of a point beside each other, everything else in turn."""
+    if isinstance(value, dict) and isinstance(value.get("text"), str):  # a reading: its sentence says it all
+        yield value["text"]
+    elif isinstance(value, dict) and not all(map(is_number, value.values())):
+        parts = {str(key): evidence_text(item, style) for key, item in value.items() if not is_empty(item)}
+        cells = max(map(len, parts), default=0)
+        yield from (f"{key.ljust(cells)}  {text}" for key, text in parts.items())
+    elif isinstance(value, list | tuple) and any(isinstance(one, str | dict) for one in value):
+        for one in value[:EVIDENCE_ENTRIES]:
+            yield from evidence_lines(one, style)
+        if len(value) > EVIDENCE_ENTRIES:
+            yield f"... {len(value) - EVIDENCE_ENTRIES} more"
+    elif not is_empty(value):
+        yield evidence_text(value, style)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float | complex)
+
+
+def is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str | dict | list | tuple) and not value)
+
+
 def evidence_text(value: Any, style: Style) -> str:
-    if value is None:
-        return "none"
+    """A value on one line."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

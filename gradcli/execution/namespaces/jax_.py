@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
+# a function of jax itself since 0.8, before that an experiment
+enable_x64: Any = getattr(jax, "enable_x64", None) or import_module("jax.experimental").enable_x64
+
+
 class NeverRaised(Exception):
     """JAX returns NaN or infinity for a bad matrix, so nothing is refused by an exception."""
 
@@ -27,7 +32,7 @@ class JaxNamespace(ArrayNamespace):
     special_module = "jax.scipy.special"
 
     def arithmetic(self) -> AbstractContextManager[Any]:
-        context: AbstractContextManager[Any] = jax.enable_x64(self.dtype != "float32")
+        context: AbstractContextManager[Any] = enable_x64(self.dtype != "float32")
         return context
 
     def kind_type(self, kind: str) -> Any:

@@ -1,0 +1,34 @@
+"""Nothing goes in; the catalogue of every diagnostic code comes out, as data that `gradcli explain` prints.
+
+One row per code, in order of the codes, a file per family. A row says what is wrong, why the language is so, a script
+that triggers the code, and what to write instead. A remark at the end of an example, `# with --NAME VALUE ...`, names
+the options that it needs; `# in Python: ...` calls a compiled script, `f`. Only `explain` and `completions` read the
+catalogue: whoever raises an error knows its code, and needs no documentation of it.
+"""
+
+from __future__ import annotations
+
+from gradcli.codes.domains import DOMAINS
+from gradcli.codes.files import FILES
+from gradcli.codes.limits import LIMITS
+from gradcli.codes.names import NAMES
+from gradcli.codes.options import OPTIONS
+from gradcli.codes.protocol import PROTOCOL
+from gradcli.codes.row import CodeDoc
+from gradcli.codes.shapes import SHAPES
+from gradcli.codes.text import TEXT
+
+__all__ = ["CODES", "FAMILIES", "CodeDoc"]
+
+FAMILIES: dict[str, str] = {
+    "GC1": "text and syntax",
+    "GC2": "names",
+    "GC3": "types and shapes",
+    "GC4": "domains",
+    "GC5": "limits",
+    "GC6": "files and data",
+    "GC7": "options",
+    "GC9": "protocol",
+}
+
+CODES: dict[str, CodeDoc] = {**TEXT, **NAMES, **SHAPES, **DOMAINS, **LIMITS, **FILES, **OPTIONS, **PROTOCOL}

@@ -1,0 +1,50 @@
+"""The codes of domains: data that `gradcli explain` prints; see the package for what a row says."""
+
+from __future__ import annotations
+
+from gradcli.codes.row import CodeDoc
+
+DOMAINS: dict[str, CodeDoc] = {
+    "GC401": CodeDoc(
+        "outside the domain",
+        "An operation met an operand outside its domain; the IEEE result, NaN or infinite, goes on.",
+        "A point is never refused: the formula is evaluated and the place named. `check` calls it UNDEFINED.",
+        "log(x)  # with --at x=-2",
+        "Choose another point, or guard it: where(x > 0, log(x), 0).",
+    ),
+    "GC402": CodeDoc(
+        "infinite value",
+        "An operation made an infinity from finite operands: a pole, or more than the float type holds.",
+        "Infinity goes on through the formula and usually ends as NaN.",
+        "1/x  # with --at x=0",
+        "Choose another point, rescale, or use a stable form such as logsumexp.",
+    ),
+    "GC403": CodeDoc(
+        "undefined value",
+        "An operation has no value for its finite operands, as 0/0 or the inverse of a singular matrix.",
+        "NaN then spreads to everything that uses it.",
+        "x/x  # with --at x=0",
+        "Choose another point, or guard it with where.",
+    ),
+    "GC404": CodeDoc(
+        "input is not finite",
+        "An input, constant or data entry is NaN or infinite, and the result is too. This is a note.",
+        "Such values are allowed; this says where the result's NaN comes from.",
+        "x + 1  # with --at x=nan",
+        "Give a finite value, or replace missing data first.",
+    ),
+    "GC405": CodeDoc(
+        "derivative is not finite",
+        "The value exists, but a derivative is infinite or undefined at this point.",
+        "The function is not differentiable there, or its partial derivatives only exist in the limit.",
+        "sqrt(x)  # with --at x=0",
+        "Choose another point; `check` names kinks and verticals.",
+    ),
+    "GC406": CodeDoc(
+        "not a position",
+        "Data used as positions holds an entry that is not a whole number or lies outside the axis.",
+        "Positions pick entries; 1.5 or 7 of 5 picks none.",
+        "x[2] = 0\nk[1] = 5\ntake(x, k)",
+        "Correct the data; positions count from 0, negative ones from the end.",
+    ),
+}

@@ -1,0 +1,85 @@
+"""The codes of files and data: data that `gradcli explain` prints; see the package for what a row says."""
+
+from __future__ import annotations
+
+from gradcli.codes.row import CodeDoc
+
+FILES: dict[str, CodeDoc] = {
+    "GC601": CodeDoc(
+        "file cannot be read",
+        "The file does not exist, is a folder, or may not be read.",
+        "A script is read from one ordinary file.",
+        "x  # with --file no-such-folder/missing.grad",
+        "Check the path.",
+    ),
+    "GC611": CodeDoc(
+        "data file cannot be read",
+        "The file does not exist, may not be read, or is no ordinary file but a folder, pipe or device.",
+        "Only ordinary files have a size that can be checked before reading, and an end.",
+        'X = load("missing.csv")\nsum(X)',
+        "Check the path, which is relative to the script.",
+    ),
+    "GC612": CodeDoc(
+        "path outside the script's folder",
+        "load was given an absolute path, or one that leaves the script's folder, also through a link.",
+        "A script from elsewhere must not read private files.",
+        'X = load("../../etc/passwd.csv")\nsum(X)',
+        "Move the data beside the script, or pass it from outside with --at X=@FILE.",
+    ),
+    "GC613": CodeDoc(
+        "unknown data format",
+        "The file's ending is none of .csv .tsv .npy .npz .json.",
+        "The ending decides how the file is read; nothing is guessed from its content.",
+        'X = load("data.xlsx")\nsum(X)',
+        "Save the data as .csv or .npy.",
+    ),
+    "GC614": CodeDoc(
+        "damaged data file",
+        "The file is cut off, or is not of the format that its ending says.",
+        "A wrong header must not decide how much memory is taken.",
+        'X = load("cut-off.npy")\nsum(X)',
+        "Write the file again.",
+    ),
+    "GC615": CodeDoc(
+        "data is not numeric",
+        "The array holds Python objects, text or dates; objects would be unpickled, which can run code.",
+        "Only numbers and truth values are read; pickled data is never opened.",
+        'X = load("objects.npy")\nsum(X)',
+        "Save a numeric array: np.save(path, x.astype(float)).",
+    ),
+    "GC616": CodeDoc(
+        "cell is not a number",
+        "A cell of a table is empty or holds text.",
+        "A gap silently read as 0 or NaN would change every result.",
+        'X = load("text.csv")\nsum(X)',
+        "Correct the cell, or choose other columns: load(path, columns=0:2).",
+    ),
+    "GC617": CodeDoc(
+        "rows of different length",
+        "The rows of a table, or the lists of a JSON array, are not equally long.",
+        "An array is rectangular.",
+        'X = load("ragged.csv")\nsum(X)',
+        "Correct the line that the message names.",
+    ),
+    "GC618": CodeDoc(
+        "no such column or array",
+        "The file has no column of that number, or holds several arrays where one is wanted.",
+        "Columns count from 0.",
+        'X = load("points.csv", column=9)\nsum(X)',
+        "Choose a column that exists; save one array per .npz file, or one named like the variable.",
+    ),
+    "GC619": CodeDoc(
+        "missing values in the data",
+        "A cell says nan or inf. This is a note with its line and column.",
+        "Such entries are allowed, and make most results NaN.",
+        'X = load("gaps.csv")\nsum(X)',
+        "Fill or drop them before loading.",
+    ),
+    "GC690": CodeDoc(
+        "file cannot be written",
+        "The file of --output, --json or --junit cannot be made.",
+        "Results that were asked for in a file must not get lost.",
+        "x  # with --output no-such-folder/result.json",
+        "Check that the folder exists and may be written to.",
+    ),
+}

@@ -1,0 +1,64 @@
+"""The codes of limits: data that `gradcli explain` prints; see the package for what a row says."""
+
+from __future__ import annotations
+
+from gradcli.codes.row import CodeDoc
+
+LIMITS: dict[str, CodeDoc] = {
+    "GC501": CodeDoc(
+        "text too long",
+        "The text has more bytes than the limit `text` allows.",
+        "Limits keep a slip or a hostile request from taking the machine.",
+        "x + y + z  # with --limit text=8",
+        "Raise it with --limit text=1MiB.",
+    ),
+    "GC502": CodeDoc(
+        "nested too deeply",
+        "Brackets, signs, powers or blocks are nested more deeply than the limit `nesting` allows.",
+        "Such text comes from a slip or a generator; raising the limit is safe, nothing here recurses.",
+        "((((x))))  # with --limit nesting=3",
+        "Name an inner part in a statement of its own, or raise it with --limit nesting=1000.",
+    ),
+    "GC503": CodeDoc(
+        "too many digits",
+        "A literal has more digits than the limit `digits` allows.",
+        "Exact literals cost time and memory with the square of their length.",
+        "x + 0.12345678  # with --limit digits=4",
+        "A float64 keeps 17 digits; shorten it, or raise it with --limit digits=1000.",
+    ),
+    "GC504": CodeDoc(
+        "exponent too large",
+        "The decimal exponent of a literal is over 400 in size.",
+        "No float64 is that large or small, and the exact number would take long to build.",
+        "1e-4000 * x",
+        "Write 0 or inf, or rescale.",
+    ),
+    "GC505": CodeDoc(
+        "too many nodes",
+        "The graph has more nodes than the limit `nodes` allows.",
+        "Unrolled loops and high derivatives grow fast; the limit keeps them from taking the machine.",
+        "s = 0\nfor i in range(9):\n    s = s + sin(i*x)\ns  # with --limit nodes=8",
+        "Make the loop shorter, use arrays instead of scalars, or raise it with --limit nodes=2000000.",
+    ),
+    "GC506": CodeDoc(
+        "not enough memory",
+        "The machine could not give the memory for an intermediate value.",
+        "The value fits the limits of the script, not this machine.",
+        "eye(200000) @ ones(200000)",
+        "Use smaller arrays, --dtype float32, or a form without the large intermediate.",
+    ),
+    "GC507": CodeDoc(
+        "data too large",
+        "A data file holds more bytes or entries than the limit `elements` allows.",
+        "The size is read from the file's header before any memory is taken.",
+        'X = load("huge.npy")\nsum(X)',
+        "Load fewer columns, shrink the file, or raise it with --limit elements=100000000.",
+    ),
+    "GC508": CodeDoc(
+        "array too large",
+        "A shape has more entries than one array may have.",
+        "The size is computed before anything is made, so a slip costs nothing.",
+        "zeros(100000, 100000)",
+        "Sum over an axis before repeating it, or use smaller sizes.",
+    ),
+}

@@ -1,0 +1,92 @@
+"""The codes of options: data that `gradcli explain` prints; see the package for what a row says."""
+
+from __future__ import annotations
+
+from gradcli.codes.row import CodeDoc
+
+OPTIONS: dict[str, CodeDoc] = {
+    "GC701": CodeDoc(
+        "malformed --at",
+        "The text is not a list of NAME=VALUE, or a name is given twice.",
+        "A point gives each leaf one value.",
+        "x + y  # with --at x:1,y=2",
+        "Write --at x=2,y=[1,2,3] or --at X=@data.npy.",
+    ),
+    "GC702": CodeDoc(
+        "malformed --limit",
+        "The text is not a list of NAME=NUMBER, or names a limit that does not exist.",
+        "The limits are text, nodes, nesting, digits and elements.",
+        "x  # with --limit nesting=deep",
+        "Write --limit text=1MiB,nesting=1000.",
+    ),
+    "GC711": CodeDoc(
+        "unknown backend",
+        "The name after --backend is none that exists.",
+        "Programs run on numpy, cupy or jax; auto chooses.",
+        "x  # with --backend torch",
+        "Write auto, numpy, cupy or jax.",
+    ),
+    "GC712": CodeDoc(
+        "unknown dtype",
+        "The name after --dtype is none that exists.",
+        "Floats are float64, float32 or complex128.",
+        "x  # with --dtype float16",
+        "Write float64, float32 or complex128.",
+    ),
+    "GC713": CodeDoc(
+        "backend is not installed",
+        "The library of the backend cannot be imported here.",
+        "cupy and jax are extras: most machines have no use for them.",
+        "x  # with --backend cupy",
+        "Install the extra that the help line names.",
+    ),
+    "GC714": CodeDoc(
+        "operation missing on the backend",
+        "The backend's library lacks an operation of this script.",
+        "CuPy and JAX implement most of NumPy and SciPy, not all.",
+        "x  # with --backend jax",
+        "Use --backend numpy.",
+    ),
+    "GC721": CodeDoc(
+        "command line cannot be read",
+        "A command, an option or the number of operands is not what the command line knows.",
+        "A slip in an option must not change what is computed.",
+        "x**2  # with --fromat json",
+        "gradcli --help lists the commands, gradcli COMMAND --help its options with examples.",
+    ),
+    "GC722": CodeDoc(
+        "unknown setting",
+        "A key of gradcli.toml or of [tool.gradcli] in pyproject.toml is none that exists.",
+        "A misspelled setting that is ignored would look as if it held.",
+        "x  # with --config digit=3",
+        "gradcli --show-settings lists all keys with their values.",
+    ),
+    "GC723": CodeDoc(
+        "setting with a wrong value",
+        "The value of a setting has the wrong kind, or is out of range.",
+        "Settings take the values that the options of the same name take.",
+        "x  # with --config digits=many",
+        "The message says what is expected.",
+    ),
+    "GC724": CodeDoc(
+        "configuration cannot be read",
+        "A gradcli.toml or pyproject.toml is not TOML, or may not be read.",
+        "Going on without it would silently use other settings.",
+        "x  # with --config [tool.gradcli",
+        "Mend the file at the place named.",
+    ),
+    "GC725": CodeDoc(
+        "malformed --claim",
+        "The text is not LEAF = SCRIPT, a leaf has two claims, or there is more than one script to claim for.",
+        "A claim belongs to one leaf of one script.",
+        "x**2  # with --claim 2*x",
+        'Write --claim "x = 2*x", or an assert in each script.',
+    ),
+    "GC726": CodeDoc(
+        "unknown code",
+        "There is no diagnostic with this code.",
+        "Codes are GC and three digits.",
+        "x  # with --code GC000",
+        "gradcli explain lists all codes.",
+    ),
+}
