@@ -1,13 +1,12 @@
 """A problem goes in as code, message and span; a value that any room can raise, collect or print comes out.
 
-This module knows no syntax, no operation and no output format. It refuses to print anything.
+This module knows no syntax, no operation, no output format, and not what a code means: `codes` does. It refuses to
+print anything.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
-
-from gradcli.codes import CODES, CodeDoc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ else:  # the same class without importing typing, which costs 3 ms at start-up
     Span.__doc__ = "A stretch of source text: 1-based lines and columns in code points, the end exclusive."
 
 __all__ = [
-    "CODES",
-    "CodeDoc",
     "Diagnostic",
     "GradcliError",
     "Span",

@@ -23,7 +23,7 @@ def read_point(
 ) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
     """The value of each name, and notes; texts are what `--at` takes, a mapping holds numbers, lists or arrays.
 
-    Raises GradcliError: GC1xx for a text that cannot be read, GC6xx for a file, GC309 for what is no number.
+    Raises GradcliError: GC1xx for a text that cannot be read, GC6xx for a file, GC333 for what is no number.
     """
     limits = limits or DEFAULT_LIMITS
     if hasattr(at, "items"):
@@ -40,12 +40,12 @@ def _given(name: str, value: Any) -> Any:
     if isinstance(value, str):
         if value in _SPECIAL:
             return _SPECIAL[value]
-        raise error("GC309", f"the value of `{visible(name)}` is the text {value!r}, not a number")
+        raise error("GC333", f"the value of `{visible(name)}` is the text {value!r}, not a number")
     if isinstance(value, (list, tuple)):
         return [_given(name, item) for item in value]
     if getattr(value, "dtype", None) is not None and value.dtype.kind in "fiubc":
         return value.astype(float) if value.dtype.kind in "iub" else value
-    raise error("GC309", f"the value of `{visible(name)}` is a {type(value).__name__}, not a number or an array")
+    raise error("GC333", f"the value of `{visible(name)}` is a {type(value).__name__}, not a number or an array")
 
 
 def _read_text(text: str, limits: Limits) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _read_text(text: str, limits: Limits) -> dict[str, Any]:
             if isinstance(binding.value, FileReference):
                 from gradcli.execution.data import load_array
 
-                found[binding.name] = load_array(binding.value.path, limits=limits)
+                found[binding.name] = load_array(binding.value.path, name=binding.name, limits=limits)
             else:
                 found[binding.name] = closed_value(binding.value, source, limits)
     except GradcliError as problem:
@@ -93,4 +93,13 @@ def array_of(value: Any) -> Any:
     """Numbers in nested lists, or an array, as an array of NumPy."""
     from gradcli.execution.namespaces import namespace
 
-    return namespace("numpy").numbers(value, "float") if not hasattr(value, "dtype") else value
+    if hasattr(value, "dtype"):
+        return value
+    dtype = "complex128" if _holds_complex(value) else "float64"
+    return namespace("numpy", dtype).numbers(value, "float")
+
+
+def _holds_complex(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_complex, value))
+    return isinstance(value, complex)

@@ -334,6 +334,8 @@ class InnerCase(Case):
         found = {}
         for name, values in self.start.items():
             near = values + random.integers(-64, 65, (count, *values.shape)) * GRID
+            if values.ndim > 1 and np.array_equal(values, np.swapaxes(values, -1, -2)):
+                near = (near + np.swapaxes(near, -1, -2)) / 2
             found[name] = np.round(near / GRID) * GRID
         return found
 

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.codes import FAMILIES
+from gradcli.codes import CODES, FAMILIES, CodeDoc
 from gradcli.diagnostics import (
-    CODES,
-    CodeDoc,
     Diagnostic,
     GradcliError,
     Span,
@@ -28,11 +26,7 @@ from gradcli.language import Source, parse, parse_at, parse_limits, read_source
 
 LANGUAGE = Path(__file__).parent.parent / "gradcli" / "language"
 OWN = sorted(
-    {
-        code
-        for path in LANGUAGE.glob("*.py")
-        for code in re.findall(r"\"(GC\d{3})\"", path.read_text(encoding="utf-8"))
-    }
+    {code for path in LANGUAGE.glob("*.py") for code in re.findall(r"\"(GC\d{3})\"", path.read_text(encoding="utf-8"))}
 )
 
 
@@ -181,7 +175,11 @@ def test_messages_never_carry_raw_text() -> None:
             except GradcliError as failure:
                 failures += 1
                 for diagnostic in failure.diagnostics:
-                    words = [diagnostic.message, diagnostic.help or "", *(label for _, label in diagnostic.labels)]
+                    words = [
+                        diagnostic.message,
+                        diagnostic.help or "",
+                        *(label for _, label in diagnostic.labels),
+                    ]
                     assert all(word.isprintable() for word in words), words
                     assert diagnostic.span is not None
                     line, column, end_line, end_column = diagnostic.span

@@ -18,9 +18,7 @@ def grouped(node: s.Syntax) -> str:
     if isinstance(node, s.Unary):
         return f"({node.op} {grouped(node.operand)})"
     if isinstance(node, s.Compare):
-        rest = "".join(
-            f" {op} {grouped(operand)}" for op, operand in zip(node.ops, node.operands[1:], strict=True)
-        )
+        rest = "".join(f" {op} {grouped(operand)}" for op, operand in zip(node.ops, node.operands[1:], strict=True))
         return f"({grouped(node.operands[0])}{rest})"
     return unparse(node)
 
@@ -101,7 +99,7 @@ NORMAL = {
     "load('p.csv', columns=:2)": 'load("p.csv", columns=:2)',
     "load('p.csv', columns=0::2)": 'load("p.csv", columns=0::2)',
     'einsum("ij,jk->ik", A, B)': 'einsum("ij,jk->ik", A, B)',
-    "load(\"it's.csv\")": "load(\"it's.csv\")",
+    'load("it\'s.csv")': 'load("it\'s.csv")',
     "load('a\"b.csv')": "load('a\"b.csv')",
     "X.T @ (p - y) / len(y)": "X.T @ (p - y) / len(y)",
     "2*A @ x*3": "2*A @ x * 3",
@@ -234,7 +232,7 @@ STATEMENTS = {
     "[a, b] = qr(A)": "Assign",
     "w[2] = [0.5, -1.0]": "Assign",
     "W[3, 4] = 0": "Assign",
-    "const X = load(\"points.csv\", columns=0:2)": "Assign",
+    'const X = load("points.csv", columns=0:2)': "Assign",
     "const w[2] = [1, 2]": "Assign",
     "s += 1": "Assign",
     "s **= 2": "Assign",
@@ -284,7 +282,10 @@ SCRIPTS = {
         "def f.vjp(a, b, ct): return (ct*b, ct*a)\nx",
         "def f.vjp(a, b, ct):\n    return ct*b, ct*a\nx",
     ),
-    "for on one line": ("for i in range(3): s = s + i; t = s\ns", "for i in range(3):\n    s = s + i\n    t = s\ns"),
+    "for on one line": (
+        "for i in range(3): s = s + i; t = s\ns",
+        "for i in range(3):\n    s = s + i\n    t = s\ns",
+    ),
     "for after ;": ("s = 0; for i in range(3): s += i\ns", "s = 0\nfor i in range(3):\n    s += i\ns"),
     "nested blocks": (
         "for i in range(2):\n  for j in range(1, 9, 2):\n    s = s + A[i,\n  j]\n  t = s\nt;",
@@ -300,7 +301,10 @@ SCRIPTS = {
     ),
     "indented whole": ("\n    x = 2\n    x**2\n", "x = 2\nx**2"),
     "comments and blank lines": ("# c\n\nx = 2  # two\n\n   # deeper\nx\n", "x = 2\nx"),
-    "comment inside a block": ("for i in range(2):\n# c\n    s = i\n  # c\ns", "for i in range(2):\n    s = i\ns"),
+    "comment inside a block": (
+        "for i in range(2):\n# c\n    s = i\n  # c\ns",
+        "for i in range(2):\n    s = i\ns",
+    ),
     "crlf": ("x = 2\r\nx**2\r\n", "x = 2\nx**2"),
     "cr": ("x = 2\rx**2", "x = 2\nx**2"),
     "byte order mark": ("\ufeffx = 2\nx", "x = 2\nx"),

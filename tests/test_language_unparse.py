@@ -61,9 +61,7 @@ def compounds(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             st.just(HERE),
         ),
         st.builds(
-            lambda first, rest: s.Compare(
-                (first, *(value for _, value in rest)), tuple(op for op, _ in rest), HERE
-            ),
+            lambda first, rest: s.Compare((first, *(value for _, value in rest)), tuple(op for op, _ in rest), HERE),
             below,
             compare,
         ),
@@ -99,9 +97,7 @@ def lines(below: st.SearchStrategy[Any], function: bool) -> st.SearchStrategy[An
         EXPRESSIONS,
         st.sampled_from([None, "+", "**", "@"]),
     )
-    pair = st.builds(
-        lambda value: s.Assign((name("a"), name("b")), value, None, None, False, HERE), EXPRESSIONS
-    )
+    pair = st.builds(lambda value: s.Assign((name("a"), name("b")), value, None, None, False, HERE), EXPRESSIONS)
     claim = st.builds(s.Assert, EXPRESSIONS, st.none() | st.floats(1e-12, 1e3), EXPECTED, st.just(HERE))
     output = st.builds(s.ExpressionStatement, EXPRESSIONS, st.just(HERE))
     found = assign | pair | claim | output

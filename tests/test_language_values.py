@@ -110,7 +110,17 @@ def test_limits() -> None:
     assert repr(Limits()).startswith("Limits(text=65536, nodes=1000000, nesting=200, digits=400")
 
 
-BAD_LIMITS = ["", "text", "text=", "text=-1", "text=0", "nesting=deep", "nesting=1KiB", "txt=3", "text=1,text=2"]
+BAD_LIMITS = [
+    "",
+    "text",
+    "text=",
+    "text=-1",
+    "text=0",
+    "nesting=deep",
+    "nesting=1KiB",
+    "txt=3",
+    "text=1,text=2",
+]
 BAD_LIMITS += ["nodes=1.5", "nodes=1e99", "text=" + "9" * 100, "text=1 KiB KiB", "nodes=٣", "text=1TiB"]
 
 
@@ -201,5 +211,11 @@ def test_many_bindings_take_linear_time() -> None:
 
 def test_one_expression() -> None:
     assert unparse(parse_expression("x + 1  # note")) == "x + 1"
-    for text, code in {"": "GC101", "x; y": "GC131", "x\ny": "GC131", "x = 2": "GC115", "x, y": "GC131"}.items():
+    for text, code in {
+        "": "GC101",
+        "x; y": "GC131",
+        "x\ny": "GC131",
+        "x = 2": "GC115",
+        "x, y": "GC131",
+    }.items():
         assert code_of(parse_expression, text)[0] == code

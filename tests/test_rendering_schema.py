@@ -15,7 +15,8 @@ from referencing import Registry, Resource
 from test_rendering_snapshots import VIEWS
 
 from gradcli import rendering
-from gradcli.diagnostics import CODES, Diagnostic, Span
+from gradcli.codes import CODES
+from gradcli.diagnostics import Diagnostic, Span
 from gradcli.execution.results import Evaluation, Gradient
 from gradcli.rendering import catalogue, machine
 

@@ -17,7 +17,8 @@ from rich.console import Console
 
 from gradcli.commands._views import View, calculation
 from gradcli.commands.check import view as report_view
-from gradcli.diagnostics import CODES, Diagnostic, Span
+from gradcli.codes import CODES
+from gradcli.diagnostics import Diagnostic, Span
 from gradcli.rendering import catalogue, diagnostics, machine, plain, tables, tabular
 from gradcli.rendering import trace as listing
 from gradcli.rendering.document import Document, Style

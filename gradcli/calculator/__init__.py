@@ -114,7 +114,7 @@ def trace(
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     found = question.tape.run(values, backend=backend, dtype=dtype)
-    diagnostics = diagnose_answer(question, values, found, point, notes)
+    diagnostics = diagnose_answer(question, values, found, point, notes, dtype)
     return trace_passes(
         lowered, question.names, values, point_of(lowered, values), dtype, backend, why_topo, diagnostics
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
+from gradcli.execution.domains import explain
 from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
 from gradcli.points import array_of
 
@@ -29,7 +30,7 @@ def ask_value(
     lowered = question.lowered
     value = tuple(found) if lowered.several else found[0]
     return Evaluation(
-        lowered.text, point_of(lowered, values), value, diagnose_answer(question, values, found, point, notes)
+        lowered.text, point_of(lowered, values), value, diagnose_answer(question, values, found, point, notes, dtype)
     )
 
 
@@ -54,7 +55,7 @@ def ask_gradient(
     if order > 1:
         rest = found[1 + len(names) :]
         higher = {name: tuple(rest[i * order : (i + 1) * order]) for i, name in enumerate(names)}
-    diagnostics = diagnose_answer(question, values, found, point, (*notes, *extra))
+    diagnostics = diagnose_answer(question, values, found, point, (*notes, *extra), dtype)
     return Gradient(question.lowered.text, point_of(question.lowered, values), value, gradient, higher, diagnostics)
 
 
@@ -86,7 +87,7 @@ def ask_hessian(
             shape, other = leaves[row].node.type.shape, leaves[column].node.type.shape
             second[row][column] = _last(value, shape, other) if units else value
     gradient = dict(zip(names, found[1:], strict=True))
-    diagnostics = diagnose_answer(question, values, found, point, notes)
+    diagnostics = diagnose_answer(question, values, found, point, notes, dtype)
     return Hessian(question.lowered.text, point_of(question.lowered, values), found[0], gradient, second, diagnostics)
 
 
@@ -133,7 +134,7 @@ def ask_jacobian(
         point_of(lowered, values),
         result,
         tuple(tables) if lowered.several else tables[0],
-        diagnose_answer(question, values, found, point, notes),
+        diagnose_answer(question, values, found, point, notes, dtype),
     )
 
 
@@ -157,6 +158,7 @@ def diagnose_answer(
     found: Sequence[Any],
     point: Mapping[str, Any],
     notes: Sequence[Diagnostic],
+    dtype: str,
 ) -> tuple[Diagnostic, ...]:
     """Notes of the script and of the point, and where a value or derivative is not finite, why."""
     lowered = question.lowered
@@ -164,22 +166,11 @@ def diagnose_answer(
     for name in point:
         if name not in lowered.program.leaves:
             result.append(_unused(name, lowered))
-    if not all(map(_finite, found)):
-        from gradcli.execution.domains import diagnose
-
-        every = question.tape.run_all(values, backend="auto")
-        forward = set(lowered.program.nodes())
-        problems = diagnose(question.tape.nodes, every, outputs=question.tape.outputs, forward=forward)
-        result.extend(problem.with_source(lowered.source) for problem in problems)
-    return tuple(result)
+    problems = explain(question.tape, values, found, dtype=dtype, forward=set(lowered.program.nodes()))
+    return (*result, *(problem.with_source(lowered.source) for problem in problems))
 
 
 def _unused(name: str, lowered: Lowered) -> Diagnostic:
     guess = did_you_mean(name, lowered.program.leaves)
     hint = f"did you mean `{guess}`?" if guess else None
     return Diagnostic("GC211", f"the script does not use `{visible(name)}`", help=hint, severity="note")
-
-
-def _finite(value: Any) -> bool:
-    total = value.sum() if hasattr(value, "shape") else value
-    return bool(total - total == 0)

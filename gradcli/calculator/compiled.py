@@ -89,13 +89,13 @@ class Compiled:
         if len(set(counts.values())) != 1 or None in counts.values():
             told = ", ".join(f"{name}: {'a scalar' if n is None else n}" for name, n in counts.items())
             raise error(
-                "GC313",
+                "GC332",
                 f"the leaves have different numbers of points ({told})" if counts else "no leaf has points",
                 help="name what all points share: shared=('W',)",
             )
         count = next(iter(counts.values()))
         if not count:
-            raise error("GC313", "there is no point")
+            raise error("GC332", "there is no point")
         first = {name: column[0] if name in batched else column for name, column in columns.items()}
         question, _ = self._question("grad", gradient_question, first)
         names = question.lowered.program.leaves

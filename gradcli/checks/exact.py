@@ -6,6 +6,7 @@ the answers mean is for `verdict` to say.
 
 from __future__ import annotations
 
+from json import dumps
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +54,14 @@ class Exact:
         self.used = {row[2]["name"] for row in self.table.flat["nodes"] if row[0] == "leaf"}
         self.seconds = seconds
         self.deadline = Deadline(seconds)
-        self._derived: dict[str, dict[str, Any]] = {}
+        self.generation = oracle.generation  # of the process that holds these derivatives:
+        self.held: set[str] = set()
+        self._derived: dict[str, tuple[dict[str, Any], Answer]] = {}
 
     def begin(self) -> None:
         """Start the clock of the next check."""
         self.oracle.load(self.table.flat)
         self.deadline = Deadline(self.seconds)
-        self._derived = {}
 
     def values(self, nodes: Sequence[Node], values: Values) -> Answer:
         """The enclosures of some nodes: `entries`, one list for each."""
@@ -69,7 +71,6 @@ class Exact:
 
     def derive(
         self,
-        name: str,
         output: Node,
         target: Node,
         moving: Sequence[str],
@@ -77,9 +78,11 @@ class Exact:
         decimal: bool = False,
         entries: Sequence[int] | None = None,
     ) -> Answer:
-        """Have SymPy differentiate, and keep the derivative under a name."""
+        """Have SymPy differentiate; the answer's `name` stands for the derivative in later questions.
+
+        The same question is asked once only, whichever check comes first.
+        """
         question = {
-            "name": name,
             "output": self.table.rows[output],
             "target": self.table.rows[target],
             "moving": list(moving),
@@ -87,8 +90,13 @@ class Exact:
             "decimal": decimal,
             "entries": None if entries is None else list(entries),
         }
-        self._derived[name] = question
-        return self._ask("derive", DERIVE_SECONDS, **question)
+        name = dumps(question)
+        known = self._derived.get(name)
+        if known is None or known[1].get("problem") == "timeout":
+            answer = self._ask("derive", DERIVE_SECONDS, name=name, **question)
+            self._held(name)
+            known = self._derived[name] = ({"name": name, **question}, {**answer, "name": name})
+        return known[1]
 
     def compare(
         self,
@@ -149,14 +157,22 @@ class Exact:
         """The node of a row that an answer names."""
         return None if row is None else self.by_row.get(row)
 
+    def _held(self, name: str) -> bool:
+        """Whether the process still has a derivative; after a loss it has none."""
+        if self.generation != self.oracle.generation:
+            self.generation, self.held = self.oracle.generation, set()
+        known = name in self.held
+        self.held.add(name)
+        return known
+
     # --- inner ----------------------------------------------------------------------------------------------
 
     def _ask(self, op: str, most: float, **question: Any) -> Answer:
         try:
             wanted = question.get("name")
-            if op != "derive" and wanted is not None and not self.oracle.holds:
+            if op != "derive" and wanted is not None and not self._held(wanted):
                 # the process was lost, and with it the derivative
-                again = self.oracle.ask("derive", self.deadline.left(DERIVE_SECONDS), **self._derived[wanted])
+                again = self.oracle.ask("derive", self.deadline.left(DERIVE_SECONDS), **self._derived[wanted][0])
                 if "problem" in again:
                     return again
             return self.oracle.ask(op, self.deadline.left(most), **question)

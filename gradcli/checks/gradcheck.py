@@ -25,7 +25,7 @@ from gradcli.lowering import lower
 from gradcli.points import read_point
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,12 +52,13 @@ def check_script(
     dtype: str = "float64",
     backend: str = "auto",
     oracle: Oracle | None = None,
+    beat: Callable[[], None] | None = None,
 ) -> Report:
     """Judge every gradient, claim and hand-written rule of a script.
 
     `at` is a point as for every other command, `claims` maps leaves to hand-written gradients, `samples` counts
     points beside the given one, `timeout` is in seconds for each check. `require` is "certified" or "precise". A
-    leaf without a value is sampled inside its domain.
+    leaf without a value is sampled inside its domain. `beat` is called after each check.
 
     Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.
 
@@ -87,6 +88,8 @@ def check_script(
         judge = Judge(exact, told, samples, dtype)
         for subject in wanted:
             outcome = judge.judge(subject)
+            if beat is not None:
+                beat()
             evidence = {"at": shown_point(subject, exact), "seed": told, **outcome.evidence}
             outcomes.append((subject, outcome._replace(evidence=evidence)))
     checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)

@@ -74,7 +74,7 @@ class Case:
         self.tried: dict[str, str] = {}  # oracle -> what came of it
         self.evidence: Evidence = {"oracles": self.tried}
         self.points: list[dict[str, Floats]] = [dict(subject.values)]
-        self.ready: set[str] = set()
+        self.names: dict[bool, str] = {}  # SymPy's derivatives, by whether decimals are read as written
         self.tied = False
         self.smooth_tie = False
         both = [node for node in (subject.judged, subject.left) if node is not None]
@@ -250,16 +250,15 @@ class Case:
         """Whether SymPy gave a derivative by these entries."""
         subject = self.subject
         assert subject.output is not None and subject.target is not None
-        name = "decimal" if decimal else "exact"
         answer = self.exact.derive(
-            name, subject.output, subject.target, subject.moving, self.values, decimal, list(entries)
+            subject.output, subject.target, subject.moving, self.values, decimal, list(entries)
         )
         if "problem" in answer:
             reason = answer["reason"]
             self.tied = answer["problem"] == "tie"
             self.tried["symbolic"] = f"a tie of {reason}" if self.tied else reason
             return False
-        self.ready.add(name)
+        self.names[decimal] = answer["name"]
         return True
 
     def by_enclosure(self, entries: Sequence[int]) -> Outcome | None:
@@ -268,7 +267,7 @@ class Case:
         assert subject.target is not None
         candidates = self.candidates()
         answer = self.exact.compare(
-            subject.judged, [self.values, *candidates], name="exact", rtol=subject.rtol
+            subject.judged, [self.values, *candidates], name=self.names[False], rtol=subject.rtol
         )
         if "problem" in answer:
             self.tried["symbolic"] = answer["reason"]
@@ -328,7 +327,7 @@ class Case:
         agree = all(set(p["relations"]) <= RIGHT for p in (here, *(p for _, p in nearby)))
         proof: Mapping[str, Any] = {"proved": False}
         if complete and "~" not in here["relations"]:
-            proof = self.exact.prove(subject.judged, self.values, name="exact")
+            proof = self.exact.prove(subject.judged, self.values, name=self.names[False])
         proved = bool(proof.get("proved"))
         if not proved and not agree:
             self.tried["symbolic"] = proof.get("reason") or "E and R overlap, but neither is narrow enough"
@@ -436,7 +435,7 @@ class Case:
         if not wrong:
             return None
         values, answer = wrong[0]
-        if self.number and self.printed("exact"):
+        if self.number and self.printed(self.names[False]):
             return self.to_the_digits(answer)
         if not self.stands(values, entries):
             self.evidence["reading"] = "equal only if decimals are read as they are written, not as float64"
@@ -451,7 +450,7 @@ class Case:
                 values[name[0]], subject.domain, lambda x: self.differs({**values, name[0]: x})
             )
             if short is not values[name[0]]:
-                again = self.exact.compare(subject.judged, [{**values, name[0]: short}], name="exact")
+                again = self.exact.compare(subject.judged, [{**values, name[0]: short}], name=self.names[False])
                 values, answer = {**values, name[0]: short}, again["points"][0]
         first = next(one for one in answer["details"] if one["relation"] == "!")
         where = position(first["entry"], subject.judged.type.shape)
@@ -477,11 +476,10 @@ class Case:
     def stands(self, values: Values, entries: Sequence[int]) -> bool:
         """Whether a refutation survives constants being rounded, and decimals being read as they are written."""
         for decimal in (False, True):
-            name = "decimal" if decimal else "exact"
-            if name not in self.ready and not self.derive(entries, decimal):
+            if decimal not in self.names and not self.derive(entries, decimal):
                 continue
             answer = self.exact.compare(
-                self.subject.judged, [values], name=name, decimal=decimal, wide=True, rtol=self.subject.rtol
+                self.subject.judged, [values], name=self.names[decimal], decimal=decimal, wide=True, rtol=self.subject.rtol
             )
             if "problem" not in answer and answer["points"][0]["region"] and rescued(answer["points"][0]):
                 return False
@@ -501,7 +499,7 @@ class Case:
 
     def differs(self, values: Values) -> bool:
         """Whether the judged thing is surely wrong at a point, rounded constants allowed for."""
-        answer = self.exact.compare(self.subject.judged, [values], name="exact", wide=True, rtol=self.subject.rtol)
+        answer = self.exact.compare(self.subject.judged, [values], name=self.names[False], wide=True, rtol=self.subject.rtol)
         return "problem" not in answer and usable(answer["points"][0]) and "!" in answer["points"][0]["relations"]
 
     def readings(self, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[diagnosis.Reading]:

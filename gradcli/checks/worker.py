@@ -35,6 +35,7 @@ class Oracle:
         self._process: subprocess.Popen[str] | None = None
         self._answers: SimpleQueue[str | None] = SimpleQueue()
         self._number = 0
+        self.generation = 0  # counts programs sent: what was derived belongs to one of them
         self._loaded: Any = None  # what the present process holds
         self._wanted: Any = None  # what it should hold
 
@@ -52,6 +53,7 @@ class Oracle:
         if self._wanted is not None and not self.holds:
             self._exchange("load", max(timeout, 5.0), {"flat": self._wanted})
             self._loaded = self._wanted
+            self.generation += 1
         return self._exchange(op, timeout, question)
 
     def warm(self) -> None:

@@ -47,4 +47,18 @@ DOMAINS: dict[str, CodeDoc] = {
         "x[2] = 0\nk[1] = 5\ntake(x, k)",
         "Correct the data; positions count from 0, negative ones from the end.",
     ),
+    "GC407": CodeDoc(
+        "real part of a complex output",
+        "With --dtype complex128 the output is complex: its real part is taken. This is a note.",
+        "A gradient is that of a real number; the convention is dL/d(conj z) for the real part L.",
+        "sqrt(x)  # with --at x=-1 --dtype complex128",
+        "Write the real function that is meant, such as abs(z)**2.",
+    ),
+    "GC408": CodeDoc(
+        "empty interval",
+        "The lower end of a domain is not below its upper end.",
+        "A domain says where a leaf may lie; in an empty one there is no point to check.",
+        "x in (2, 1) = 1.5\nx**2",
+        "Write the smaller end first: x in (1, 2).",
+    ),
 }

@@ -35,16 +35,16 @@ LIMITS: dict[str, CodeDoc] = {
     ),
     "GC505": CodeDoc(
         "too many nodes",
-        "The graph has more nodes than the limit `nodes` allows.",
+        "The graph has more nodes than the limit `nodes` allows, or a loop would run more often than that.",
         "Unrolled loops and high derivatives grow fast; the limit keeps them from taking the machine.",
         "s = 0\nfor i in range(9):\n    s = s + sin(i*x)\ns  # with --limit nodes=8",
         "Make the loop shorter, use arrays instead of scalars, or raise it with --limit nodes=2000000.",
     ),
     "GC506": CodeDoc(
         "not enough memory",
-        "The machine could not give the memory for an intermediate value.",
+        "The machine could not give the memory for a value or for the graph.",
         "The value fits the limits of the script, not this machine.",
-        "eye(200000) @ ones(200000)",
+        "A = ones((8000, 8000))\nsum(A @ A @ A)",
         "Use smaller arrays, --dtype float32, or a form without the large intermediate.",
     ),
     "GC507": CodeDoc(
@@ -60,5 +60,17 @@ LIMITS: dict[str, CodeDoc] = {
         "The size is computed before anything is made, so a slip costs nothing.",
         "zeros(100000, 100000)",
         "Sum over an axis before repeating it, or use smaller sizes.",
+    ),
+    "GC509": CodeDoc(
+        "calls nested too deeply",
+        "Functions of the script call each other more than 64 levels deep, or are called 50,000 times to no effect.",
+        "Functions are inlined; calls that double at each level would take for ever.",
+        "def a(x): return x\n"
+        "def b(x): return a(a(a(a(a(a(a(a(a(a(x))))))))))\n"
+        "def c(x): return b(b(b(b(b(b(b(b(b(b(x))))))))))\n"
+        "def d(x): return c(c(c(c(c(c(c(c(c(c(x))))))))))\n"
+        "def f(x): return d(d(d(d(d(d(d(d(d(d(x))))))))))\n"
+        "f(f(f(f(f(f(f(f(f(f(x))))))))))",
+        "Call fewer functions inside each other; a loop repeats a step without nesting.",
     ),
 }

@@ -49,7 +49,7 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC721": CodeDoc(
         "command line cannot be read",
-        "A command, an option or the number of operands is not what the command line knows.",
+        "A command, an option or an operand is not what the command line knows.",
         "A slip in an option must not change what is computed.",
         "x**2  # with --fromat json",
         "gradcli --help lists the commands, gradcli COMMAND --help its options with examples.",

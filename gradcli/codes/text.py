@@ -7,8 +7,8 @@ from gradcli.codes.row import CodeDoc
 TEXT: dict[str, CodeDoc] = {
     "GC101": CodeDoc(
         "nothing to evaluate",
-        "The script holds no statement: it is empty, or only comments and blank lines.",
-        "A value or gradient needs an expression.",
+        "The script has no output: it is empty, or holds only comments, functions or claims.",
+        "A value or gradient needs an expression or an assignment.",
         "# only a comment",
         "Write an expression, such as x**2 + 1.",
     ),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gradcli.codes import CODES
 from gradcli.commands import COMMANDS, declaration, room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import presentation
 from gradcli.commands._shells import SHELLS, Offer
-from gradcli.diagnostics import CODES, error, visible
+from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gradcli.codes import CODES
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
-from gradcli.diagnostics import CODES, did_you_mean, error, visible
+from gradcli.diagnostics import did_you_mean, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def evaluate(
 
     `values` gives each leaf a number, nested lists or an array; a leaf that is missing takes its default.
     `backend` is "auto" (Python floats for scalar programs, else NumPy), "numpy", "cupy", "jax" or "math".
-    Raises GradcliError: GC231 for a leaf without value, GC331 to GC333 for a value of the wrong shape or
+    Raises GradcliError: GC202 for a leaf without value, GC313, GC332 or GC333 for a value of the wrong shape or
     kind, GC406 for data that are no positions, GC71x for a backend.
     """
     return Tape(program, data).run(values, backend=backend, dtype=dtype)
@@ -111,7 +111,7 @@ class Tape:
             return {node: self._result(xp, node, found) for node in self.nodes}
 
     def given(self, values: Mapping[str, Any]) -> list[Any]:
-        """The value of each input: from `values`, else its default; GC231 for those that have neither."""
+        """The value of each input: from `values`, else its default; GC202 for those that have neither."""
         found = []
         for node, _ in self.inputs:
             name = node.params["name"]

@@ -35,7 +35,7 @@ def leaf_value(xp: Any, node: Node, value: Any) -> Any:
     if made.shape[max(made.ndim - rank, 0) :] != shape:
         expected = _shape_text(shape)
         raise error(
-            "GC331",
+            "GC313",
             f"the value of {name} has shape {_shape_text(made.shape)}, the script expects {expected}",
             node.span,
             help=f"give {name} a value of shape {expected}; further axes may stand in front of it",
@@ -72,7 +72,7 @@ def missing_values(nodes: Sequence[Node], values: Mapping[str, Any], defaults: M
     lacking = [node for node in nodes if values.get(node.params["name"], defaults.get(node.params["name"])) is None]
     names = [node.params["name"] for node in lacking]
     return error(
-        "GC231",
+        "GC202",
         f"no value for {', '.join(names)}",
         lacking[0].span,
         help=f"give a value, e.g. --at {','.join(f'{name}=1' for name in names)}",

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
 
+    Output = tuple[Any, s.Expression | tuple[s.Name, ...], str | None]  # a value, what is echoed, what is expected
+
 _DOMAINS = {
     "real": REAL,
     "positive": POSITIVE,
@@ -42,7 +44,8 @@ class Assignments(Functions):
         super().__init__(vocabulary, limits, at)
         self.leaves_allowed = True
         self.reassigned: dict[str, Span] = {}
-        self.last: tuple[Any, str, str | None] = (None, "", None)
+        self.last_names: Output | None = None
+        self.last_expression: Output | None = None
 
     def value(self, expression: s.Expression) -> Any:
         """The value of an expression; see `Lowerer`."""
@@ -62,7 +65,7 @@ class Assignments(Functions):
         targets, value = statement.targets, statement.value
         if statement.shape is not None and targets[0].id in self.names():
             raise error(
-                "GC208",
+                "GC119",
                 f"an entry of `{visible(targets[0].id)}` cannot be assigned",
                 statement.span,
                 help="build the new array with where(...) or concatenate(...)",
@@ -78,7 +81,7 @@ class Assignments(Functions):
             return
         if statement.const:
             raise error(
-                "GC207",
+                "GC214",
                 f"`const {visible(targets[0].id)}` needs a value made of literals, given once",
                 statement.span,
                 help="leave out const: what is computed from leaves is differentiated; detach(...) stops it",
@@ -93,7 +96,7 @@ class Assignments(Functions):
             self._bind(targets[0], result, statement.shape, top)
         else:
             self._bind_several(targets, result, statement.span, top)
-        if top:
+        if self.local is None:
             self.remember_names(targets, statement.expect)
 
     def _is_leaf(self, statement: s.Assign) -> bool:
@@ -187,7 +190,7 @@ class Assignments(Functions):
         assert domain.low is not None and domain.high is not None
         low, high = self._interval_end(domain.low), self._interval_end(domain.high)
         if not low < high:
-            raise error("GC401", f"the interval from {low:g} to {high:g} is empty", domain.span)
+            raise error("GC408", f"the interval from {low:g} to {high:g} is empty", domain.span)
         return Interval(low, high, domain.low_open, domain.high_open)
 
     def _interval_end(self, value: s.Expression) -> float:
@@ -231,9 +234,6 @@ class Assignments(Functions):
             self._bind(target, item, None, top)
 
     def remember_names(self, targets: tuple[s.Name, ...], expect: str | None) -> None:
-        names = self.names()
-        values = tuple(names[target.id] for target in targets)
-        self.remember_output(values[0] if len(values) == 1 else values, ", ".join(t.id for t in targets), expect)
-
-    def remember_output(self, value: Any, text: str, expect: str | None) -> None:
-        self.last = (value, text, expect)
+        """The names that were assigned last: the output of a script without an expression."""
+        values = tuple(self.scope[target.id] for target in targets)
+        self.last_names = (values[0] if len(values) == 1 else values, targets, expect)

@@ -223,8 +223,11 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
         return _two(name, output, target)
     if name == "grad":
         order = lowerer.static(args[2], syntax.args[2].span)
-        if type(order) is not int or order < 1 or target.type.shape:
-            raise error("GC306", "grad(y, x, n) needs a scalar x and a whole n of at least 1", syntax.args[2].span)
+        if type(order) is not int or order < 1:
+            raise error("GC306", f"the order of a derivative is 1, 2, 3, ..., not {order}", syntax.args[2].span)
+        if target.type.shape:
+            message = f"grad(y, x, n) needs a scalar x, and this is {target.type}"
+            raise error("GC307", message, syntax.args[1].span, help="use hessian for second derivatives")
         return derivatives.nth(output, target, order)[-1]
     direction = _fill(number(lowerer, args[2], syntax.args[2]), output if name == "vjp" else target, syntax)
     if name == "jvp":

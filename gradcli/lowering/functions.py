@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
 
 MOST_CALLS = 64  # functions inside functions; each takes a few Python frames
+MOST_IDLE = 50_000  # calls that make no new node: doubling calls would go on for ever without reaching a limit
 
 
 class Functions(Names):
@@ -46,6 +47,7 @@ class Functions(Names):
         self.rules: list[HandRule] = []
         self._primitives: dict[str, Primitive] = {}
         self._inside: list[str] = []
+        self._idle = 0
 
     # --- definitions --------------------------------------------------------------------------------------
 
@@ -70,7 +72,7 @@ class Functions(Names):
             function = self.functions.get(name)
             if function is None:
                 raise error(
-                    "GC201",
+                    "GC212",
                     f"there is a rule for `{visible(name)}`, but no function of this name",
                     rule.name.span,
                     help=f"define it: def {visible(name)}(...): return ...",
@@ -78,7 +80,7 @@ class Functions(Names):
                 )
             if len(rule.params) != len(function.params) + 1:
                 raise error(
-                    "GC205",
+                    "GC212",
                     f"{visible(name)}.vjp takes {len(function.params)} operands and the cotangent, "
                     f"so {len(function.params) + 1} parameters, not {len(rule.params)}",
                     rule.name.span,
@@ -95,10 +97,10 @@ class Functions(Names):
             return self.body(function, bound, syntax.span)
         operands = [number(self, value) for value in bound]
         if not operands:
-            raise error("GC205", f"{name} has a rule, so it needs an operand", syntax.span)
+            raise error("GC212", f"{name} has a rule, so it needs an operand", syntax.span)
         value = self.body(function, operands, syntax.span)
         if not isinstance(value, Node):
-            raise error("GC309", f"{name} has a rule, so it must return one value", syntax.span)
+            raise error("GC212", f"{name} has a rule, so it must return one value", syntax.span)
         if name not in self._primitives:
             self._primitives[name] = self._ruled(name, len(operands))
             self._record_rule(name, operands)
@@ -127,9 +129,16 @@ class Functions(Names):
     def body(self, function: s.FunctionDef, values: Sequence[Any], span: Span | None) -> Any:
         """The value that a function's body returns for these operands, in a scope of its own."""
         name = function.name.id
-        if name in self._inside or len(self._inside) >= MOST_CALLS:
-            what = "calls itself" if name in self._inside else f"is more than {MOST_CALLS} calls deep"
-            raise error("GC204", f"`{visible(name)}` {what}", span, help="functions are inlined; write a loop instead")
+        if name in self._inside:
+            raise error(
+                "GC204", f"`{visible(name)}` calls itself", span, help="functions are inlined; write a loop instead"
+            )
+        if len(self._inside) >= MOST_CALLS:
+            message = f"`{visible(name)}` is called inside {MOST_CALLS} other calls"
+            raise error("GC509", message, span, help="functions are inlined; write a loop instead")
+        if self._idle > MOST_IDLE:
+            message = f"`{visible(name)}` is one of over {MOST_IDLE:,} calls that compute what was computed before"
+            raise error("GC509", message, span, help="call it once and give the result a name")
         wanted = derivative_targets(function)
         local: dict[str, Any] = {}
         for param, value in zip(function.params, values, strict=True):
@@ -137,14 +146,16 @@ class Functions(Names):
         outer, outer_targets, outer_assigned = self.local, self.targets, self.assigned
         self.local, self.targets, self.assigned = local, wanted, assignments(function.body)
         self._inside.append(name)
+        before = self.builder.count
         try:
             result = self.block(function.body)
         finally:
             self._inside.pop()
             self.local, self.targets, self.assigned = outer, outer_targets, outer_assigned
+        self._idle += self.builder.count == before
         if result is None:
             raise error(
-                "GC205",
+                "GC213",
                 f"`{visible(name)}` returns nothing",
                 function.name.span,
                 help="end it with return ...",
@@ -199,7 +210,7 @@ class Functions(Names):
         values = result if isinstance(result, tuple) else (result,)
         if len(values) != len(xs):
             raise error(
-                "GC312",
+                "GC212",
                 f"{visible(name)}.vjp returns {len(values)} value{'s' * (len(values) != 1)} for {len(xs)} operands",
                 rule.name.span,
             )
@@ -208,7 +219,7 @@ class Functions(Names):
             node = number(self, value)
             if node.type.shape not in ((), x.type.shape):
                 raise error(
-                    "GC313",
+                    "GC212",
                     f"{visible(name)}.vjp returns {node.type} for `{param.id}`, which is {x.type}",
                     rule.name.span,
                 )
@@ -227,7 +238,7 @@ class Functions(Names):
         for outer in read_leaves(output):
             if outer not in nodes and not self.is_const(outer):
                 raise error(
-                    "GC207",
+                    "GC212",
                     f"`{visible(name)}` has a rule, but reads `{outer.params['name']}`, which is no operand of it",
                     function.name.span,
                     help="a rule covers operands only: make it a parameter, or const",
@@ -250,7 +261,8 @@ class Functions(Names):
             if key not in ("column", "columns"):
                 raise error("GC205", f"load has no parameter `{visible(key)}`", syntax.span)
             options[key] = value if isinstance(value, slice) else self.static(value, syntax.span)
-        array = load_array(args[0], base=self.source.path, limits=self.limits, **options)
+        base = self.source.path or "."  # a one-liner stays under the folder where it runs
+        array = load_array(args[0], base=base, limits=self.limits, span=syntax.span, **options)
         return self.builder.array(digest_of(array), array, Type("float", tuple(array.shape)))
 
     def index(self, x: Node, items: list[Any], span: Span | None) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, Span, error, visible
+from gradcli.diagnostics import Diagnostic, GradcliError, Span, cover, error, visible
 from gradcli.graph.node import LEAF, Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
@@ -46,6 +46,7 @@ class Lowerer(Assignments):
         self.claims: list[Claim] = []
         self.outputs: list[Node] = []
         self.several = False
+        self.repetitions = 0
         self.text = ""
         self.expect: str | None = None
 
@@ -99,8 +100,8 @@ class Lowerer(Assignments):
             self._protect(statement.targets, lambda: self.assign(statement, top))
         elif isinstance(statement, s.ExpressionStatement):
             value = self.value(statement.value)
-            if top:
-                self.remember_output(value, unparse(statement.value), statement.expect)
+            if self.local is None:
+                self.last_expression = (value, statement.value, statement.expect)
         elif isinstance(statement, s.Declare):
             self._protect((statement.name,), lambda: self.declare(statement))
         elif isinstance(statement, s.For):
@@ -134,12 +135,13 @@ class Lowerer(Assignments):
         if len(bounds) == 3 and bounds[2] == 0:
             raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
         steps = range(*bounds)
-        if len(steps) > self.limits.nodes:
+        self.repetitions += len(steps)
+        if self.repetitions > self.limits.nodes:
             raise error(
-                "GC502",
-                f"the loop would run {len(steps):,} times",
-                statement.span,
-                help="raise --limit nodes=...",
+                "GC505",
+                f"the loop would run {self.repetitions:,} times; {self.limits.nodes:,} nodes are allowed",
+                cover(statement.target.span, statement.bounds[-1].span),
+                help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
             )
         for i in steps:
             self.names()[statement.target.id] = self.builder.constant(i)
@@ -217,9 +219,11 @@ class Lowerer(Assignments):
         return (number(self, output), target) if isinstance(target, Node) else None
 
     def _output(self) -> None:
-        value, self.text, self.expect = self.last
-        if value is None:
+        output = self.last_expression or self.last_names
+        if output is None:
             raise error("GC101", "the script has no output", None, help="end it with an expression, or assign a name")
+        value, echoed, self.expect = output
+        self.text = ", ".join(name.id for name in echoed) if isinstance(echoed, tuple) else unparse(echoed)
         self.several = isinstance(value, tuple)
         self.outputs = [number(self, item) for item in (value if isinstance(value, tuple) else (value,))]
         self.exponent_notes(self.outputs)

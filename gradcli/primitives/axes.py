@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from gradcli.diagnostics import error
 from gradcli.graph.types import size_of
 from gradcli.primitives.comparison import cast
-from gradcli.primitives.movement import broadcast, kept_shape, permute, reshape, slice_, unslice
+from gradcli.primitives.movement import broadcast, permute, reshape, slice_, unslice
+from gradcli.primitives.sizes import kept_shape
 
 if TYPE_CHECKING:
     from gradcli.graph.types import Shape

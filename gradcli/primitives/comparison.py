@@ -166,6 +166,7 @@ name = linear(
     symbolic=lambda sp, x, *, id: x,
     ball=lambda fl, x, *, id: x,
     transpose={0: lambda ct, x, *, id: ct},
+    rewrite=lambda x, *, id: x,  # a tangent or cotangent of it needs no name
     pointwise=True,
     arity=1,
     internal=True,

@@ -15,9 +15,10 @@ from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiabl
 from gradcli.graph.types import Type, size_of
 from gradcli.primitives.axes import described, kept, require_option, stretched_back
 from gradcli.primitives.exponential import exp, log
-from gradcli.primitives.movement import normalize_axes, normalize_axis, permute, reduced_shape, sum_
-from gradcli.primitives.ordering import max_, min_
+from gradcli.primitives.extremes import max_, min_
+from gradcli.primitives.movement import permute, sum_
 from gradcli.primitives.reductions import root_or_zero
+from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
 from gradcli.primitives.spectral import svdvals
 from gradcli.primitives.steps import abs_
 

@@ -10,7 +10,8 @@ from gradcli.graph.primitive import Primitive, bilinear, composite
 from gradcli.graph.types import Type, broadcast_shapes, size_of
 from gradcli.primitives.axes import described, diagonal, part, permuted, reshaped
 from gradcli.primitives.broadcasting import stretch, together
-from gradcli.primitives.movement import bounded, concat, normalize_axis, sum_, whole_number
+from gradcli.primitives.movement import concat, sum_
+from gradcli.primitives.sizes import bounded, normalize_axis, whole_number
 
 if TYPE_CHECKING:
     from gradcli.graph.node import Node

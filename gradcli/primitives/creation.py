@@ -17,7 +17,8 @@ from gradcli.graph.operand import Closed as ClosedValue
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import composite
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import bounded, broadcast, reshape, unslice, whole_number, whole_numbers
+from gradcli.primitives.movement import broadcast, reshape, unslice
+from gradcli.primitives.sizes import bounded, whole_number, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,8 @@ from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.axes import described, diagonal, permuted, reshaped
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import bounded, sum_
+from gradcli.primitives.movement import sum_
+from gradcli.primitives.sizes import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

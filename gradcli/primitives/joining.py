@@ -10,7 +10,8 @@ from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.axes import described, part, placed, require_option, reshaped
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import bounded, broadcast, concat, normalize_axis, reshape, take_static, whole_numbers
+from gradcli.primitives.movement import broadcast, concat, reshape, take_static
+from gradcli.primitives.sizes import bounded, normalize_axis, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,7 +234,7 @@ def _bordered(x: Any, axis: int, before: int, after: int, value: Any) -> Any:
     if isinstance(value, (int, float)):
         value = x.bind(reshape, (value,), {"shape": ()})
     if value.shape:
-        raise error("GC301", f"pad needs one number as constant_values, not {described(value)}")
+        raise error("GC309", f"pad needs one number as constant_values, not {described(value)}")
     shape = list(x.shape)
     parts = []
     for count in (before, None, after):

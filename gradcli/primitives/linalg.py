@@ -25,8 +25,9 @@ from gradcli.primitives.axes import (
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.closed_forms import exponential, exponential_along
 from gradcli.primitives.exact_matrices import cholesky_factor, each_matrix, inverse, orthonormal_columns
-from gradcli.primitives.indexing import tril, triu
-from gradcli.primitives.movement import concat, unslice, whole_number
+from gradcli.primitives.movement import concat, unslice
+from gradcli.primitives.sizes import whole_number
+from gradcli.primitives.triangles import tril, triu
 
 _SQUARE = [(Closed(-2, 2), (3, 3))]
 POSITIVE_DEFINITE = "positive definite"  # a sample: the matrix is multiplied by its transpose, and I added

@@ -1,71 +1,21 @@
-"""Where the large and the small entries are: argmax, argmin, argsort, max, min, sort, median.
-
-A maximum shares its gradient evenly among entries that tie; a sort is stable. Exact readings decide every order by
-signs of differences.
-"""
+"""Sorted order: argsort, sort, median; a sort is stable, and exact readings decide it by signs of differences."""
 
 from __future__ import annotations
 
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
-from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
-from gradcli.primitives.axes import (
-    filled,
-    kept,
-    lanes_of,
-    merged,
-    part,
-    require_entries,
-    reshaped,
-)
-from gradcli.primitives.broadcasting import together
-from gradcli.primitives.comparison import cast, where
-from gradcli.primitives.movement import (
-    concat,
-    normalize_axes,
-    normalize_axis,
-    permute,
-    reduced_shape,
-    sum_,
-    take_along,
-)
+from gradcli.primitives.axes import filled, kept, lanes_of, merged, part, require_entries, reshaped
+from gradcli.primitives.movement import concat, permute, take_along
+from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Axes = tuple[int, ...]
 
 _SAMPLE = [(Closed(-2, 2), (3, 4))]
-
-# --- exact readings: lanes of entries, ordered by signs of differences -------------------------------------
-
-
-def _first_best(f: Any, lane: list[Any], sign: int) -> int:
-    best = 0
-    for i, entry in enumerate(lane):
-        if i and f.sign(entry - lane[best]) * sign > 0:
-            best = i
-    return best
-
-
-def _best_entries(sign: int) -> Callable[..., Any]:
-    def entries(f: Any, x: Any, *, axis: Axes) -> Any:
-        lanes = lanes_of(f, x, axis)
-        return f.array([lane[_first_best(f, lane, sign)] for lane in lanes], reduced_shape(x.shape, axis))
-
-    return entries
-
-
-def _arg_entries(sign: int) -> Callable[..., Any]:
-    def entries(f: Any, x: Any, *, axis: int) -> Any:
-        lanes = lanes_of(f, x, (axis,))
-        return f.array([f.number(_first_best(f, lane, sign)) for lane in lanes], reduced_shape(x.shape, (axis,)))
-
-    return entries
 
 
 def _argsort_entries(f: Any, x: Any, *, axis: int) -> Any:
@@ -85,9 +35,6 @@ def _argsort_entries(f: Any, x: Any, *, axis: int) -> Any:
     return f.array(found, x.shape)
 
 
-# --- where the best entry is -------------------------------------------------------------------------------
-
-
 def gaps(x: Any, axis: int) -> Any:
     """The differences of neighbours in sorted order along an axis: zero where two entries tie."""
     size = x.shape[axis]
@@ -96,54 +43,6 @@ def gaps(x: Any, axis: int) -> Any:
     ordered = sort(x, axis=axis)
     return part(ordered, axis, 1, size - 1) - part(ordered, axis, 0, size - 1)
 
-
-def _lead_gap(x: Any, axes: Axes, at_top: bool) -> Any:
-    """The gap between the best entry and the next one."""
-    between = gaps(merged(x, axes), -1)
-    if not between.shape:
-        return between
-    size = between.shape[-1]
-    return part(between, -1, size - 1 if at_top else 0, 1)
-
-
-def _arg(name: str, summary: str, sign: int, example: int) -> Primitive:
-    def call(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        shape = x.shape
-        axes = normalize_axes(axis, len(shape))
-        require_entries(x, axes, name)
-        if axis is None or not axes:
-            found = declared(reshaped(x, (size_of(shape),)), axis=-1)
-        else:
-            found = declared(x, axis=axes[0])
-        return kept(found, shape, axes, keepdims)
-
-    declared = nondifferentiable(
-        name,
-        summary,
-        impl=lambda xp, x, *, ranks, axis: getattr(xp, name)(x, axis=axis),
-        entries=_arg_entries(sign),
-        type_rule=lambda x, *, axis: Type("int", reduced_shape(x.shape, (axis,))),
-        arity=1,
-        call=call,
-        static=("axis", "keepdims"),
-        domain=[REAL],
-        sample=_SAMPLE,
-        kinks=[
-            Kink(
-                lambda x, *, axis: _lead_gap(x, (axis,), sign > 0),
-                "where the two best entries tie",
-                "the first of them",
-                discontinuity=True,
-            )
-        ],
-        formula=f"the first i with x[i] = {name[3:]}(x)",
-        examples=[(f"{name}([1, 3, 2])", example)],
-    )
-    return declared
-
-
-argmax = _arg("argmax", "The position of the largest entry, the first of several; flattened without axis.", 1, 1)
-argmin = _arg("argmin", "The position of the smallest entry, the first of several; flattened without axis.", -1, 0)
 
 argsort: Primitive = nondifferentiable(
     "argsort",
@@ -167,123 +66,6 @@ argsort: Primitive = nondifferentiable(
     formula="i with x[i] ascending",
     examples=[("argsort([3, 1, 2])", [1, 2, 0])],
 )
-
-# --- max and min -----------------------------------------------------------------------------------------------
-
-
-def _tie_entries(sign: int) -> Callable[..., Any]:
-    def entries(f: Any, x: Any, *, axis: int) -> Any:
-        """Whether each entry equals the best one, which is not compared with itself."""
-        flat: list[bool] = []
-        for lane in lanes_of(f, x, (axis,)):
-            best = _first_best(f, lane, sign)
-            flat.extend(i == best or f.sign(entry - lane[best]) == 0 for i, entry in enumerate(lane))
-        return f.array(flat, x.shape)
-
-    return entries
-
-
-def _ties(name: str, extreme: str, sign: int) -> Primitive:
-    def value(xp: Any, x: Any, *, ranks: Any, axis: int) -> Any:
-        best = getattr(xp, extreme)(x, axis=axis, keepdims=True)
-        return (x == best) | ((x != x) & (best != best))  # NaN is the best entry, and its own tie
-
-    return nondifferentiable(
-        name,
-        f"Whether an entry is the {extreme} along its axis, or equal to it.",
-        impl=value,
-        entries=_tie_entries(sign),
-        type_rule=lambda x, *, axis: Type("bool", x.shape),
-        arity=1,
-        internal=True,
-        domain=[REAL],
-        sample=_SAMPLE,
-    )
-
-
-is_max = _ties("is_max", "max", 1)
-is_min = _ties("is_min", "min", -1)
-
-
-def _extreme(name: str, summary: str, sign: int, pair: str, ties: Primitive) -> Primitive:
-    def definition(x: Any, *, axis: Axes) -> Any:
-        """The mean of the entries that equal the best one, so that the gradient is shared among them."""
-        lanes = merged(x, axis)
-        tied = ties(lanes, axis=-1)
-        total = sum_(where(tied, lanes, 0), axis=(-1,))
-        return total / sum_(cast(tied, kind="float"), axis=(-1,))
-
-    def call(*xs: Any, axis: int | Axes | None = None, keepdims: bool = False) -> Any:
-        if not xs:
-            raise error("GC205", f"{name} needs an array, or several operands", help=f"write {name}(x) or {name}(a, b)")
-        if len(xs) > 1:
-            best = xs[0]
-            for x in xs[1:]:
-                best = x.named(pair)(*together(best, x, verb=f"take the {name} of"))
-            return best
-        x = xs[0]
-        axes = normalize_axes(axis, len(x.shape))
-        require_entries(x, axes, name)
-        return kept(declared(x, axis=axes), x.shape, axes, keepdims) if axes else x
-
-    declared = composite(
-        name,
-        summary,
-        definition=definition,
-        impl=lambda xp, x, *, ranks, axis: getattr(xp, name)(x, axis=axis),
-        entries=_best_entries(sign),
-        type_rule=lambda x, *, axis: Type(x.kind, reduced_shape(x.shape, axis)),
-        arity=1,
-        call=call,
-        static=("axis", "keepdims"),
-        domain=[REAL],
-        sample=_SAMPLE,
-        kinks=[
-            Kink(
-                lambda x, *, axis: _lead_gap(x, axis, sign > 0),
-                "where the two best entries tie",
-                "an equal share for each of them",
-            )
-        ],
-        formula=f"{name} over entries of x",
-        examples=[
-            (f"{name}([1, 3, 2])", 3 if sign > 0 else 1),
-            (f"{name}(2, 5)", 5 if sign > 0 else 2),
-            (f"{name}([[1, 2], [4, 3]], axis=0)", [4, 3] if sign > 0 else [1, 2]),
-        ],
-        node=f"{name.capitalize()}Backward1",
-    )
-    return declared
-
-
-max_ = _extreme(
-    "max", "The largest entry, over all axes or some; of several operands, entry by entry.", 1, "maximum", is_max
-)
-min_ = _extreme(
-    "min", "The smallest entry, over all axes or some; of several operands, entry by entry.", -1, "minimum", is_min
-)
-
-
-def _over_axes(name: str, summary: str, extreme: Primitive, example: int) -> Primitive:
-    def definition(x: Any, axis: int | Axes | None = None, keepdims: bool = False) -> Any:
-        assert extreme.call is not None
-        return extreme.call(x, axis=axis, keepdims=keepdims)
-
-    return composite(
-        name,
-        summary,
-        definition=definition,
-        static=("axis", "keepdims"),
-        domain=[REAL],
-        sample=_SAMPLE,
-        formula=f"{extreme.name} over entries of x",
-        examples=[(f"{name}([1, 3, 2])", example)],
-        node=f"{name.capitalize()}Backward0",
-    )
-
-
-amax = _over_axes("amax", "The largest entry, over all axes or some.", max_, 3)
-amin = _over_axes("amin", "The smallest entry, over all axes or some.", min_, 1)
 
 # --- sort and median ---------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ from gradcli.primitives.axes import (
     reshaped,
     reversed_along,
 )
-from gradcli.primitives.movement import concat, normalize_axes, normalize_axis, permute, reduced_shape
+from gradcli.primitives.movement import concat, permute
+from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
 
 if TYPE_CHECKING:
     Axes = tuple[int, ...]
@@ -73,6 +74,12 @@ cumsum: Primitive = linear(
 # --- the recurrence ----------------------------------------------------------------------------------------
 
 
+def _run(factors: list[Any], terms: list[Any]) -> list[Any]:
+    """The recurrence on Python numbers."""
+    y = terms[0]
+    return [y, *[y := factor * y + term for factor, term in zip(factors[1:], terms[1:], strict=True)]]
+
+
 def _recur_value(xp: Any, a: Any, c: Any, *, ranks: tuple[int, int]) -> Any:
     """Along the last axis: on Python floats for few long lanes, else one slice of all lanes after the other."""
     size = c.shape[-1]
@@ -80,15 +87,8 @@ def _recur_value(xp: Any, a: Any, c: Any, *, ranks: tuple[int, int]) -> Any:
     if size < 2 or lanes == 0:
         return c
     if lanes <= FEW_LANES and size > lanes and hasattr(c, "tolist"):
-        found = []
-        for factors, terms in zip(a.reshape(lanes, size).tolist(), c.reshape(lanes, size).tolist(), strict=True):
-            y = terms[0]
-            row = [y]
-            for factor, term in zip(factors[1:], terms[1:], strict=True):
-                y = factor * y + term
-                row.append(y)
-            found.append(row)
-        return xp.asarray(found, dtype=c.dtype).reshape(c.shape)
+        rows = zip(a.reshape(lanes, size).tolist(), c.reshape(lanes, size).tolist(), strict=True)
+        return xp.asarray([_run(*row) for row in rows], dtype=c.dtype).reshape(c.shape)
     steps = [c[..., 0]]
     for i in range(1, size):
         steps.append(a[..., i] * steps[-1] + c[..., i])

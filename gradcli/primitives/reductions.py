@@ -9,8 +9,9 @@ from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiabl
 from gradcli.graph.types import Type, size_of
 from gradcli.primitives.axes import kept, lanes_of, stretched_back
 from gradcli.primitives.comparison import equal, not_equal, where
-from gradcli.primitives.movement import normalize_axes, reduced_shape, sum_, whole_number
+from gradcli.primitives.movement import sum_
 from gradcli.primitives.powers import sqrt
+from gradcli.primitives.sizes import normalize_axes, reduced_shape, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from gradcli.primitives.axes import described, part, permuted, reshaped, reverse
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.indexing import index
 from gradcli.primitives.joining import joined
-from gradcli.primitives.movement import bounded, normalize_axes, normalize_axis, whole_numbers
+from gradcli.primitives.sizes import bounded, normalize_axes, normalize_axis, whole_numbers
 
 if TYPE_CHECKING:
     from gradcli.graph.types import Shape
@@ -178,7 +178,7 @@ def _roll(x: Any, shift: int | tuple[int, ...], axis: Axes = None) -> Any:
     if len(axes) == 1:
         axes *= len(shifts)
     if len(axes) != len(shifts):
-        raise error("GC303", f"roll got {len(shifts)} shifts for {len(axes)} axes")
+        raise error("GC306", f"roll got {len(shifts)} shifts for {len(axes)} axes")
     for amount, one in zip(shifts, axes, strict=True):
         x = _rolled(x, amount, normalize_axis(one, len(x.shape)))
     return x

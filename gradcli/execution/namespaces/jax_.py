@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # a function of jax itself since 0.8, before that an experiment
-enable_x64: Any = getattr(jax, "enable_x64", None) or import_module("jax.experimental").enable_x64
+enable_x64: Any = (jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")).enable_x64
 
 
 class NeverRaised(Exception):

@@ -1,0 +1,118 @@
+"""JSON Lines requests go in, one answer each comes out, in order; one bad line never stops the rest.
+
+An answer carries the id of its request and an outcome: a result, a report, or the diagnostic of an error. Prepared
+scripts are kept, so that a script asked for again at another point is only evaluated. Imports nothing heavy: a stream
+of scalar requests runs on the standard library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from json import JSONDecodeError, JSONDecoder
+
+from gradcli.batch.kept import Kept
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+COMMANDS = ("eval", "grad", "hessian", "check")
+
+
+class Answer:
+    """What became of one request: `outcome` is a result, a report, or the Diagnostic of an error."""
+
+    __slots__ = ("id", "outcome")
+
+    def __init__(self, id: Any, outcome: Any) -> None:
+        self.id = id
+        self.outcome = outcome
+
+    def __repr__(self) -> str:
+        return f"Answer({self.id!r}, {self.outcome!r})"
+
+
+def serve(lines: Iterable[str], write: Callable[[Answer], object]) -> int:
+    """Answer each line by one call of `write`; the number of answers.
+
+    Blank lines are skipped. A line that is no JSON object is answered with the id None. Nothing is raised but what
+    `lines` and `write` raise.
+    """
+    kept = Kept()
+    count = 0
+    for number, line in enumerate(lines, 1):
+        if line.isspace() or not line:
+            continue
+        write(answered(line, number, kept))
+        count += 1
+    return count
+
+
+def answered(line: str, number: int, kept: Kept) -> Answer:
+    """The answer to one line."""
+    try:
+        request = DECODER.decode(line)
+    except (JSONDecodeError, ValueError, RecursionError):
+        request = None
+    if not isinstance(request, dict):
+        hint = "a request is one line such as " + '{"id": 1, "command": "grad", "script": "x**2", "at": {"x": 3}}'
+        return Answer(None, Diagnostic("GC901", f"line {number} is not a JSON object", help=hint))
+    identity = request.get("id")
+    try:
+        return Answer(identity, outcome(request, kept))
+    except GradcliError as problem:
+        return Answer(identity, problem.diagnostics[0])
+    except (MemoryError, RecursionError) as full:
+        return Answer(identity, Diagnostic("GC506", f"the request needs too much memory ({type(full).__name__})"))
+    except Exception as bug:  # whatever it is, the next request is not to blame
+        return Answer(identity, Diagnostic("GC999", f"internal error: {type(bug).__name__}: {visible(str(bug), 200)}"))
+
+
+def outcome(request: Mapping[str, Any], kept: Kept) -> Any:
+    """The result or report of a request; raises GradcliError."""
+    command = request.get("command")
+    if command not in COMMANDS:
+        told = visible(command) if isinstance(command, str) else type(command).__name__
+        raise error("GC902", f"there is no command `{told}`", help=f"the commands are {', '.join(COMMANDS)}")
+    script = request.get("script")
+    if not isinstance(script, str):
+        raise error("GC903", "`script` must be a text", help='such as "script": "x**2 + y"')
+    at = request.get("at")
+    if at is None:
+        at = {}
+    elif not isinstance(at, dict):
+        raise error("GC903", "`at` must be an object of names and values", help='such as "at": {"x": 2}')
+    wrt = request.get("wrt")
+    if wrt is not None and not (isinstance(wrt, list) and all(isinstance(name, str) for name in wrt)):
+        raise error("GC903", "`wrt` must be a list of names", help='such as "wrt": ["x", "y"]')
+    if command != "check":
+        return kept.answer(command, script, at, wrt)
+    claims = request.get("claims")
+    if claims is None:
+        claims = {}
+    elif not isinstance(claims, dict) or not all(isinstance(text, str) for text in claims.values()):
+        raise error("GC903", "`claims` must be an object of leaves and scripts", help='such as "claims": {"x": "2*x"}')
+    options = {name: request[name] for name in CHECK_OPTIONS if request.get(name) is not None}
+    for name, value in options.items():
+        if not isinstance(value, CHECK_OPTIONS[name]) or (isinstance(value, bool) and name in NUMBERS):
+            raise error("GC903", f"`{name}` has a value of the wrong kind")
+    return import_module("gradcli.checks").check_script(script, at=at, wrt=wrt, claims=claims, **options)
+
+
+NUMBERS = ("samples", "seed", "timeout")
+CHECK_OPTIONS: dict[str, Any] = {
+    "samples": int,
+    "seed": int,
+    "timeout": (int, float),
+    "allow_kink": bool,
+    "lenient": bool,
+}
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+DECODER = JSONDecoder(parse_constant=_refuse)

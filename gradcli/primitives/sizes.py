@@ -1,0 +1,81 @@
+"""Sizes, axes and counts that a call names: checked, completed and counted from the end; no operand is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.types import size_of
+
+if TYPE_CHECKING:
+    from gradcli.graph.types import Shape
+
+MAX_ENTRIES = 2**27
+
+
+def bounded(shape: Shape) -> Shape:
+    """The shape itself, if an array of it may be made; raises GradcliError GC508 before anything is made.
+
+    Asked by the operations whose result can be larger than their operands together.
+    """
+    if size_of(shape) > MAX_ENTRIES:
+        sizes = ", ".join(map(str, shape))
+        raise error(
+            "GC508",
+            f"an array of shape [{sizes}] would have {size_of(shape):,} entries; {MAX_ENTRIES:,} are allowed",
+            help="sum over an axis before repeating it, or use smaller sizes",
+        )
+    return shape
+
+
+def whole_numbers(value: Any, what: str, least: int | None = None) -> tuple[int, ...]:
+    """One whole number, or several, as a tuple; raises GradcliError GC306 for anything else."""
+    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for n in found:
+        if type(n) is not int or (least is not None and n < least):
+            limit = "" if least is None else f" of at least {least}"
+            raise error("GC306", f"{what} must be a whole number{limit}, not {n}")
+    return found
+
+
+def whole_number(value: Any, what: str, least: int | None = None) -> int:
+    """One whole number; raises GradcliError GC306 for anything else."""
+    if isinstance(value, (tuple, list)):
+        raise error("GC306", f"{what} must be one whole number, not {len(value)} of them")
+    return whole_numbers(value, what, least)[0]
+
+
+def reduced_shape(shape: Shape, axis: tuple[int, ...]) -> Shape:
+    return tuple(n for i, n in enumerate(shape) if i - len(shape) not in axis)
+
+
+def kept_shape(shape: Shape, axis: tuple[int, ...]) -> Shape:
+    return tuple(1 if i - len(shape) in axis else n for i, n in enumerate(shape))
+
+
+def normalize_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    """Axes as negative numbers in order; all of them for None. A scalar accepts 0 and -1, as in NumPy's reductions.
+
+    Raises GradcliError GC303 for an axis that the array does not have, or has twice.
+    """
+    if axis is None:
+        return tuple(range(-rank, 0))
+    found = []
+    wanted = whole_numbers(axis, "an axis")
+    for one in wanted:
+        if rank == 0 and one in (0, -1):
+            continue
+        if not -rank <= one < rank:
+            raise error("GC303", f"axis {one} is out of range for an array of rank {rank}")
+        found.append(one if one < 0 else one - rank)
+    if len(set(found)) != len(found):
+        raise error("GC303", f"axis {wanted} names one axis twice")
+    return tuple(sorted(found))
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """One axis as a negative number; raises GradcliError GC303 where there is none."""
+    axes = normalize_axes(whole_number(axis, "an axis"), rank)
+    if not axes:
+        raise error("GC303", f"axis {axis} is out of range for a scalar")
+    return axes[0]
