@@ -29,9 +29,10 @@ def read_point(
     if hasattr(at, "items"):
         return {name: _given(name, value) for name, value in at.items()}, ()
     point: dict[str, Any] = {}
+    notes: list[Diagnostic] = []
     for text in (at,) if isinstance(at, str) else at:
-        point.update(_read_text(text, limits))
-    return point, ()
+        point.update(_read_text(text, limits, notes))
+    return point, tuple(notes)
 
 
 def _given(name: str, value: Any) -> Any:
@@ -48,7 +49,7 @@ def _given(name: str, value: Any) -> Any:
     raise error("GC333", f"the value of `{visible(name)}` is a {type(value).__name__}, not a number or an array")
 
 
-def _read_text(text: str, limits: Limits) -> dict[str, Any]:
+def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, Any]:
     from gradcli.language.values import FileReference, parse_at
 
     source = Source(text, "--at")
@@ -56,9 +57,11 @@ def _read_text(text: str, limits: Limits) -> dict[str, Any]:
     try:
         for binding in parse_at(text, limits):
             if isinstance(binding.value, FileReference):
-                from gradcli.execution.data import load_array
+                from gradcli.execution.data import load
 
-                found[binding.name] = load_array(binding.value.path, name=binding.name, limits=limits)
+                read = load(binding.value.path, name=binding.name, limits=limits, span=binding.span)
+                found[binding.name] = read.array
+                notes.extend(note.with_source(source) for note in read.notes)
             else:
                 found[binding.name] = closed_value(binding.value, source, limits)
     except GradcliError as problem:

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.batch.run import check_paths
-    from gradcli.batch.serve import serve
+    from gradcli.batch.protocol import serve
 
 __all__ = ["check_paths", "serve"]
 
-_ROOMS = {"check_paths": "gradcli.batch.run", "serve": "gradcli.batch.serve"}
+_ROOMS = {"check_paths": "gradcli.batch.run", "serve": "gradcli.batch.protocol"}
 
 
 def __getattr__(name: str) -> Any:

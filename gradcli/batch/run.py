@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from json import dumps, loads
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -62,6 +63,7 @@ class Worker:
         self.life = 0  # counts processes, so that a late line of a dead one is known as such
         self.position: int | None = None
         self.deadline = 0.0
+        self.waiting = 0.0
 
     def give(self, position: int, path: str, seconds: float) -> None:
         """Hand a script to the process, which is started if need be."""
@@ -70,12 +72,10 @@ class Worker:
         assert self.process is not None and self.process.stdin is not None
         self.position = position
         self.deadline = monotonic() + seconds
-        try:
+        self.waiting = seconds
+        with suppress(OSError):  # it has died: its reader will say so
             self.process.stdin.write(dumps(path) + "\n")
             self.process.stdin.flush()
-        except OSError:
-            pass  # it has died; its reader will say so
-        self.waiting = seconds
 
     def beat(self) -> None:
         """A sign of life: the time starts again."""
@@ -107,7 +107,8 @@ class Worker:
             env=environment,
         )
         assert self.process.stdin is not None
-        self.process.stdin.write(dumps(self.options) + "\n")
+        with suppress(OSError):
+            self.process.stdin.write(dumps(self.options) + "\n")
         Thread(target=self._listen, args=(self.process.stdout, self.life), daemon=True).start()
 
     def _listen(self, stream: Any, life: int) -> None:

@@ -198,7 +198,7 @@ class Case:
             evidence["where"] = surface.where
             evidence["convention"] = surface.convention
             message = f"{node_text(surface.node)} has a kink ({surface.where.removeprefix('where ')})"
-            diagnostics = (Diagnostic("GC405", message, surface.node.span, severity="note"),)
+            diagnostics = (Diagnostic("GC410", message, surface.node.span, severity="note"),)
         if seen.verdict == "DISCONTINUOUS":
             evidence["value"], evidence["limits"] = seen.value, list(seen.limits)
             message = f"the value jumps here: {message}" if message else "the value jumps here"
@@ -404,7 +404,7 @@ class Case:
         if blamed is not None:
             evidence["node"] = node_text(blamed)
             message += f"; digits are lost in {node_text(blamed)}"
-            diagnostics = (Diagnostic("GC405", f"digits are lost in {node_text(blamed)}", blamed.span, severity="note"),)
+            diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(blamed)}", blamed.span, severity="note"),)
         return Outcome("IMPRECISE", message, evidence, diagnostics)
 
     def blamed(self) -> Node | None:

@@ -61,4 +61,18 @@ DOMAINS: dict[str, CodeDoc] = {
         "x in (2, 1) = 1.5\nx**2",
         "Write the smaller end first: x in (1, 2).",
     ),
+    "GC409": CodeDoc(
+        "digits are lost",
+        "The formula is right, but its float loses most of its digits in this operation. A note of check.",
+        "Subtracting nearly equal numbers leaves only their rounding errors.",
+        "(1 - cos(x))/x**2  # with --at x=1e-7",
+        "Use a form without the subtraction, such as expm1, log1p, or 2*sin(x/2)**2.",
+    ),
+    "GC410": CodeDoc(
+        "kink",
+        "There is no unique derivative here: the slopes from the left and the right differ. A note of check.",
+        "At a kink a gradient is a convention; ours is PyTorch's and stands in gradcli ops NAME.",
+        "abs(x)  # with --at x=0",
+        "Check at another point, mark the line with # expect: kink, or use --allow-kink.",
+    ),
 }

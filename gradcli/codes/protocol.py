@@ -5,6 +5,27 @@ from __future__ import annotations
 from gradcli.codes.row import CodeDoc
 
 PROTOCOL: dict[str, CodeDoc] = {
+    "GC901": CodeDoc(
+        "not a JSON object",
+        "A line that `gradcli batch` read is not JSON, or is JSON but not an object.",
+        "The line is answered with the id null, and the next one is read.",
+        "[1, 2]  # as a line of requests",
+        'Write one object per line: {"id": 1, "command": "grad", "script": "x**2", "at": {"x": 3}}.',
+    ),
+    "GC902": CodeDoc(
+        "unknown batch command",
+        "The `command` of a request is missing or is none that exists.",
+        "A request says what it wants: eval, grad, hessian or check.",
+        '{"command": "gradient", "script": "x**2"}  # as a line of requests',
+        "Use one of eval, grad, hessian, check.",
+    ),
+    "GC903": CodeDoc(
+        "malformed request",
+        "A field of a request has the wrong kind: script is a text, at and claims are objects, wrt is a list.",
+        "A field of another kind would be guessed at.",
+        '{"command": "grad", "script": "x**2", "wrt": "x"}  # as a line of requests',
+        "Write the field as the message says.",
+    ),
     "GC999": CodeDoc(
         "internal error",
         "Something failed that should not: a fault in gradcli.",

@@ -129,7 +129,7 @@ def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> D
     outside = None if derivative else _outside(node, values)
     if outside is not None:
         position, operand, domain = outside
-        which = "its argument" if len(node.args) == 1 else f"{OPERAND_NAMES[position]} in {primitive.formula}"
+        which = "its argument" if len(node.args) == 1 else f"{OPERAND_NAMES[position]} in {primitive.written(node.params)}"
         return Diagnostic(
             "GC401",
             f"{primitive.name} is undefined at {operand}: {which} must lie in {domain}",
@@ -148,7 +148,7 @@ def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> D
 
 def _with_operands(node: Node, operands: Sequence[str]) -> str:
     """The formula of an operation with numbers in it: 1/0; its name and the numbers where it has no such formula."""
-    formula = node.primitive.formula
+    formula = node.primitive.written(node.params)
     bare = re.fullmatch(r"\w*\(.*\)", formula)  # within a call, a number needs no brackets
     texts = {name: str(value) for name, value in node.params.items()}
     for name, operand in zip(OPERAND_NAMES, operands, strict=False):

@@ -115,7 +115,7 @@ class Primitive:
         kinks: Sequence[Kink] = (),
         sample: Sequence[Any] = (),
         examples: Sequence[tuple[str, Any]] = (),
-        formula: str = "",
+        formula: str | Callable[..., str] = "",
         node: str | Callable[..., str] = "",
         identity: int | None = None,
         annihilator: int | None = None,
@@ -180,6 +180,10 @@ class Primitive:
         if self.type_rule is None:
             return types[0]
         return self.type_rule(*types, **params)
+
+    def written(self, params: Mapping[str, Any]) -> str:
+        """The formula that people read, for these parameters."""
+        return self.formula(**params) if callable(self.formula) else self.formula
 
     def linear_in(self, position: int) -> Rule | None:
         """The transpose with respect to one argument, or None where the operation is not linear in it."""

@@ -6,6 +6,8 @@ name of its step.
 
 from __future__ import annotations
 
+import re
+
 from gradcli.graph.exact import decimal, is_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 
@@ -31,6 +33,8 @@ _INFIX = {
     "or": (" or ", -2),
 }
 _SIGN, _POWER, _ATOM = 3, 4, 5
+_OPERANDS = ("x", "y", "z")
+_CALL = re.compile(r"\w+\([^()]*\)")
 _SILENT = {"name", "broadcast", "cast", "hold"}  # seen in shapes, not in formulas
 
 
@@ -86,7 +90,12 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
         return f"{_inside(args[0], _ATOM)}.T", _ATOM
     if name == "slice":
         return f"{_inside(args[0], _ATOM)}[{_slice_text(node)}]", _ATOM
-    static = [f"{key}={_static_text(value)}" for key, value in node.params.items()]
+    template = primitive.written(node.params)
+    if primitive.internal and primitive.pointwise and template and len(args) <= len(_OPERANDS):
+        operands = dict(zip(_OPERANDS, [_inside(arg, _ATOM) for arg in args], strict=False))
+        text = "".join(operands.get(word, word) for word in re.split(r"\b", template))
+        return text, _ATOM if _CALL.fullmatch(template) else -3
+    static = [f"{key}={_static_text(value)}" for key, value in node.params.items() if not _is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
 
 
@@ -109,11 +118,17 @@ def _slice_text(node: Node) -> str:
     return ", ".join(parts)
 
 
+def _is_default(node: Node, value: Any) -> bool:
+    """Whether a parameter goes without saying: all axes of a sum."""
+    return node.primitive.name == "sum" and len(value) == node.args[0].type.rank
+
+
 def _static_text(value: Any) -> str:
     if is_fraction(value):
         return constant_text(value)[0]
     if isinstance(value, tuple):
-        return "(" + ", ".join(map(_static_text, value)) + ("," if len(value) == 1 else "") + ")"
+        inner = ", ".join(map(_static_text, value))
+        return inner if len(value) == 1 else f"({inner})"
     return repr(value)
 
 

@@ -251,7 +251,7 @@ class Functions(Names):
 
     def load(self, args: Sequence[Any], keywords: Mapping[str, Any], syntax: s.Call) -> Node:
         """The data of a file, as constants."""
-        from gradcli.execution.data import load_array
+        from gradcli.execution.data import load, placed
         from gradcli.graph.arrays import digest_of
 
         if len(args) != 1 or not isinstance(args[0], str):
@@ -262,7 +262,8 @@ class Functions(Names):
                 raise error("GC205", f"load has no parameter `{visible(key)}`", syntax.span)
             options[key] = value if isinstance(value, slice) else self.static(value, syntax.span)
         base = self.source.path or "."  # a one-liner stays under the folder where it runs
-        array = load_array(args[0], base=base, limits=self.limits, span=syntax.span, **options)
+        array, notes = load(args[0], base=base, limits=self.limits, span=syntax.args[0].span, **options)
+        self.notes.extend(placed(note, syntax.args[0].span) for note in notes)
         return self.builder.array(digest_of(array), array, Type("float", tuple(array.shape)))
 
     def index(self, x: Node, items: list[Any], span: Span | None) -> Node:

@@ -204,6 +204,16 @@ def _pow_derivative_rewrite(x: Node, y: Node, *, k: int, m: int) -> Node | None:
     return None
 
 
+def _pow_derivative_formula(*, k: int, m: int) -> str:
+    """The k-th derivative in x and m-th in y as people write it; mixed ones by their name."""
+    if m == 0:
+        factors = "".join(f"(y - {i})*" if i else "y*" for i in range(k))
+        return f"{factors}x**(y - {k})"
+    if k == 0:
+        return "x**y*log(x)" + (f"**{m}" if m > 1 else "")
+    return f"d^{k}/dx^{k} d^{m}/dy^{m} x**y"
+
+
 pow_derivative: Primitive = elementwise(
     "pow_derivative",
     "The derivative of x**y, k times by x and m times by y, with its limit or convention at x = 0.",
@@ -218,7 +228,7 @@ pow_derivative: Primitive = elementwise(
     internal=True,
     domain=[NONNEGATIVE, REAL],
     sample=[Closed(0.2, 3), Closed(-2, 2)],
-    formula="d^k/dx^k d^m/dy^m x**y",
+    formula=_pow_derivative_formula,
 )
 
 # --- lengths ------------------------------------------------------------------------------------------------

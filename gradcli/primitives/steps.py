@@ -35,7 +35,7 @@ abs_ = elementwise(
     impl=lambda xp, x: xp.abs(x),
     symbolic=_abs_symbolic,
     ball=_abs_ball,
-    partials=lambda x, *, out: (sign(x),),
+    partials=lambda x, *, out: (abs_slope(x),),
     aliases=("absolute", "fabs"),
     domain=[REAL],
     kinks=[Kink(lambda x: x, "x = 0", "0")],
@@ -43,6 +43,20 @@ abs_ = elementwise(
     examples=[("abs(-2.5)", 2.5)],
     node="AbsBackward0",
     formula="|x|",
+)
+
+abs_slope: Primitive = elementwise(
+    "abs_slope",
+    "The derivative of |x|: the sign of x; for complex x its conjugate, so that the gradient points along x.",
+    impl=lambda xp, x: xp.sign(x).conjugate(),
+    symbolic=lambda sp, x: sp.Integer(sp.sign_at_point(x)),
+    ball=lambda fl, x: fl.integer(fl.sign(x)),
+    partials=lambda x, *, out: (0,),
+    internal=True,
+    domain=[REAL],
+    kinks=[Kink(lambda x: x, "x = 0", "0", discontinuity=True)],
+    sample=[Closed(-2, -0.2)],
+    formula="sign(x)",
 )
 
 sign: Primitive = elementwise(
@@ -102,7 +116,7 @@ tie_step: Primitive = elementwise(
     domain=[REAL, REAL],
     kinks=[Kink(lambda x, y: x - y, "x = y", "0", discontinuity=True)],
     sample=[Closed(0.2, 2), Closed(-2, 0)],
-    formula="1 if x > y, 1/2 if x = y, 0 if x < y",
+    formula="(sign(x - y) + 1)/2",
 )
 
 maximum = elementwise(

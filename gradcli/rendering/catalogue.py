@@ -44,7 +44,7 @@ def tidy_operations(found: Mapping[str, Any]) -> Grid:
 def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
     """`ops NAME`: what it computes, its rule, where it is defined, its kinks, examples with their values."""
     facts: list[tuple[str, str, str]] = [("kind", f"{one.kind}: {KINDS.get(one.kind, '')}", "text")]
-    if one.formula:
+    if isinstance(one.formula, str) and one.formula:
         facts.append(("computes", one.formula, "code"))
     facts += ((f"d/d{leaf}", rule, "code") for leaf, rule in rules.items())
     if one.aliases:
