@@ -94,7 +94,11 @@ def guarded(argv: Sequence[str]) -> int:
     except GradcliError as refusal:
         return refuse(argv, refusal.diagnostics, USAGE)
     except MemoryError:
-        return refuse(argv, (Diagnostic("GC506", "out of memory", help="use smaller arrays, or lower --limit nodes=..."),), INTERNAL)
+        return refuse(
+            argv,
+            (Diagnostic("GC506", "out of memory", help="use smaller arrays, or lower --limit nodes=..."),),
+            INTERNAL,
+        )
     except Exception as problem:
         if os.environ.get(DEBUG):
             raise

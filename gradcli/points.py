@@ -57,11 +57,11 @@ def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, 
     try:
         for binding in parse_at(text, limits):
             if isinstance(binding.value, FileReference):
-                from gradcli.execution.data import load
+                from gradcli.execution.data import load, placed
 
                 read = load(binding.value.path, name=binding.name, limits=limits, span=binding.span)
                 found[binding.name] = read.array
-                notes.extend(note.with_source(source) for note in read.notes)
+                notes.extend(placed(note, binding.span).with_source(source) for note in read.notes)
             else:
                 found[binding.name] = closed_value(binding.value, source, limits)
     except GradcliError as problem:

@@ -27,10 +27,13 @@ class Call(NamedTuple):
     shift: str = ""  # "dominant": a multiple of I is added; "definite": the matrix times its transpose, plus I
 
     def values(self) -> Arrays:
-        random = np.random.default_rng(len(self.script) + 7 * sum(map(len, self.shapes)))
+        """Numbers between -1.5 and 1.5, no two of them close, none close to 0."""
+        random = np.random.default_rng(len(self.script) + sum(map(len, self.shapes)))
         found = {}
         for name, shape in zip("xyz", self.shapes, strict=False):
-            value = random.standard_normal(shape)
+            size = int(np.prod(shape))
+            places = random.permutation(size) - size // 2 + random.uniform(0.25, 0.75, size)
+            value = (places * 3 / size).reshape(shape)
             if self.shift and name == "x":
                 unit = np.eye(shape[-1])
                 value = value @ value.swapaxes(-1, -2) + unit if self.shift == "definite" else value + 4 * unit

@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.batch.run import check_paths
     from gradcli.batch.protocol import serve
+    from gradcli.batch.run import check_paths
 
 __all__ = ["check_paths", "serve"]
 

@@ -38,9 +38,7 @@ class Kept:
         question = self.question(command, script, point, wrt)
         return ASK[command](question, point)
 
-    def question(
-        self, command: str, script: str, point: Mapping[str, Any], wrt: Sequence[str] | None
-    ) -> Question:
+    def question(self, command: str, script: str, point: Mapping[str, Any], wrt: Sequence[str] | None) -> Question:
         """The prepared question, made or found."""
         key = (
             command,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
-from gradcli.execution.domains import explain
 from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
 from gradcli.points import array_of
 
@@ -166,6 +165,12 @@ def diagnose_answer(
     for name in point:
         if name not in lowered.program.leaves:
             result.append(_unused(name, lowered))
+    if all(value - value == 0 for value in found if isinstance(value, float)) and not any(
+        hasattr(value, "shape") or isinstance(value, complex) for value in found
+    ):
+        return tuple(result)  # finite numbers need no explanation, nor its import
+    from gradcli.execution.domains import explain
+
     problems = explain(question.tape, values, found, dtype=dtype, forward=set(lowered.program.nodes()))
     return (*result, *(problem.with_source(lowered.source) for problem in problems))
 

@@ -223,5 +223,3 @@ def _paired(output: Node, cotangent: Node) -> Node:
         product = builder.call("mul", cotangent, output)
         rank = len(product.type.shape)
         return builder.call("sum", product, axis=tuple(range(-rank, 0))) if rank else product
-
-

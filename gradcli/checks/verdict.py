@@ -250,9 +250,7 @@ class Case:
         """Whether SymPy gave a derivative by these entries."""
         subject = self.subject
         assert subject.output is not None and subject.target is not None
-        answer = self.exact.derive(
-            subject.output, subject.target, subject.moving, self.values, decimal, list(entries)
-        )
+        answer = self.exact.derive(subject.output, subject.target, subject.moving, self.values, decimal, list(entries))
         if "problem" in answer:
             reason = answer["reason"]
             self.tied = answer["problem"] == "tie"
@@ -404,7 +402,9 @@ class Case:
         if blamed is not None:
             evidence["node"] = node_text(blamed)
             message += f"; digits are lost in {node_text(blamed)}"
-            diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(blamed)}", blamed.span, severity="note"),)
+            diagnostics = (
+                Diagnostic("GC409", f"digits are lost in {node_text(blamed)}", blamed.span, severity="note"),
+            )
         return Outcome("IMPRECISE", message, evidence, diagnostics)
 
     def blamed(self) -> Node | None:
@@ -446,9 +446,7 @@ class Case:
             )
         name = self.own_leaf()
         if name and self.judge.samples:
-            short = points.shortest(
-                values[name[0]], subject.domain, lambda x: self.differs({**values, name[0]: x})
-            )
+            short = points.shortest(values[name[0]], subject.domain, lambda x: self.differs({**values, name[0]: x}))
             if short is not values[name[0]]:
                 again = self.exact.compare(subject.judged, [{**values, name[0]: short}], name=self.names[False])
                 values, answer = {**values, name[0]: short}, again["points"][0]
@@ -479,7 +477,12 @@ class Case:
             if decimal not in self.names and not self.derive(entries, decimal):
                 continue
             answer = self.exact.compare(
-                self.subject.judged, [values], name=self.names[decimal], decimal=decimal, wide=True, rtol=self.subject.rtol
+                self.subject.judged,
+                [values],
+                name=self.names[decimal],
+                decimal=decimal,
+                wide=True,
+                rtol=self.subject.rtol,
             )
             if "problem" not in answer and answer["points"][0]["region"] and rescued(answer["points"][0]):
                 return False
@@ -499,7 +502,9 @@ class Case:
 
     def differs(self, values: Values) -> bool:
         """Whether the judged thing is surely wrong at a point, rounded constants allowed for."""
-        answer = self.exact.compare(self.subject.judged, [values], name=self.names[False], wide=True, rtol=self.subject.rtol)
+        answer = self.exact.compare(
+            self.subject.judged, [values], name=self.names[False], wide=True, rtol=self.subject.rtol
+        )
         return "problem" not in answer and usable(answer["points"][0]) and "!" in answer["points"][0]["relations"]
 
     def readings(self, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[diagnosis.Reading]:
@@ -701,7 +706,9 @@ class Case:
                 subject.judged, [values], left=subject.left, decimal=decimal, wide=True, rtol=subject.rtol
             )
             if "problem" not in again and rescued(again["points"][0]):
-                return Outcome("CERTIFIED", "equal to the digits of its decimals, which float64 cannot hold exactly", {})
+                return Outcome(
+                    "CERTIFIED", "equal to the digits of its decimals, which float64 cannot hold exactly", {}
+                )
         first = next(one for one in answer["details"] if one["relation"] == "!")
         where = position(first["entry"], subject.judged.type.shape)
         given = all(values[name] is self.values[name] for name in values)
@@ -774,7 +781,11 @@ def _slopes(seen: kinks.Behaviour) -> str:
 
 
 def _short(found: Sequence[float]) -> str:
-    return f"{found[0]:.6g}" if len(found) == 1 else f"[{', '.join(f'{x:.6g}' for x in found[:4])}{', ...' if len(found) > 4 else ''}]"
+    return (
+        f"{found[0]:.6g}"
+        if len(found) == 1
+        else f"[{', '.join(f'{x:.6g}' for x in found[:4])}{', ...' if len(found) > 4 else ''}]"
+    )
 
 
 def _number(x: float) -> float | str:

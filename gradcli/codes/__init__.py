@@ -2,7 +2,7 @@
 
 One row per code, in order of the codes, a file per family. A row says what is wrong, why the language is so, a script
 that triggers the code, and what to write instead. A remark at the end of an example, `# with --NAME VALUE ...`, names
-the options that it needs; `# in Python: ...` calls a compiled script, `f`. Only `explain` and `completions` read the
+the options that it needs; `# in Python: ...` is a call with `script`, or of `f`, the compiled script. Only `explain` and `completions` read the
 catalogue: whoever raises an error knows its code, and needs no documentation of it.
 """
 

@@ -44,7 +44,7 @@ DOMAINS: dict[str, CodeDoc] = {
         "not a position",
         "Data used as positions holds an entry that is not a whole number or lies outside the axis.",
         "Positions pick entries; 1.5 or 7 of 5 picks none.",
-        "x[2] = 0\nk[1] = 5\ntake(x, k)",
+        "x[2] = 0\nk[1] = 5\nsum(take(x, k))",
         "Correct the data; positions count from 0, negative ones from the end.",
     ),
     "GC407": CodeDoc(

@@ -72,14 +72,14 @@ FILES: dict[str, CodeDoc] = {
         "missing values in the data",
         "A cell says nan or inf. This is a note with its line and column.",
         "Such entries are allowed, and make most results NaN.",
-        'X = load("gaps.csv")\nsum(X)',
+        'X = load("gaps.csv")\nx*sum(X)  # with --at x=2',
         "Fill or drop them before loading.",
     ),
     "GC690": CodeDoc(
         "file cannot be written",
         "The file of --output, --json or --junit cannot be made.",
         "Results that were asked for in a file must not get lost.",
-        "x  # with --output no-such-folder/result.json",
+        "x  # with --at x=1 --output no-such-folder/result.json",
         "Check that the folder exists and may be written to.",
     ),
 }

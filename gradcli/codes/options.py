@@ -23,14 +23,14 @@ OPTIONS: dict[str, CodeDoc] = {
         "unknown backend",
         "The name after --backend is none that exists.",
         "Programs run on numpy, cupy or jax; auto chooses.",
-        "x  # with --backend torch",
+        "x  # in Python: gradcli.evaluate(script, at={'x': 1}, backend='torch')",
         "Write auto, numpy, cupy or jax.",
     ),
     "GC712": CodeDoc(
         "unknown dtype",
         "The name after --dtype is none that exists.",
         "Floats are float64, float32 or complex128.",
-        "x  # with --dtype float16",
+        "x  # in Python: gradcli.evaluate(script, at={'x': 1}, dtype='float16')",
         "Write float64, float32 or complex128.",
     ),
     "GC713": CodeDoc(

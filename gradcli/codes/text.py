@@ -58,7 +58,7 @@ TEXT: dict[str, CodeDoc] = {
         "number too small",
         "The literal is not zero, but its nearest float64 is 0. This is a note.",
         "The exact value is kept for exact work; a float64 result sees 0.",
-        "x + 1e-330",
+        "x + 1e-330  # with --at x=1",
         "Rescale, or write 0.",
     ),
     "GC109": CodeDoc(

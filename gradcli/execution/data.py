@@ -93,7 +93,7 @@ def load(
             raise
         raise GradcliError(*(placed(one, span) for one in problem.diagnostics)) from problem
     except OSError as wrong:
-        raise unreadable(path, wrong.strerror or str(wrong), span) from wrong
+        raise unreadable(path, (wrong.strerror or str(wrong)).lower(), span) from wrong
     except MemoryError as full:
         raise error("GC506", f"not enough memory for {visible(path)}", span) from full
 

@@ -7,14 +7,15 @@ finite. A branch that `where` did not take is not walked.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import Diagnostic
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.node import CONSTANT, DATA, LEAF
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.results import Value
@@ -129,7 +130,9 @@ def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> D
     outside = None if derivative else _outside(node, values)
     if outside is not None:
         position, operand, domain = outside
-        which = "its argument" if len(node.args) == 1 else f"{OPERAND_NAMES[position]} in {primitive.written(node.params)}"
+        which = (
+            "its argument" if len(node.args) == 1 else f"{OPERAND_NAMES[position]} in {primitive.written(node.params)}"
+        )
         return Diagnostic(
             "GC401",
             f"{primitive.name} is undefined at {operand}: {which} must lie in {domain}",

@@ -8,7 +8,6 @@ batch axes.
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
 from gradcli.execution.inputs import data_value, leads_differ, leaf_value, missing_values, plain_number
@@ -18,8 +17,10 @@ from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
 from gradcli.graph.program import Program
 from gradcli.graph.types import broadcast_shapes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from gradcli.execution.results import Value
     from gradcli.graph.types import Shape

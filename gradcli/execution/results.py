@@ -8,11 +8,11 @@ import and the generated methods would cost a one-line calculation a third of it
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TypeAlias
+    from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
     from numpy.typing import NDArray
 
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
     Value: TypeAlias = float | complex | NDArray[Any]
     Values: TypeAlias = Value | tuple[Value, ...]
+
+else:  # typing costs 3 ms at start-up, and what it says matters to a type checker only
+
+    def dataclass_transform(**_: object) -> object:
+        return lambda made: made
+
 
 SHOWN_ENTRIES = 60
 

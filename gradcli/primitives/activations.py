@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
@@ -15,6 +14,10 @@ from gradcli.primitives.powers import sqrt
 from gradcli.primitives.special import erfc
 from gradcli.primitives.steps import step
 from gradcli.primitives.trigonometric import acos
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # --- sigmoids and soft maxima: exp is only taken of what is not positive ----------------------------------
 

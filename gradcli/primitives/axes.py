@@ -5,15 +5,16 @@ Everything here makes operands from operands; it declares no operation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.types import size_of
 from gradcli.primitives.comparison import cast
 from gradcli.primitives.movement import broadcast, permute, reshape, slice_, unslice
 from gradcli.primitives.sizes import kept_shape
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.types import Shape
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, bilinear, composite
@@ -13,7 +11,10 @@ from gradcli.primitives.broadcasting import stretch, together
 from gradcli.primitives.movement import concat, sum_
 from gradcli.primitives.sizes import bounded, normalize_axis, whole_number
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.node import Node
 
 _VECTORS = [(Closed(-2, 2), (3,)), (Closed(-2, 2), (3,))]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Closed, Open, inf
 from gradcli.graph.primitive import Kink, Primitive, elementwise
 from gradcli.primitives.comparison import and_, equal, where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 exp = elementwise(
     "exp",

@@ -6,8 +6,6 @@ positions are checked when the program runs. The rules are NumPy's, for mixed in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL
 from gradcli.graph.operand import Operand
@@ -23,7 +21,10 @@ from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import reshape, slice_, take_along, take_static
 from gradcli.primitives.sizes import normalize_axis, whole_number
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.types import Shape
 
     Item = int | slice | tuple[Any, ...] | Operand | None

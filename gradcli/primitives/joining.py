@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL
 from gradcli.graph.primitive import composite
@@ -13,8 +11,10 @@ from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import broadcast, concat, reshape, take_static
 from gradcli.primitives.sizes import bounded, normalize_axis, whole_numbers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 def joined(xs: Sequence[Any], axis: int) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
@@ -12,7 +11,10 @@ from gradcli.primitives.axes import filled, kept, lanes_of, merged, part, requir
 from gradcli.primitives.movement import concat, permute, take_along
 from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Axes = tuple[int, ...]
 
 _SAMPLE = [(Closed(-2, 2), (3, 4))]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
@@ -13,8 +11,10 @@ from gradcli.primitives.movement import sum_
 from gradcli.primitives.powers import sqrt
 from gradcli.primitives.sizes import normalize_axes, reduced_shape, whole_number
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     Axes = tuple[int, ...]
 

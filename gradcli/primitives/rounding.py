@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, elementwise
 from gradcli.primitives.comparison import equal, where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 HALF = Fraction(1, 2)
 

@@ -5,8 +5,6 @@ Axes follow NumPy: a script counts them from either end, the graph stores them n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import composite
@@ -17,7 +15,10 @@ from gradcli.primitives.indexing import index
 from gradcli.primitives.joining import joined
 from gradcli.primitives.sizes import bounded, normalize_axes, normalize_axis, whole_numbers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.types import Shape
 
     Axes = int | tuple[int, ...] | None

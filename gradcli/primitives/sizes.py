@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from gradcli.diagnostics import error
 from gradcli.graph.types import size_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.graph.types import Shape
 
 MAX_ENTRIES = 2**27

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import comb, factorial, pi, sqrt
-from typing import Any
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import POSITIVE, REAL, Closed, Open
 from gradcli.graph.primitive import Primitive, elementwise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # --- the error function ---------------------------------------------------------------------------------
 

@@ -7,13 +7,16 @@ partial is the one that PyTorch returns.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from gradcli.graph.domain import REAL, Closed, inf
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import Kink, Primitive, elementwise
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.comparison import and_, equal, or_, where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 HALF = Fraction(1, 2)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, elementwise
 from gradcli.primitives.comparison import where
 from gradcli.primitives.powers import direction_cosine, div_no_nan, hypot, sqrt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 sin: Primitive = elementwise(
     "sin",

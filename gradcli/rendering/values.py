@@ -6,10 +6,10 @@ A number is printed with the fewest digits that read back as the same number, ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from gradcli.execution.results import Value
 

@@ -9,12 +9,13 @@ that belongs to it.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import did_you_mean, error
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 BACKENDS: Mapping[str, str] = {"math": "math_", "numpy": "numpy_", "cupy": "cupy_", "jax": "jax_"}
 EXTRAS: Mapping[str, str] = {"cupy": "cuda", "jax": "jax"}

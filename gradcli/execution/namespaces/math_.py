@@ -8,9 +8,12 @@ precision than SciPy (gamma), raises `Unavailable`.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from gradcli.execution.namespaces import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 nan = math.nan
 
