@@ -72,9 +72,10 @@ def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, 
 def closed_value(expression: Expression, source: Source, limits: Limits) -> Any:
     """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`."""
     if isinstance(expression, Number):
-        return float(expression.value)
+        return _rounded(expression)
     if isinstance(expression, Unary) and isinstance(expression.operand, Number) and expression.op != "not":
-        return -float(expression.operand.value) if expression.op == "-" else float(expression.operand.value)
+        value = _rounded(expression.operand)
+        return -value if expression.op == "-" else value
     from gradcli.execution.evaluate import evaluate
     from gradcli.language.syntax import ExpressionStatement, Script
     from gradcli.lowering import lower
@@ -90,6 +91,12 @@ def closed_value(expression: Expression, source: Source, limits: Limits) -> Any:
             source=source,
         )
     return evaluate(lowered.program, {})[0]
+
+
+def _rounded(literal: Number) -> float:
+    """The double nearest to a literal."""
+    numerator, denominator = literal.ratio
+    return numerator / denominator
 
 
 def array_of(value: Any) -> Any:

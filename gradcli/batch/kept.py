@@ -10,16 +10,21 @@ from gradcli.points import read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from gradcli.calculator.questions import Question
+    from gradcli.lowering import Lowered
 
 MOST_SCRIPTS = 512
 MOST_NODES = 400_000  # over all kept scripts
 
-MAKE = {"eval": value_question, "grad": gradient_question, "hessian": hessian_question}
-ASK = {"eval": ask_value, "grad": ask_gradient, "hessian": ask_hessian}
+MAKE: dict[str, Callable[[Lowered], Question]] = {
+    "eval": value_question,
+    "grad": gradient_question,
+    "hessian": hessian_question,
+}
+ASK: dict[str, Callable[..., Any]] = {"eval": ask_value, "grad": ask_gradient, "hessian": ask_hessian}
 
 
 class Kept:

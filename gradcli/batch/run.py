@@ -7,8 +7,6 @@ exactly the script that it was busy with gets the verdict ERROR.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from json import dumps, loads
 from queue import Empty, SimpleQueue
@@ -18,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.batch.discovery import scripts
 from gradcli.batch.transport import report_from_json
+from gradcli.checks.child import start
 from gradcli.checks.report import Check, Report, summarised
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterable, Mapping
 
-START = "import sys; sys.path.extend(p for p in {paths!r} if p not in sys.path); from gradcli.batch.worker import main; main()"
 GRACE = 60.0  # seconds beside the time of a check: reading, lowering, differentiating
 
 
@@ -95,17 +94,8 @@ class Worker:
         return code
 
     def _start(self) -> None:
-        paths = [os.path.abspath(path) for path in sys.path if path]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
         self.life += 1
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", START.format(paths=paths)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-            env=environment,
-        )
+        self.process = start("gradcli.batch.worker")
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.write(dumps(self.options) + "\n")

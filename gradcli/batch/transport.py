@@ -1,4 +1,4 @@
-"""Reports and diagnostics go in, plain JSON data come out, and back: how a worker's report reaches the one who asked."""
+"""Reports go in, plain JSON data come out, and back: how a worker's report reaches the one who asked for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's process: one path at a time as a JSON line in, its report as a JSON line out, with a sign of life per check.
+"""A worker's process: paths as JSON lines in, reports as JSON lines out, and a sign of life after each check.
 
 Whatever a script does to this process, its owner (`batch.run`) sees it end and blames that script alone.
 """

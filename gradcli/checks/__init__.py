@@ -1,4 +1,4 @@
-"""A script at a point goes in, verdicts with their evidence come out; the oracles in here never read a derivative rule."""
+"""A script at a point goes in, verdicts with their evidence come out; the oracles never read a derivative rule."""
 
 from __future__ import annotations
 

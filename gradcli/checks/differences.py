@@ -1,7 +1,7 @@
 """A function of floats and a point go in, derivative estimates with their own error bounds come out.
 
-Central differences of order four on a ladder of twelve steps; the best rung is judged by its neighbours and by a bound on
-rounding. A function that does not move is inconclusive, never zero. All perturbed points of a leaf are one batch.
+Central differences of order four on a ladder of twelve steps; the best rung is judged by its neighbours and by a bound
+on rounding. A function that does not move is inconclusive, never zero. All perturbed points of a leaf are one batch.
 Sees values only: no graph, no rule, no symbol.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.domain import Interval
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
     Function = Callable[[Floats], Floats]  # points of shape [n, size] -> values of shape [n]
 
 STEPS = 12

@@ -110,7 +110,7 @@ def meets(expected: str, outcome: Outcome) -> bool:
 
 
 def expected_error(source: Source, problem: GradcliError) -> Check | None:
-    """The passed check of a script whose first line expects exactly this error; None where it expects something else."""
+    """The check of a script whose first line expects an error, passed if it is this one; None where it expects none."""
     codes = list(dict.fromkeys(one.code for one in problem.diagnostics if one.severity == "error"))
     expected = first_line_expectation(source)
     if expected is None or not expected.startswith("error "):

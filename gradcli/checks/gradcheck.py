@@ -16,7 +16,7 @@ from gradcli.checks.expectations import expected_error, settled
 from gradcli.checks.floats import read_value
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.subjects import Subject, subjects
-from gradcli.checks.verdict import Judge, Outcome
+from gradcli.checks.verdict import Outcome, judge
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
@@ -85,9 +85,8 @@ def check_script(
     wanted = subjects(lowered, values, told)
     if wanted:
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout)
-        judge = Judge(exact, told, samples, dtype)
         for subject in wanted:
-            outcome = judge.judge(subject)
+            outcome = judge(exact, subject, told, samples, dtype)
             if beat is not None:
                 beat()
             evidence = {"at": shown_point(subject, exact), "seed": told, **outcome.evidence}

@@ -112,7 +112,8 @@ def structure(x: Floats) -> tuple[bool, bool]:
 
 def shortened(x: Floats, digits: int) -> Floats:
     """Numbers rounded to a few significant digits."""
-    return np.vectorize(lambda entry: float(f"{entry:.{digits - 1}e}"), otypes=[float])(x)
+    rounded: Floats = np.vectorize(lambda entry: float(f"{entry:.{digits - 1}e}"), otypes=[float])(x)
+    return rounded
 
 
 def shortest(

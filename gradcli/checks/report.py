@@ -1,4 +1,4 @@
-"""What a check returns: one record per gradient, claim or rule, and a report for each script. Holds data, judges nothing."""
+"""What a check returns: a record per gradient, claim or rule, a report per script. Holds data, judges nothing."""
 
 from __future__ import annotations
 

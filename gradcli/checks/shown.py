@@ -45,6 +45,16 @@ def point_text(values: Mapping[str, Any], used: Collection[str]) -> dict[str, An
     return found
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: "1 point", "3 points"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def cut(text: str, digits: int = 17) -> str:
+    """A number's digits, cut where there are many."""
+    return text if len(text) <= digits + 6 or "e" in text else f"{text[: digits + 3]}..."
+
+
 def plain(value: Any) -> Any:
     """Evidence as JSON data: numbers of NumPy become Python's, what is not finite becomes a word."""
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A lowered script goes in, the things to be judged come out: each a scalar, a target, and what claims to be its gradient.
+"""A lowered script goes in, the things to be judged come out: a scalar, a target, and a claimed gradient each.
 
 Every leaf of every output, every claim, and every parameter of every hand-written rule is one subject. An output that
 is an array is judged through a fixed combination of its entries. This is the one module here that asks for the engine's
@@ -78,13 +78,6 @@ class Subject:
         self.note = note
         self.group = group
         self.surfaces: list[Surface] = []
-        self.forward: Node | None = None
-
-    def direction(self, seed: int) -> Floats:
-        """A direction of the target's shape, for comparing forward with reverse mode."""
-        assert self.target is not None
-        signs: Floats = np.random.default_rng(seed).integers(1, 8, self.target.type.shape) / 4.0
-        return np.asarray(signs, dtype=np.float64)
 
     def nodes(self) -> list[Node]:
         """Every node that an oracle may be asked about."""
@@ -132,6 +125,19 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[
                 known[subject.output] = kinks.surfaces([subject.output])
             subject.surfaces = known[subject.output]
     return found
+
+
+def forward(subject: Subject, seed: int) -> tuple[Node, Floats]:
+    """The derivative of a subject's output along a direction by forward mode, and the direction."""
+    assert subject.output is not None and subject.target is not None
+    output, target = subject.output, subject.target
+    shape = target.type.shape
+    quarters = np.random.default_rng(seed).integers(1, 8, shape)
+    weights = [Fraction(int(w), 4) for w in quarters.reshape(-1)]
+    with building(output.builder, reachable([output, target])) as builder:
+        data = ArrayData(shape, weights)
+        node = builder.array(digest_of(data), data, target.type) if shape else builder.constant(weights[0])
+        return derivatives.jvp([output], [target], [node])[0], np.asarray(quarters / 4.0, dtype=np.float64)
 
 
 def combined(output: Node, seed: int) -> tuple[Node, str | None]:

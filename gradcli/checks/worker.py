@@ -7,21 +7,18 @@ again; the question that it was busy with is the one to blame. Nothing is pickle
 from __future__ import annotations
 
 import atexit
-import os
-import subprocess
-import sys
 from json import dumps, loads
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from gradcli.checks.child import start
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
 
     Answer = dict[str, Any]
-
-START = "import sys; sys.path.extend(p for p in {paths!r} if p not in sys.path); from gradcli.checks.oracle import main; main()"
-MEMORY = 4 * 2**30
 
 
 class NoAnswer(Exception):
@@ -98,25 +95,9 @@ class Oracle:
         return answer
 
     def _start(self) -> None:
-        paths = [os.path.abspath(path) for path in sys.path if path]
-        environment = {
-            **os.environ,
-            "SYMPY_GROUND_TYPES": "python",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "PYTHONIOENCODING": "utf-8",
-        }
         self._answers = SimpleQueue()
         self._loaded = None
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", START.format(paths=paths)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-            env=environment,
-            preexec_fn=None,
-        )
+        self._process = start("gradcli.checks.oracle", {"SYMPY_GROUND_TYPES": "python"})
         Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()
 
 

@@ -6,30 +6,18 @@ complex128) is chosen when a program is evaluated, so it is no part of a type.
 
 from __future__ import annotations
 
-from collections import namedtuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
+from gradcli.records import NamedTuple
 
 Shape = tuple[int, ...]
 
 LETTERS = {"float64": "f64", "float32": "f32", "complex128": "c128"}
 
 
-if TYPE_CHECKING:
-
-    class _Type(NamedTuple):
-        kind: str
-        shape: Shape
-else:
-    _Type = namedtuple("_Type", ("kind", "shape"))
-
-
-class Type(_Type):
+class Type(NamedTuple):
     """The kind and the shape of a value: `Type("float", (3,))` prints as `f64[3]`."""
 
-    __slots__ = ()
+    kind: str
+    shape: Shape
 
     @property
     def size(self) -> int:

@@ -152,7 +152,7 @@ class Assignments(Functions):
     def _closed_value(self, value: s.Expression) -> Any:
         """The float value of a closed expression: a number, nested lists, or an array."""
         if isinstance(value, s.Number):
-            return float(value.value)
+            return value.ratio[0] / value.ratio[1]
         node = number(self, self.value(value), value)
         if node.constant is not None and not node.type.shape and not isinstance(node.constant, str):
             return float(node.constant)

@@ -7,7 +7,6 @@ large one shows its first and last entries and a summary.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.values import (
@@ -22,7 +21,9 @@ from gradcli.rendering.values import (
     summary,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from collections.abc import Iterator
 
     from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Value

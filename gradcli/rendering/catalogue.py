@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.values import inline, jsonable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from collections.abc import Iterator, Mapping, Sequence
 
     from gradcli.codes import CodeDoc

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from gradcli.rendering.document import Style
 from gradcli.rendering.text import visible
 from gradcli.rendering.verdicts import evidence_facts, sentence, subject, title
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from collections.abc import Iterator, Sequence
 
 MOST_ANNOTATIONS = 10  # GitHub shows no more per step

@@ -6,7 +6,7 @@ turns any document into text. A new result needs one builder and a new format on
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gradcli.records import NamedTuple
 
 
 class Style(NamedTuple):

@@ -7,11 +7,12 @@ im]. The schemas beside this file (`schema/*.json`) say the same to a validator.
 from __future__ import annotations
 
 from json import dumps
-from typing import TYPE_CHECKING, Any
 
 from gradcli.rendering.values import jsonable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from collections.abc import Iterator, Sequence
 
     from gradcli.diagnostics import Diagnostic

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 from gradcli.rendering.document import Facts, Grid, Line, separate
 from gradcli.rendering.text import pad, visible, width
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,7 +7,6 @@ rich as `Text` only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 from rich.box import Box
 from rich.padding import Padding
@@ -18,6 +17,7 @@ from gradcli.rendering.document import Facts, Grid, Line, separate
 from gradcli.rendering.text import visible, width
 from gradcli.rendering.verdicts import DOUBTFUL, GOOD
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -5,8 +5,6 @@ Widths are those of a terminal: a wide character takes two cells, a combining on
 
 from __future__ import annotations
 
-from unicodedata import combining, east_asian_width
-
 from gradcli.diagnostics import escaped
 
 TAB = "    "
@@ -28,6 +26,8 @@ def width(text: str) -> int:
     """How many terminal cells the (visible) text takes."""
     if text.isascii():
         return len(text)
+    from unicodedata import combining, east_asian_width  # rarely needed: one-liners are ASCII
+
     return sum(0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from gradcli.rendering.calculus import head, leaf_grid, unused, values
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
 from gradcli.rendering.values import inline
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

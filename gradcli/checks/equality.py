@@ -1,0 +1,104 @@
+"""A claim that two values are equal goes in, its verdict comes out: by algebra, in balls, or in floats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import points
+from gradcli.checks.case import RIGHT, Outcome, leaf_names, points_told, rescued, usable
+from gradcli.checks.enclosure import conditions
+from gradcli.checks.floats import evaluated
+from gradcli.checks.refutation import TO_THE_DIGITS, printed, to_the_digits
+from gradcli.checks.shown import cut, shortened_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradcli.checks.case import Answer, Case, Evidence, Floats, Values
+    from gradcli.graph.node import Node
+
+FLOAT_TOLERANCE = 1e-9
+
+
+def equality(case: Case) -> Outcome:
+    """The verdict on a claim that two values are equal."""
+    left, right, rtol = sides(case)[0], case.subject.judged, case.subject.rtol
+    stop = case.value([left, right])
+    if stop is not None:
+        return stop
+    places = [dict(case.values), *moved_one_by_one(case)]
+    answer = case.exact.compare(right, places, left=left, rtol=rtol)
+    if "problem" in answer:
+        case.tried["balls"] = answer["reason"]
+        return in_floats(case)
+    found = [(v, p) for v, p in zip(places, answer["points"], strict=True) if usable(p)]
+    wrong = next(((v, p) for v, p in found if "!" in p["relations"]), None)
+    if wrong is not None:
+        return unequal(case, *wrong)
+    close = any("~" in p["relations"] for _, p in found)
+    proof: Mapping[str, Any] = {}
+    if not close:  # what is only within a tolerance is not to be proved
+        proof = case.exact.prove_equal(left, right, case.subject.moving, case.values)
+    if proof.get("proved"):
+        case.tried["symbolic"] = f"proved ({proof['how']})"
+        if proof["region"]:
+            case.evidence["region"] = shortened_list(proof["region"])
+        return Outcome("PROVED", "equal by algebra" + conditions(proof), {})
+    if proof.get("reason"):
+        case.evidence["not_proved"] = proof["reason"]
+    if found and set(answer["points"][0]["relations"]) <= RIGHT:
+        count = sum(1 for _, p in found if set(p["relations"]) <= RIGHT)
+        case.tried["balls"] = f"both sides agree at {points_told(count)}"
+        told = f" within the tolerance {rtol:g}" if close else ""
+        message = f"both sides are enclosed and agree at {points_told(count)}{told}"
+        return Outcome("CERTIFIED", message, {"points": count})
+    reason = proof.get("reason") or "the enclosures overlap, but are too wide"
+    return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
+
+
+def sides(case: Case) -> tuple[Node, Node]:
+    assert case.subject.left is not None
+    return case.subject.left, case.subject.judged
+
+
+def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
+    """Points where one leaf has moved at a time; none for a bare number or a tolerance."""
+    found: list[dict[str, Floats]] = []
+    if case.number or case.subject.rtol is not None:
+        return found
+    used = leaf_names(sides(case))
+    names = [name for name in case.subject.moving if name in used]
+    for turn in range(case.samples if names else 0):
+        name = names[turn % len(names)]
+        near = points.nearby(case.values[name], None, 1, case.seed + turn)
+        found += [{**case.values, name: moved} for moved, _ in zip(near, range(1), strict=False)]
+    return found
+
+
+def unequal(case: Case, values: Values, answer: Answer) -> Outcome:
+    """DISAGREES, unless rounded constants or decimals explain the difference."""
+    left, right = sides(case)
+    if case.number and printed(case, None):
+        return to_the_digits(answer)
+    for decimal in (False, True):
+        again = case.exact.compare(right, [values], left=left, decimal=decimal, wide=True, rtol=case.subject.rtol)
+        if "problem" not in again and rescued(again["points"][0]):
+            return Outcome("CERTIFIED", TO_THE_DIGITS, {})
+    where, evidence, first = case.counterexample(values, answer)
+    message = f"the left side{where} is {cut(first['exact'])}, the right side {cut(first['claimed'])}"
+    if any(values[name] is not case.values[name] for name in values):
+        message += " at a point beside the given one, where it holds"
+    return Outcome("DISAGREES", message, evidence)
+
+
+def in_floats(case: Case) -> Outcome:
+    """Both sides in floats, where no exact oracle can read them."""
+    left, right = evaluated(sides(case), case.values)
+    tolerance = case.subject.rtol or FLOAT_TOLERANCE
+    slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
+    evidence: Evidence = {"basis": "numerical", "points": 1, "bound": tolerance}
+    if bool((np.abs(left - right) <= slack).all()):
+        return Outcome("AGREES", f"equal in floats to {tolerance:g}", evidence)
+    return Outcome("INCONCLUSIVE", "the floats differ, and no exact oracle could decide", evidence)
