@@ -1,6 +1,6 @@
 """The laws that every operation obeys, each a function of one case; `LAWS` is the table of them.
 
-A law compares two readings of one declaration that share no code: floats with 60 digits, a gradient program with
+A law compares two readings of one declaration that share no code: floats with 80 digits, a gradient program with
 differences of the value, a batch with a loop. A law that does not apply says why by `pytest.skip`; the reasons that no
 declaration can tell stand in `EXEMPT`.
 """
@@ -40,6 +40,18 @@ POINTS = 3
 
 # (law, operation): why the law says nothing about it. "*" stands for every operation or every law.
 EXEMPT: dict[tuple[str, str], str] = {}
+_HELD = "its derivative is 0 by its meaning, not as a limit of differences"
+for _name in ("detach", "hold", "peak", "magnitude"):
+    for _law in ("derivatives_to_80_digits", "gradient_by_sympy", "higher_by_sympy", "jvp_by_differences"):
+        EXEMPT[_law, _name] = _HELD
+for _name in ("peak", "magnitude"):
+    for _law in ("value_by_sympy", "value_by_balls"):
+        EXEMPT[_law, _name] = "it cancels from every result, so exact readings take another number on purpose"
+EXEMPT["value_to_80_digits", "ste"] = "its value is one operand's, its derivative the other's: the table has the other"
+EXEMPT["jvp_by_differences", "ste"] = "its value does not depend on the operand that carries the derivative"
+for _name in ("eigvecs", "svd_u", "svd_v"):
+    for _law in ("value_by_sympy", "value_by_balls", "gradient_by_sympy", "higher_by_sympy"):
+        EXEMPT[_law, _name] = "a vector of norm 1 is known up to its sign, and the exact forms choose another sign"
 
 
 class Study:
@@ -147,7 +159,7 @@ class Study:
     # --- the reference --------------------------------------------------------------------------------------
 
     def exact(self, point: Mapping[str, Any]) -> list[Any]:
-        """The outputs to 60 digits; raises Missing where the tables have no row."""
+        """The outputs to 80 digits; raises Missing where the tables have no row."""
         if isinstance(self.case, InnerCase):
             return [reference.value(output, point) for output in self.outputs]
         try:
@@ -163,12 +175,12 @@ class Study:
             if output.type.kind == "float":
                 array = np.asarray(value, dtype=object)
                 assert array.shape == output.shape, f"the reference has the shape {array.shape}"
-                total += mp.fsum((reference.exact(weight) * array).reshape(-1))
+                total += mp.fsum(np.ravel(reference.exact(weight) * array))
         return total
 
     @cached_property
     def references(self) -> list[dict[str, Any]]:
-        """Derivatives of the 60-digit loss by its own differences, at each point: gradient, u, uv, uvv."""
+        """Derivatives of the 80-digit loss by its own differences, at each point: gradient, u, uv, uvv."""
         u, v = self.directions
         found = []
         for number in range(POINTS):
@@ -236,7 +248,7 @@ def ulps(found: Any, expected: Any) -> np.ndarray:
 ROUNDING = 1e-13  # of a value, relative to its largest entry
 
 
-def value_to_60_digits(case: Case) -> None:
+def value_to_80_digits(case: Case) -> None:
     """`impl` in float64 = mpmath."""
     it = study(case)
     try:
@@ -293,7 +305,7 @@ def _sympy_number(field: Any, entry: Any) -> float:
 
 
 def value_by_balls(case: Case) -> None:
-    """`ball` encloses the value to 60 digits, tightly, and `impl` is near."""
+    """`ball` encloses the value to 80 digits, tightly, and `impl` is near."""
     it = study(case)
     for number in range(POINTS):
         point = it.point(number)
@@ -315,6 +327,8 @@ def value_by_balls(case: Case) -> None:
 
 
 def _exact_entries(it: Study, point: Any, k: int) -> list[Any]:
+    if ("value_to_80_digits", it.case.name) in EXEMPT:
+        return []
     try:
         return list(np.ravel(np.asarray(it.exact(point)[k], dtype=object)))
     except Missing:
@@ -333,8 +347,8 @@ def _inside(ball: Any, exact: Any) -> bool:
 TOLERANCE = {1: 1e-11, 2: 1e-9, 3: 1e-7}
 
 
-def derivatives_to_60_digits(case: Case) -> None:
-    """Gradient programs of orders 1 to 3, in every order of modes = differences of the 60-digit value."""
+def derivatives_to_80_digits(case: Case) -> None:
+    """Gradient programs of orders 1 to 3, in every order of modes = differences of the 80-digit value."""
     it = study(case)
     need(it.differentiable, "no float output depends on a leaf")
     u, v = it.directions
@@ -392,7 +406,7 @@ def higher_by_sympy(case: Case) -> None:
 
     it = study(case)
     need(it.differentiable, "no float output depends on a leaf")
-    need(all(leaf.shape == () for leaf in it.leaves.values()), "done for functions of numbers; arrays by 60 digits")
+    need(all(leaf.shape == () for leaf in it.leaves.values()), "done for functions of numbers; arrays by 80 digits")
     u, v = it.directions
     for number in range(POINTS):
         place = symbolic.Place(place_of(it.point(number)))
@@ -438,7 +452,7 @@ def float_difference(it: Study, direction: Mapping[str, np.ndarray]) -> tuple[np
     found = np.broadcast_to(found, (len(by), POINTS)).reshape(len(steps), 4, POINTS)
     with np.errstate(all="ignore"):
         slopes = (found[:, 0] - 8 * found[:, 1] + 8 * found[:, 2] - found[:, 3]) / (12 * steps[:, None])
-        rounding = 8 * np.finfo(float).eps * np.abs(found).max(axis=1) / steps[:, None]
+        rounding = 32 * np.finfo(float).eps * np.abs(found).max(axis=1) / steps[:, None]
         away = np.abs(slopes[1:] - slopes[:-1]) + rounding[1:]
     away = np.where(np.isfinite(away), away, np.inf)
     best = np.argmin(away, axis=0)
@@ -658,11 +672,11 @@ def documented(primitive: Primitive) -> None:
 
 # name: (law of a case, for inner operations too)
 CASE_LAWS: dict[str, Callable[[Case], None]] = {
-    "value_to_60_digits": value_to_60_digits,
+    "value_to_80_digits": value_to_80_digits,
     "value_by_numpy": value_by_numpy,
     "value_by_sympy": value_by_sympy,
     "value_by_balls": value_by_balls,
-    "derivatives_to_60_digits": derivatives_to_60_digits,
+    "derivatives_to_80_digits": derivatives_to_80_digits,
     "gradient_by_sympy": gradient_by_sympy,
     "higher_by_sympy": higher_by_sympy,
     "jvp_by_differences": jvp_by_differences,

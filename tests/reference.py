@@ -1,4 +1,4 @@
-"""Values of functions to 60 digits, by mpmath and NumPy's own shapes: a table of names that reads no declaration.
+"""Values of functions to 80 digits, by mpmath and NumPy's own shapes: a table of names that reads no declaration.
 
 `CALLS` holds the functions of a script, with the arguments that a script gives them; `STEPS` the operations of a graph,
 with their static parameters. `value` walks a graph with `STEPS`. Arrays are NumPy arrays of mpmath numbers. What
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 mp: Any = mpmath.mp.clone()
-mp.dps = 60
+mp.dps = 80
 half = mp.mpf("0.5")
-STEP = mp.mpf(10) ** -18  # differences of order 1 to 3 then lose 6 to 36 of the 60 digits by cancellation
+STEP = mp.mpf(10) ** -16  # a difference of order n then has 32 digits, and cancellation leaves as many of the 80
 
 
 class Missing(Exception):  # noqa: N818
@@ -305,5 +305,5 @@ def moved(point: Mapping[str, Any], directions: Sequence[Mapping[str, Any]], by:
     found = dict(point)
     for direction, amount in zip(directions, by, strict=True):
         for name, way in direction.items():
-            found[name] = exact(found[name]) + exact(way) * amount
+            found[name] = np.asarray(exact(found[name]) + exact(way) * amount, dtype=object)
     return found

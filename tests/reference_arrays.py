@@ -1,4 +1,4 @@
-"""The functions of arrays to 60 digits, for `reference`: NumPy moves the entries, mpmath computes with them."""
+"""The functions of arrays to 80 digits, for `reference`: NumPy moves the entries, mpmath computes with them."""
 
 from __future__ import annotations
 

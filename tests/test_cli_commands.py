@@ -16,8 +16,8 @@ from handmade import check, report
 
 import gradcli
 from gradcli.cli import main
-from gradcli.commands.check import claims, outcome
 from gradcli.codes import CODES
+from gradcli.commands.check import claims, outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.graph.domain import Open
 from gradcli.graph.primitive import Kink

@@ -15,9 +15,9 @@ import handmade
 import pytest
 from rich.console import Console
 
+from gradcli.codes import CODES
 from gradcli.commands._views import View, calculation
 from gradcli.commands.check import view as report_view
-from gradcli.codes import CODES
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.rendering import catalogue, diagnostics, machine, plain, tables, tabular
 from gradcli.rendering import trace as listing

@@ -113,7 +113,7 @@ def trace(
     lowered = prepare(script, point, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
-    found = question.tape.run(values, backend=backend, dtype=dtype)
+    found = question.run(values, backend, dtype)
     diagnostics = diagnose_answer(question, values, found, point, notes, dtype)
     return trace_passes(
         lowered, question.names, values, point_of(lowered, values), dtype, backend, why_topo, diagnostics

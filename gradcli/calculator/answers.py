@@ -25,7 +25,7 @@ def ask_value(
 ) -> Evaluation:
     """The value at a point, of a question that was prepared."""
     values = question.values(point)
-    found = question.tape.run(values, backend=backend, dtype=dtype)
+    found = question.run(values, backend, dtype)
     lowered = question.lowered
     value = tuple(found) if lowered.several else found[0]
     return Evaluation(
@@ -43,13 +43,13 @@ def ask_gradient(
 ) -> Gradient:
     """The gradient at a point, of a question that was prepared."""
     values = question.values(point)
-    found = question.tape.run(values, backend=backend, dtype=dtype)
+    found = question.run(values, backend, dtype)
     names = question.names
     gradient = dict(zip(names, found[1:], strict=False))
     value = found[0]
     extra: list[Diagnostic] = []
     if dtype == "complex128":
-        value, gradient, extra = _real_part(value, gradient)
+        value, gradient, extra = _real_part(value, gradient, question.lowered)
     higher = None
     if order > 1:
         rest = found[1 + len(names) :]
@@ -58,12 +58,13 @@ def ask_gradient(
     return Gradient(question.lowered.text, point_of(question.lowered, values), value, gradient, higher, diagnostics)
 
 
-def _real_part(value: Any, gradient: dict[str, Any]) -> tuple[Any, dict[str, Any], list[Diagnostic]]:
+def _real_part(value: Any, gradient: dict[str, Any], lowered: Lowered) -> tuple[Any, dict[str, Any], list[Diagnostic]]:
     """The convention for complex leaves: dL/d(conj z) of the real part L of the output, as PyTorch has it."""
     notes = []
     if isinstance(value, complex):
         if value.imag:
-            notes.append(Diagnostic("GC407", "the output is complex: its real part is taken", severity="note"))
+            message, place = "the output is complex: its real part is taken", lowered.program.outputs[0].span
+            notes.append(Diagnostic("GC407", message, place, severity="note", source=lowered.source))
         value = value.real
     return value, {name: g.conjugate() for name, g in gradient.items()}, notes
 
@@ -77,11 +78,11 @@ def ask_hessian(
 ) -> Hessian:
     """The second derivatives at a point, of a question that was prepared."""
     values = question.values(point)
-    found = question.tape.run(values, backend=backend, dtype=dtype)
+    found = question.run(values, backend, dtype)
     names, leaves = question.names, question.lowered.program.leaves
     second: dict[str, dict[str, Value]] = {name: {} for name in names}
     for column, _, tape, units in question.tapes:
-        rows = tape.run({**values, **units}, backend=backend, dtype=dtype)
+        rows = question.run({**values, **units}, backend, dtype, tape)
         for row, value in zip(names, rows, strict=True):
             shape, other = leaves[row].node.type.shape, leaves[column].node.type.shape
             second[row][column] = _last(value, shape, other) if units else value
@@ -111,13 +112,13 @@ def ask_jacobian(
 ) -> Jacobian:
     """The Jacobian at a point, of a question that was prepared."""
     values, lowered = question.values(point), question.lowered
-    found = question.tape.run(values, backend=backend, dtype=dtype)
+    found = question.run(values, backend, dtype)
     outputs = lowered.program.outputs
     tables: list[dict[str, Value]] = [{} for _ in outputs]
     for side, name, tape, units in question.tapes:
         position, _, forward = side.partition(" ")
         output, target = outputs[int(position)].type.shape, lowered.program.leaves[name].node.type.shape
-        value: Any = tape.run({**values, **units}, backend=backend, dtype=dtype)[0]
+        value: Any = question.run({**values, **units}, backend, dtype, tape)[0]
         if forward and units:
             value = _last(value, output, target)
         elif output or target:

@@ -64,13 +64,13 @@ class Compiled:
     def __call__(self, **leaves: Any) -> Value | tuple[Value, ...]:
         """The value at a point; a tuple for several outputs. Raises GradcliError."""
         question, point = self._question("value", value_question, leaves)
-        found = question.tape.run(question.values(point), backend=self.backend, dtype=self.dtype)
+        found = question.run(question.values(point), self.backend, self.dtype)
         return tuple(found) if question.lowered.several else found[0]
 
     def value_and_grad(self, **leaves: Any) -> tuple[Value, dict[str, Value]]:
         """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar."""
         question, point = self._question("grad", gradient_question, leaves)
-        found = question.tape.run(question.values(point), backend=self.backend, dtype=self.dtype)
+        found = question.run(question.values(point), self.backend, self.dtype)
         return found[0], dict(zip(question.names, found[1:], strict=True))
 
     def at_points(self, *, shared: Sequence[str] = (), **leaves: Any) -> tuple[Any, dict[str, Any]]:
@@ -100,7 +100,7 @@ class Compiled:
         question, _ = self._question("grad", gradient_question, first)
         names = question.lowered.program.leaves
         values = {**question.values(first), **{k: v for k, v in columns.items() if k in names}}
-        found = question.tape.run(values, backend=self.backend, dtype=self.dtype)
+        found = question.run(values, self.backend, self.dtype)
         shapes = [(), *(names[name].node.type.shape for name in question.names)]
         full = [_spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
         return full[0], dict(zip(question.names, full[1:], strict=True))

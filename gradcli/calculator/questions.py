@@ -47,6 +47,13 @@ class Question:
             raise GradcliError(*missing)
         return known
 
+    def run(self, values: Mapping[str, Any], backend: str, dtype: str, tape: Tape | None = None) -> list[Any]:
+        """What the tape, or another one of this question, gives for these values; an error points into the script."""
+        try:
+            return (self.tape if tape is None else tape).run(values, backend=backend, dtype=dtype)
+        except GradcliError as problem:
+            raise problem.with_source(self.lowered.source) from None
+
 
 def prepare(
     script: str | Source,

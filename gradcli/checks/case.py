@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradcli.checks.subjects import Subject
     from gradcli.graph.node import Node
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
     Values = Mapping[str, Floats]
     Evidence = dict[str, Any]
     Answer = Mapping[str, Any]

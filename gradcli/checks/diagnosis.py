@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
 
 CLOSE = 1e-11
 LARGEST = 1000  # numerators and denominators of a constant factor

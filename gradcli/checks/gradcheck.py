@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
     from gradcli.lowering import Lowered
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
 
 
 def check_script(

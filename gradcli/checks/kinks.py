@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
 
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 DIRECTIONS = 6  # random ones, beside the axes

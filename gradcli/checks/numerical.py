@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.domain import Interval
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
 
 ALL_ENTRIES = 48  # up to so many entries each has a ladder of its own
 SOME_ENTRIES = 16

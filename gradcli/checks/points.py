@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
     from gradcli.graph.program import Leaf
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
 
 RANGES = ((-2.0, 2.0), (0.1, 2.0), (0.05, 0.95), (1.1, 4.0), (5.0, 60.0))  # where free names are looked for
 TRIES = 24
@@ -99,7 +99,7 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
         if diagonal:
             step = np.diag(np.diag(step))
         moved = shortened(x + step, 3 + attempt // (2 * count))
-        if all(contains(domain, entry) for entry in moved.reshape(-1)) and (moved != x).all() | diagonal:
+        if all(contains(domain, float(entry)) for entry in moved.reshape(-1)) and (moved != x).all() | diagonal:
             yield moved
 
 
@@ -124,7 +124,7 @@ def shortest(
         return x
     for digits in tries:
         candidate = shortened(x, digits)
-        fits = all(contains(domain, entry) for entry in candidate.reshape(-1))
+        fits = all(contains(domain, float(entry)) for entry in candidate.reshape(-1))
         if fits and structure(candidate) == structure(x) and holds(candidate):
             return candidate
     return x

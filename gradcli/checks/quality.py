@@ -57,7 +57,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     if node is not None:
         evidence["node"] = node_text(node)
         message += f"; digits are lost in {node_text(node)}"
-        diagnostics = (Diagnostic("GC405", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
+        diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
     return Outcome("IMPRECISE", message, evidence, diagnostics)
 
 

@@ -59,7 +59,7 @@ def beside(case: Case, tied: Sequence[Surface], reason: str = "") -> Outcome | N
         evidence |= {"operation": surface.node.primitive.name, "node": node_text(surface.node)}
         evidence |= {"where": surface.where, "convention": surface.convention}
         message = f"{node_text(surface.node)} has a kink ({surface.where.removeprefix('where ')})"
-        diagnostics = (Diagnostic("GC405", message, surface.node.span, severity="note"),)
+        diagnostics = (Diagnostic("GC410", message, surface.node.span, severity="note"),)
     inside = False
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
     from gradcli.lowering import Claim, HandRule, Lowered
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
 
 
 class Subject:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 OPERAND_NAMES = "xyzuvw"
 MOST = 20  # diagnostics at most: more would say nothing new
+HINTS = {"pow": "the real cube root is cbrt(x); a whole exponent as a number or const takes any base"}
 
 
 def explain(
@@ -137,6 +138,7 @@ def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> D
             "GC401",
             f"{primitive.name} is undefined at {operand}: {which} must lie in {domain}",
             node.span,
+            help=HINTS.get(primitive.name),
             severity="warning",
         )
     operands, one = _first_bad(node, values)
@@ -171,7 +173,8 @@ def _input(node: Node, value: Value) -> Diagnostic:
     else:
         assert node.primitive is CONSTANT
         subject = "the constant"
-    message = f"{subject} is {_number(entry)}" if node.primitive is not DATA else f"{subject} hold {_number(entry)}"
+    verb = "hold" if node.primitive is DATA else "holds" if node.type.shape else "is"
+    message = f"{subject} {verb} {_number(entry)}"
     return Diagnostic("GC404", message, node.span, severity="note")
 
 

@@ -24,17 +24,24 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
 
 DEFAULT_NODE_LIMIT = 1_000_000
+DEFAULT_ENTRY_LIMIT = 2**27  # entries of one array: 1 GiB of float64
 _NO_PARAMS: dict[str, Any] = {}
 
 
 class Builder:
     """Where nodes are made. `simplifying` is on while a derivative is built, never while a script is lowered."""
 
-    __slots__ = ("count", "data", "limit", "other_spans", "simplifying", "span", "table", "vocabulary")
+    __slots__ = ("count", "data", "entries", "limit", "other_spans", "simplifying", "span", "table", "vocabulary")
 
-    def __init__(self, vocabulary: Mapping[str, Primitive], limit: int = DEFAULT_NODE_LIMIT) -> None:
+    def __init__(
+        self,
+        vocabulary: Mapping[str, Primitive],
+        limit: int = DEFAULT_NODE_LIMIT,
+        entries: int = DEFAULT_ENTRY_LIMIT,
+    ) -> None:
         self.vocabulary = vocabulary
         self.limit = limit
+        self.entries = entries
         self.count = 0
         self.simplifying = False
         self.span: Span | None = None
@@ -187,6 +194,13 @@ class Builder:
                 f"the graph has more than {self.limit:,} nodes",
                 self.span,
                 help="make the loop shorter, use arrays instead of scalars, or raise --limit nodes=...",
+            )
+        if type.shape and type.size > self.entries:
+            raise error(
+                "GC508",
+                f"an array {type} would have {type.size:,} entries; {self.entries:,} are allowed",
+                self.span,
+                help="sum over an axis before repeating it, use smaller sizes, or raise --limit elements=...",
             )
         return Node(primitive, args, params, type, self.count, self.span, self)
 

@@ -28,6 +28,11 @@ def decimal(text: str) -> Rational:
     return whole_or_fraction(import_module("fractions").Fraction(text))
 
 
+def number_text(value: object) -> str:
+    """A number as people write it: 2.5 rather than 5/2."""
+    return repr(float(value)) if is_fraction(value) else str(value)
+
+
 def whole_or_fraction(value: Rational) -> Rational:
     """An int where the number is whole."""
     return value.numerator if value.denominator == 1 else value

@@ -40,7 +40,7 @@ class Limits:
         nodes: int = 1_000_000,
         nesting: int = 200,
         digits: int = 400,
-        elements: int = 200_000_000,
+        elements: int = 2**27,
     ) -> None:
         self.text = text
         self.nodes = nodes

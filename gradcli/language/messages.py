@@ -85,7 +85,7 @@ ATTRIBUTES: dict[str, str] = {
     "real": "every number is real unless --dtype is complex128",
     "flat": "write flatten(x)",
 }
-STRING_HELP = "strings are load's path, einsum's subscripts, and the options approximate=, mode=, ord="
+STRING_HELP = "strings are load's path, einsum's subscripts, and the options approximate=, mode=, ord=, reduction="
 
 
 def shown(text: str) -> str:

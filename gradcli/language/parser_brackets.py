@@ -32,7 +32,7 @@ MODULES = frozenset(("np", "numpy", "jnp", "torch", "math"))
 SUBMODULES = frozenset(("linalg", "special", "nn", "functional", "random"))
 CONSTANTS = frozenset(("pi", "e", "inf", "nan"))
 STRING_FUNCTIONS = frozenset(("load", "einsum"))  # the first argument is a string
-STRING_KEYWORDS = frozenset(("approximate", "mode", "ord"))
+STRING_KEYWORDS = frozenset(("approximate", "mode", "ord", "reduction"))
 ENDS_TUPLE = frozenset((NEWLINE, END, ";", "=", ")", "]", ":", "in"))
 
 # what delimit() says comes next

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error, visible
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Interval
+from gradcli.graph.exact import number_text
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import number
 from gradcli.lowering.functions import Functions
 from gradcli.lowering.names import Poisoned, filled, shape_of
 from gradcli.lowering.scan import CONSTANTS, is_closed, loads_data
+from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.comparison import name as tag
 
@@ -79,14 +81,9 @@ class Assignments(Functions):
                     self._assign_leaf(target, item, None, statement.const)
             self.remember_names(targets, statement.expect)
             return
-        if statement.const:
-            raise error(
-                "GC214",
-                f"`const {visible(targets[0].id)}` needs a value made of literals, given once",
-                statement.span,
-                help="leave out const: what is computed from leaves is differentiated; detach(...) stops it",
-            )
         result = self.value(value)
+        if statement.const:
+            self._refuse_leaves(targets[0], result)
         if statement.operator is not None:
             name = targets[0]
             left = self.lookup(name.id, name.span)
@@ -98,6 +95,19 @@ class Assignments(Functions):
             self._bind_several(targets, result, statement.span, top)
         if self.local is None:
             self.remember_names(targets, statement.expect)
+
+    def _refuse_leaves(self, target: s.Name, result: Any) -> None:
+        """A const may be computed from constants and data; raises GradcliError GC214 where it reads a leaf."""
+        for node in result if isinstance(result, tuple) else (result,):
+            for leaf in read_leaves(node) if isinstance(node, Node) else ():
+                if not self.is_const(leaf):
+                    name = visible(leaf.params["name"])
+                    raise error(
+                        "GC214",
+                        f"`const {visible(target.id)}` reads the leaf `{name}`, so it is no constant",
+                        target.span,
+                        help=f"leave out const, make `{name}` const too, or stop its gradient with detach(...)",
+                    )
 
     def _is_leaf(self, statement: s.Assign) -> bool:
         """A top-level assignment, the only one of its names in the script, of a closed value."""
@@ -147,6 +157,7 @@ class Assignments(Functions):
             "GC313",
             f"`{visible(name)}` is declared with the shape {list(shape)}, but its value has {list(given)}",
             span,
+            help=f"declare the shape {list(given)}, or leave it out: the value has it",
         )
 
     def _closed_value(self, value: s.Expression) -> Any:
@@ -163,7 +174,7 @@ class Assignments(Functions):
         for size in sizes:
             n = self.static(self.value(size), size.span)
             if type(n) is not int or n < 0:
-                raise error("GC306", f"a size must be a whole number, not {n}", size.span)
+                raise error("GC306", f"a size must be a whole number, not {number_text(n)}", size.span)
             shape.append(n)
         return tuple(shape)
 
@@ -229,7 +240,10 @@ class Assignments(Functions):
             value = tuple(self.index(value, [i], span) for i in range(len(targets)))
         if not isinstance(value, tuple) or len(value) != len(targets):
             count = len(value) if isinstance(value, tuple) else 1
-            raise error("GC312", f"{len(targets)} names, but {count} value{'s' * (count != 1)}", span)
+            what = f"{count} value{'s' * (count != 1)}"
+            if isinstance(value, Node) and value.type.rank:
+                what = f"an array of {value.type.shape[0]} {'entries' if value.type.rank == 1 else 'rows'}"
+            raise error("GC312", f"{len(targets)} names, but {what}", span, help="give as many names as values")
         for target, item in zip(targets, value, strict=True):
             self._bind(target, item, None, top)
 

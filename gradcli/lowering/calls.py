@@ -16,6 +16,8 @@ from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives.broadcasting import stretch, together
 from gradcli.transforms import derivatives
 
+SEVERAL = "arrays"  # the parameter of a declared function that takes several operands in brackets
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -108,10 +110,12 @@ def bind(
 
     def converted(parameter: str, value: Any) -> Any:
         if parameter in static:
+            if isinstance(value, Node) and value.constant == "inf":  # the order of a norm
+                return float("inf")
             return lowerer.static(value, span)
         if value is None or isinstance(value, str):
             raise error("GC309", f"`{parameter}` of {name} is a number, not {value!r}", span)
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and parameter == SEVERAL:
             return tuple(number(lowerer, item) for item in value)
         return truth(lowerer, value) if parameter == "condition" else number(lowerer, value)
 
@@ -258,12 +262,12 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
     """The error for a call of something that is no function, with the nearest name."""
     name, span = syntax.function.id, syntax.function.span
     if lowerer.is_known(name) or name in ("pi", "e"):
-        return error(
-            "GC203",
-            f"`{visible(name)}` is a value, not a function",
-            span,
-            help=f"to multiply, write {visible(name)}*(...)",
-        )
+        hint = f"to multiply, write {visible(name)}*(...)"
+        if name in lowerer.library or name in lowerer.functions:
+            hint = f"give the value another name, and `{visible(name)}` stays a function"
+        assigned = lowerer.assigned.get(name, ()) if lowerer.local is None or name not in lowerer.local else ()
+        labels = tuple((place, "assigned here") for place in assigned[:1])
+        return error("GC203", f"`{visible(name)}` is a value here, not a function", span, labels=labels, help=hint)
     candidates = (*lowerer.functions, *lowerer.library, *DERIVATIVES, "load")
     guess = did_you_mean(name, candidates)
     message = f"unknown function `{visible(name)}`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, error
-from gradcli.graph.exact import rational
+from gradcli.graph.exact import number_text, rational
 from gradcli.graph.node import CONSTANT, DATA, Node
 from gradcli.language.syntax import (
     Binary,
@@ -70,6 +70,9 @@ def postfix(lowerer: Lowerer, expression: Expression) -> list[tuple[Syntax, int]
     while pending:
         node = pending.pop()
         operands = _operands(node)
+        if type(node) is Call and operands and type(operands[0]) is List and lowerer.takes_several(node.function.id):
+            # [a, b] of concatenate([a, b]) need not be rows of one array
+            operands[0] = Tuple(operands[0].items, operands[0].span)
         code.append((node, len(operands)))
         pending.extend(operands)
     code.reverse()
@@ -129,7 +132,10 @@ def binary(lowerer: Lowerer, syntax: Binary, operands: list[Any]) -> Node:
     x = x if type(x) is Node and x.type.kind == "float" else number(lowerer, x, syntax.left)
     y = y if type(y) is Node and y.type.kind == "float" else number(lowerer, y, syntax.right)
     if op == "@":
-        product: Node = lowerer.call_function("matmul", [x, y], {}, syntax)
+        try:
+            product: Node = lowerer.call_function("matmul", [x, y], {}, syntax)
+        except GradcliError as problem:
+            raise _both(problem, syntax, x, y) from None
         return product
     if op == "**":
         return raised(lowerer, x, y, syntax)
@@ -162,10 +168,15 @@ def _fit(syntax: Binary, x: Node, y: Node, verb: str) -> tuple[Node, Node]:
     try:
         x, y = together(x, y, verb=verb)
     except GradcliError as problem:
-        first = problem.diagnostics[0]
-        labels = ((syntax.left.span, str(x.type)), (syntax.right.span, str(y.type)))
-        raise error(first.code, first.message, syntax.span, labels=labels, help=first.help) from None
+        raise _both(problem, syntax, x, y) from None
     return x, y
+
+
+def _both(problem: GradcliError, syntax: Binary, x: Node, y: Node) -> GradcliError:
+    """The error of an operator with its operands underlined."""
+    first = problem.diagnostics[0]
+    labels = ((syntax.left.span, str(x.type)), (syntax.right.span, str(y.type)))
+    return error(first.code, first.message, syntax.span, labels=labels, help=first.help)
 
 
 def _compare(lowerer: Lowerer, syntax: Compare, operands: list[Any]) -> Node:
@@ -206,7 +217,7 @@ def _slice(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
         if value is not None and part is not None:
             value = lowerer.static(value, part.span)
             if type(value) is not int:
-                raise error("GC306", f"a slice needs whole numbers, not {value}", part.span)
+                raise error("GC306", f"a slice needs whole numbers, not {number_text(value)}", part.span)
         parts.append(value)
     return slice(*parts)
 
@@ -238,9 +249,12 @@ def _index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
         )
     if not item.type.shape or (item.primitive is DATA and isinstance(syntax, List)):
         position = lowerer.static(item, syntax.span)
-        for one in position if isinstance(position, tuple) else (position,):
-            if type(one) is not int:
-                raise error("GC305", f"an index must be a whole number, not {one}", syntax.span)
+        pending = [position]
+        for one in pending:
+            if isinstance(one, tuple):
+                pending.extend(one)
+            elif type(one) is not int:
+                raise error("GC305", f"an index must be a whole number, not {number_text(one)}", syntax.span)
         return position
     return lowerer.index_array(item, syntax.span)
 

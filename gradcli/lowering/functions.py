@@ -59,7 +59,14 @@ class Functions(Names):
             name = statement.name.id
             table = self.functions if statement.rule is None else self.hand_written
             if name in table:
-                raise error("GC208", f"`{visible(name)}` is defined twice", statement.name.span, source=self.source)
+                raise error(
+                    "GC208",
+                    f"`{visible(name)}` is defined twice",
+                    statement.name.span,
+                    labels=((table[name].name.span, "defined here"),),
+                    help="choose another name for one of them",
+                    source=self.source,
+                )
             if name in DERIVATIVES:
                 raise error(
                     "GC208",
@@ -84,6 +91,8 @@ class Functions(Names):
                     f"{visible(name)}.vjp takes {len(function.params)} operands and the cotangent, "
                     f"so {len(function.params) + 1} parameters, not {len(rule.params)}",
                     rule.name.span,
+                    labels=((function.name.span, "the function"),),
+                    help=f"write def {visible(name)}.vjp({', '.join([p.id for p in function.params] + ['ct'])}): ...",
                     source=self.source,
                 )
 
@@ -123,6 +132,7 @@ class Functions(Names):
                 f"{visible(function.name.id)} takes {len(names)} argument{'s' * (len(names) != 1)}, not {count}",
                 syntax.span,
                 labels=((function.name.span, "defined here"),),
+                help=f"its form is {visible(function.name.id)}({', '.join(names)})",
             )
         return [given[name] for name in names]
 
@@ -156,9 +166,10 @@ class Functions(Names):
         if result is None:
             raise error(
                 "GC213",
-                f"`{visible(name)}` returns nothing",
-                function.name.span,
-                help="end it with return ...",
+                f"`{visible(name)}` comes to its end without a return",
+                span,
+                labels=((function.name.span, "defined here"),),
+                help="end it with return ..., or add an else",
             )
         return result[0]
 
@@ -213,6 +224,7 @@ class Functions(Names):
                 "GC212",
                 f"{visible(name)}.vjp returns {len(values)} value{'s' * (len(values) != 1)} for {len(xs)} operands",
                 rule.name.span,
+                help="return one cotangent for each operand: return (..., ...)",
             )
         fitted = []
         for value, x, param in zip(values, xs, rule.params, strict=False):
@@ -241,6 +253,7 @@ class Functions(Names):
                     "GC212",
                     f"`{visible(name)}` has a rule, but reads `{outer.params['name']}`, which is no operand of it",
                     function.name.span,
+                    labels=tuple((self.uses[n], "read here") for n in [outer.params["name"]] if n in self.uses),
                     help="a rule covers operands only: make it a parameter, or const",
                 )
         ct = self.builder.leaf(f"{name}.{rule.params[-1].id}", output.type.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, GradcliError, Span, cover, error, visible
+from gradcli.graph.exact import number_text
 from gradcli.graph.node import LEAF, Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
@@ -130,12 +131,15 @@ class Lowerer(Assignments):
         for bound in statement.bounds:
             n = self.static(self.value(bound), bound.span)
             if type(n) is not int:
-                raise error("GC306", f"a bound of range must be a whole number, not {n}", bound.span)
+                message = f"a bound of range must be a whole number, not {number_text(n)}"
+                raise error("GC306", message, bound.span, help="round it: floor(...), ceil(...)")
             bounds.append(n)
         if len(bounds) == 3 and bounds[2] == 0:
             raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
         steps = range(*bounds)
-        self.repetitions += len(steps)
+        self.repetitions += max(
+            0, (steps.stop - steps.start + steps.step - (1 if steps.step > 0 else -1)) // steps.step
+        )
         if self.repetitions > self.limits.nodes:
             raise error(
                 "GC505",
@@ -192,9 +196,14 @@ class Lowerer(Assignments):
         if left.type.shape != right.type.shape:
             try:
                 left, right = together(left, right, verb="compare")
-            except GradcliError as problem:
-                first = problem.diagnostics[0]
-                raise error("GC314", first.message, test.span, help=first.help) from None
+            except GradcliError:
+                raise error(
+                    "GC314",
+                    f"the sides of the claim are {left.type} and {right.type}",
+                    test.span,
+                    labels=((left_syntax.span, str(left.type)), (right_syntax.span, str(right.type))),
+                    help="a gradient has the shape of what is differentiated by",
+                ) from None
         leaf = None
         if derivative is not None and derivative[1].primitive is LEAF:
             leaf = derivative[1].params["name"]
@@ -246,6 +255,11 @@ class Lowerer(Assignments):
         if primitive is None:
             raise calls.unknown_function(self, syntax)
         return calls.call_library(self, primitive, args, keywords, name, syntax)
+
+    def takes_several(self, name: str) -> bool:
+        """Whether a function of the language takes several arrays in brackets, as concatenate and stack do."""
+        primitive = None if name in self.functions else self.library.get(name)
+        return primitive is not None and calls.SEVERAL in calls.signature_of(primitive).names
 
     def call_function(self, name: str, args: list[Any], keywords: dict[str, Any], syntax: s.Expression) -> Any:
         """A function of the language that an operator stands for."""

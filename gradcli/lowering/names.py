@@ -41,7 +41,7 @@ class Names:
     """The state of names; `scope` holds what the script has assigned so far, `local` the names of a function."""
 
     def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values) -> None:
-        self.builder = Builder(vocabulary, limits.nodes)
+        self.builder = Builder(vocabulary, limits.nodes, limits.elements)
         self.vocabulary = vocabulary
         self.limits = limits
         self.at = at
@@ -167,7 +167,9 @@ class Names:
             self._conflict(name, self._static_spans[name], span)
         known = self.leaves.get(name)
         if known is not None and known.const:
-            raise error("GC207", f"`{visible(name)}` is const: it is never differentiated", span)
+            labels = () if known.span is None else ((known.span, "declared here"),)
+            message = f"`{visible(name)}` is const: it is never differentiated"
+            raise error("GC207", message, span, labels=labels, help="leave out const, or differentiate by another name")
         self._gradient_spans[name] = span
 
     def _conflict(self, name: str, static: Span | None, gradient: Span) -> None:

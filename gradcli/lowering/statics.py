@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from gradcli.diagnostics import error
-from gradcli.graph.exact import is_fraction, rational
+from gradcli.graph.exact import is_fraction, number_text, rational
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 
 TYPE_CHECKING = False
@@ -121,7 +121,7 @@ def _number(value: Any) -> Any:
 def _finite(value: Any, span: Span | None) -> Any:
     value = _number(value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise error("GC306", f"a size, index or bound must be a finite number, not {value}", span)
+        raise error("GC306", f"a size, index or bound must be a finite number, not {number_text(value)}", span)
     return whole(value)
 
 

@@ -62,7 +62,9 @@ def matmul_call(x: Any, y: Any) -> Any:
     if not x.shape or not y.shape:
         raise _mismatch(x, y, "write * to multiply by a number")
     if x.shape[-1] != y.shape[-2 if len(y.shape) > 1 else 0]:
-        hint = None
+        hint = (
+            "the last axis of the first factor is summed with the first one of a vector, the last but one of a matrix"
+        )
         if len(y.shape) == 2 and x.shape[-1] == y.shape[-1]:
             hint = "the sizes meet with the second factor transposed: x @ y.T"
         elif len(x.shape) == 2 and x.shape[0] == y.shape[0]:

@@ -92,7 +92,7 @@ def _split(x: Any, sections: int | tuple[int, ...], axis: int = 0) -> tuple[Any,
             raise error(
                 "GC324",
                 f"cannot split an axis of {size} entries into {sections} equal parts",
-                help="give the positions of the cuts, e.g. split(x, (2, 5))",
+                help="give the positions of the cuts, as in split(x, (1,))",
             )
         step = size // sections
         cuts = [i * step for i in range(1, sections)]

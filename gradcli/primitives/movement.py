@@ -50,7 +50,11 @@ def reshape_call(x: Any, shape: int | Shape, *more: int) -> Any:
         sizes = tuple(total // rest if n == -1 and rest else n for n in sizes)
     if any(n < 0 for n in sizes) or size_of(sizes) != total:
         given, wanted = ",".join(map(str, x.shape)), ",".join(map(str, sizes))
-        raise error("GC304", f"cannot reshape [{given}], {total} entries, into [{wanted}]")
+        raise error(
+            "GC304",
+            f"cannot reshape [{given}] into [{wanted}]: there are {total} entries",
+            help="choose sizes whose product is that; one of them may be -1",
+        )
     return x if sizes == x.shape else reshape(x, shape=sizes)
 
 

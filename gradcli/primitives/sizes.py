@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import error
+from gradcli.graph.exact import number_text
 from gradcli.graph.types import size_of
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ def whole_numbers(value: Any, what: str, least: int | None = None) -> tuple[int,
     for n in found:
         if type(n) is not int or (least is not None and n < least):
             limit = "" if least is None else f" of at least {least}"
-            raise error("GC306", f"{what} must be a whole number{limit}, not {n}")
+            raise error("GC306", f"{what} must be a whole number{limit}, not {number_text(n)}")
     return found
 
 
@@ -67,7 +68,14 @@ def normalize_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, 
         if rank == 0 and one in (0, -1):
             continue
         if not -rank <= one < rank:
-            raise error("GC303", f"axis {one} is out of range for an array of rank {rank}")
+            last = (
+                f"the axes are 0 to {rank - 1}"
+                if rank > 1
+                else "the only axis is 0"
+                if rank
+                else "a number has no axis"
+            )
+            raise error("GC303", f"axis {one} is out of range for an array of rank {rank}", help=last)
         found.append(one if one < 0 else one - rank)
     if len(set(found)) != len(found):
         raise error("GC303", f"axis {wanted} names one axis twice")
@@ -78,5 +86,5 @@ def normalize_axis(axis: int, rank: int) -> int:
     """One axis as a negative number; raises GradcliError GC303 where there is none."""
     axes = normalize_axes(whole_number(axis, "an axis"), rank)
     if not axes:
-        raise error("GC303", f"axis {axis} is out of range for a scalar")
+        raise error("GC303", f"axis {axis} is out of range for a scalar", help="a number has no axis")
     return axes[0]

@@ -23,8 +23,8 @@ from gradcli.rendering.values import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
     from collections.abc import Iterator
+    from typing import Any
 
     from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Value
     from gradcli.rendering.document import Block

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.values import inline, jsonable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from gradcli.codes import CodeDoc
     from gradcli.rendering.document import Block

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-
 from gradcli.rendering.document import Style
 from gradcli.rendering.text import visible
 from gradcli.rendering.verdicts import evidence_facts, sentence, subject, title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
 MOST_ANNOTATIONS = 10  # GitHub shows no more per step
 WORST_FIRST = (

@@ -12,15 +12,16 @@ from gradcli.rendering.values import jsonable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
     from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Payload = dict[str, Any]
 
     from gradcli.diagnostics import Diagnostic
     from gradcli.execution.results import BackwardStep, Trace
 
 SCHEMA_VERSION = 1
 
-Payload = dict[str, Any]
 
 
 def text(payload: Payload) -> str:

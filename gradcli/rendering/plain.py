@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from gradcli.rendering.document import Facts, Grid, Line, separate
 from gradcli.rendering.text import pad, visible, width
 

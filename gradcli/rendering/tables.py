@@ -7,7 +7,6 @@ rich as `Text` only.
 
 from __future__ import annotations
 
-
 from rich.box import Box
 from rich.padding import Padding
 from rich.table import Table

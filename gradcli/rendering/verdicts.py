@@ -5,7 +5,6 @@ It repeats what the checks found and weighs nothing.
 
 from __future__ import annotations
 
-
 from gradcli.rendering.diagnostics import headline
 from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.machine import summary
@@ -13,8 +12,8 @@ from gradcli.rendering.values import inline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from gradcli.rendering.document import Block
 
