@@ -18,6 +18,7 @@ import gradcli
 from gradcli import cli
 from gradcli.checks import check_script
 from gradcli.codes import CODES, FAMILIES
+from gradcli.execution.namespaces import namespace
 
 PACKAGE = Path(__file__).parent.parent / "gradcli"
 CATALOGUE = PACKAGE / "codes"
@@ -180,7 +181,7 @@ def test_a_full_memory_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: object, **kwargs: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(np, "matmul", full)
+    monkeypatch.setattr(namespace("numpy"), "matmul", full, raising=False)
     assert ran(["eval", "ones(300, 300) @ ones(300, 300)"]) == ["GC506"]
     monkeypatch.setattr("gradcli.calculator.evaluate", full)
     assert ran(["eval", "x", "--at", "x=1"]) == ["GC506"]

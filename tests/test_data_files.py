@@ -80,7 +80,7 @@ def test_a_typing_error_in_the_first_line_is_no_header(tmp_path: Path) -> None:
 def test_ragged_rows_name_their_line(tmp_path: Path) -> None:
     bad = refused(lambda: load_array(written(tmp_path, "x.csv", "a,b\n1,2\n3\n")))
     assert bad.code == "GC617"
-    assert bad.message.endswith("line 3 has 1 cells, the lines before have 2")
+    assert bad.message.endswith("line 3 has 1 cell, the lines before have 2")
 
 
 def test_nan_and_infinity_are_noted_by_line_and_column(tmp_path: Path) -> None:

@@ -124,13 +124,23 @@ class Case:
         self.names[decimal] = answer["name"]
         return True
 
-    def beside(self) -> list[dict[str, Floats]]:
-        """Points near the given one where only the checked leaf has moved; none for a bare number or a tolerance."""
+    def beside(self, entries: Sequence[int] | None = None) -> list[dict[str, Floats]]:
+        """Points near the given one where only the checked leaf, or some of its entries, has moved.
+
+        There are none for a bare number or a claim with a tolerance: these speak of one point.
+        """
         name = self.own_leaf
         if name is None or self.number or self.subject.rtol is not None or not self.samples:
             return []
         near = points.nearby(self.values[name], self.subject.domain, self.samples, self.seed)
-        return [{**self.values, name: moved} for moved, _ in zip(near, range(3 * self.samples), strict=False)]
+        found = []
+        for moved, _ in zip(near, range(3 * self.samples), strict=False):
+            if entries is not None and len(entries) < moved.size:
+                kept = self.values[name].copy()
+                kept.reshape(-1)[list(entries)] = moved.reshape(-1)[list(entries)]
+                moved = kept
+            found.append({**self.values, name: moved})
+        return found
 
     def counterexample(self, values: Values, answer: Answer) -> tuple[str, Evidence, Answer]:
         """Where it was, the counterexample as evidence, and the entry of an answer that refutes."""

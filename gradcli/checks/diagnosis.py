@@ -58,7 +58,8 @@ def readings(
         same = [g.shape == c.shape and _close(g, c) for g, (_, c) in zip(gradients, pairs, strict=False)]
         if same and all(same):
             found.append(Reading("swapped", f"consistent with swapped leaves: the claim is the gradient in `{name}`"))
-    if not found and all(_close(abs(e), abs(c)) for e, c in pairs):
+    flipped = any((e * c < 0).any() for e, c in pairs)
+    if not found and flipped and all(_close(abs(e), abs(c)) for e, c in pairs):
         found.append(Reading("some signs", "consistent with a wrong sign in some entries"))
     return found[:MOST]
 

@@ -45,7 +45,7 @@ def chosen_entries(case: Case) -> list[int]:
 
 def by_enclosure(case: Case, entries: Sequence[int]) -> Outcome | None:
     """The verdict from E and R; None where they leave it open."""
-    candidates = case.beside()
+    candidates = case.beside(entries)
     answer = case.exact.compare(
         case.subject.judged, [case.values, *candidates], name=case.names[False], rtol=case.subject.rtol
     )

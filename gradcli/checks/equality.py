@@ -10,7 +10,7 @@ from gradcli.checks import points
 from gradcli.checks.case import RIGHT, Outcome, leaf_names, points_told, rescued, usable
 from gradcli.checks.enclosure import conditions
 from gradcli.checks.floats import evaluated
-from gradcli.checks.refutation import TO_THE_DIGITS, printed, to_the_digits
+from gradcli.checks.refutation import TO_THE_DIGITS, near_enough
 from gradcli.checks.shown import cut, shortened_list
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
 def unequal(case: Case, values: Values, answer: Answer) -> Outcome:
     """DISAGREES, unless rounded constants or decimals explain the difference."""
     left, right = sides(case)
-    if case.number and printed(case, None):
-        return to_the_digits(answer)
+    if case.number and (near := near_enough(case, None, answer)) is not None:
+        return near
     for decimal in (False, True):
         again = case.exact.compare(right, [values], left=left, decimal=decimal, wide=True, rtol=case.subject.rtol)
         if "problem" not in again and rescued(again["points"][0]):

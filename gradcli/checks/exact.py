@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DERIVE_SECONDS = 6.0
 PROVE_SECONDS = 3.0
 BALL_SECONDS = 1.0
+MOST_NODES = 40_000  # of a graph that is sent to the oracle
 
 
 class Deadline:
@@ -47,11 +48,18 @@ class Exact:
 
     def __init__(self, oracle: Oracle, nodes: Sequence[Node], seconds: float) -> None:
         self.oracle = oracle
+        order = reachable(nodes)
+        self.used = {node.params["name"] for node in order if node.primitive is LEAF}
+        self.refused: Answer | None = None
+        if len(order) > MOST_NODES:
+            reason = f"a graph of {len(order):,} nodes, more than {MOST_NODES:,}"
+            self.refused = {"problem": "unsupported", "reason": reason}
+            order = nodes = []
         self.table = Table(nodes, catalogue())
+        self.rows = self.table.rows
         self.by_row: dict[int, Node] = {}
-        for node, row in self.table.rows.items():
+        for node, row in self.rows.items():
             self.by_row.setdefault(row, node)
-        self.used = {row[2]["name"] for row in self.table.flat["nodes"] if row[0] == "leaf"}
         self.seconds = seconds
         self.deadline = Deadline(seconds)
         self.generation = oracle.generation  # of the process that holds these derivatives:
@@ -65,8 +73,10 @@ class Exact:
 
     def values(self, nodes: Sequence[Node], values: Values) -> Answer:
         """The enclosures of some nodes: `entries`, one list for each."""
+        if self.refused is not None:
+            return self.refused
         return self._ask(
-            "values", BALL_SECONDS, rows=[self.table.rows[node] for node in nodes], point=self.point(values)
+            "values", BALL_SECONDS, rows=[self.rows[node] for node in nodes], point=self.point(values)
         )
 
     def derive(
@@ -82,9 +92,11 @@ class Exact:
 
         The same question is asked once only, whichever check comes first.
         """
+        if self.refused is not None:
+            return self.refused
         question = {
-            "output": self.table.rows[output],
-            "target": self.table.rows[target],
+            "output": self.rows[output],
+            "target": self.rows[target],
             "moving": list(moving),
             "point": self.point(values),
             "decimal": decimal,
@@ -111,13 +123,15 @@ class Exact:
         rtol: float | None = None,
     ) -> Answer:
         """The judged node against the derivative of a name, or against another node, at each point."""
+        if self.refused is not None:
+            return self.refused
         return self._ask(
             "compare",
             BALL_SECONDS * (1 + len(points)),
             name=name,
-            right=self.table.rows[right],
+            right=self.rows[right],
             points=[self.point(values) for values in points],
-            left=None if left is None else self.table.rows[left],
+            left=None if left is None else self.rows[left],
             decimal=decimal,
             wide=wide,
             printed=printed,
@@ -127,17 +141,19 @@ class Exact:
 
     def prove(self, right: Node, values: Values, *, name: str) -> Answer:
         """Whether the judged node is the derivative by algebra."""
-        return self._ask("prove", PROVE_SECONDS, name=name, right=self.table.rows[right], point=self.point(values))
+        return self._ask("prove", PROVE_SECONDS, name=name, right=self.rows[right], point=self.point(values))
 
     def prove_equal(
         self, left: Node, right: Node, moving: Sequence[str], values: Values, decimal: bool = False
     ) -> Answer:
         """Whether two nodes are equal by algebra."""
+        if self.refused is not None:
+            return self.refused
         return self._ask(
             "prove",
             PROVE_SECONDS,
-            left=self.table.rows[left],
-            right=self.table.rows[right],
+            left=self.rows[left],
+            right=self.rows[right],
             moving=list(moving),
             point=self.point(values),
             decimal=decimal,
@@ -169,6 +185,7 @@ class Exact:
 
     def _ask(self, op: str, most: float, **question: Any) -> Answer:
         try:
+            self.oracle.prepare(self.deadline.left(BALL_SECONDS))
             wanted = question.get("name")
             if op != "derive" and wanted is not None and not self._held(wanted):
                 # the process was lost, and with it the derivative

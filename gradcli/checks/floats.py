@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
     Values = Mapping[str, Floats]
 
+LIMIT_ULPS = 1024  # how far a float may be from the exact value before it is called imprecise
+
 
 def read_value(value: Any, shape: tuple[int, ...]) -> Floats | None:
     """The value of a leaf as doubles in its shape; None where it is complex or has another shape."""

@@ -18,6 +18,7 @@ from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.subjects import Subject, subjects
 from gradcli.checks.verdict import Outcome, judge
 from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.execution.evaluate import Tape
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -70,15 +71,16 @@ def check_script(
     script_source = source if isinstance(source, Source) else Source(source)
     try:
         lowered, notes = prepared(script_source, at, wrt, claims, limits)
+        told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
+        values = None if dtype == "complex128" else place(lowered, told)
+        if values is not None:
+            Tape(lowered.program).run(values, backend="numpy")  # what no point can be asked about is an error
     except GradcliError as problem:
         expected = expected_error(script_source, problem.with_source(script_source))
         if expected is not None:
             return summarised("", [expected], file=script_source.path)
         raise problem.with_source(script_source) from None
-    told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
     outcomes: list[tuple[Subject, Outcome]] = []
-    complex_dtype = dtype == "complex128"
-    values = None if complex_dtype else place(lowered, told)
     if values is None:
         found = [complex_check(name, script_source) for name in lowered.wrt]
         return summarised(lowered.text, found, notes, script_source.path)

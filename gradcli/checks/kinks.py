@@ -64,9 +64,13 @@ def surfaces(outputs: Sequence[Node]) -> list[Surface]:
     return found
 
 
-def depends_on(surface: Surface, target: Node) -> bool:
-    """Whether a surface moves with a node."""
-    return target in reachable([surface.zero])
+def moving_with(found: Sequence[Surface], target: Node) -> list[Surface]:
+    """The surfaces that move with a node."""
+    moved = {target}
+    for node in reachable([surface.zero for surface in found]):
+        if not moved.isdisjoint(node.args):
+            moved.add(node)
+    return [surface for surface in found if surface.zero in moved]
 
 
 def behaviour(f: Callable[[Floats], Floats], x: Floats, entries: Sequence[int], joint: bool, seed: int) -> Behaviour:

@@ -12,6 +12,7 @@ from importlib import import_module
 from json import dumps, loads
 from math import isfinite
 from queue import SimpleQueue
+from random import seed
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Request = dict[str, Any]
     Answer = dict[str, Any]
 
+MEMORY = 6 * 2**30
 DETAILS = 8  # entries whose digits are written out
 AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED = "=", "!", "?", "~", "E", "R"
 
@@ -43,6 +45,7 @@ class Session:
 
     def answer(self, request: Request) -> Answer:
         """The answer to one request; what an oracle cannot do is an answer too."""
+        seed(0)  # SymPy asks its assumptions in a shuffled order
         operation: Callable[..., Answer] = getattr(self, f"on_{request.pop('op')}")
         try:
             return operation(**request)
@@ -88,8 +91,7 @@ class Session:
         except symbolic.Tie as reason:
             return _problem("tie", reason)
         self.derivatives[name] = (made, decimal)
-        sizes = [symbolic.size(x, made.field.sizes) for x in made.entries.values()]
-        return {"entries": list(made.entries), "frozen": list(made.frozen), "operations": sum(sizes)}
+        return {"entries": list(made.entries), "frozen": list(made.frozen)}
 
     def on_compare(
         self,
@@ -115,7 +117,7 @@ class Session:
             else:
                 symbolic = import_module("gradcli.checks.symbolic")
                 place = symbolic.Place(point, decimal=decimal, wide=wide)
-                if not made.same_region(place):
+                if not made.holds_at(place):
                     answers.append({"region": False})
                     continue
                 exact = self._of_derivative(made, place)
@@ -243,9 +245,9 @@ def _proved(symbolic: Any, field: Any, pairs: Any, frozen: Sequence[str]) -> Ans
                 return {"proved": False, "reason": f"the difference {symbolic.text(difference)} is not zero by algebra"}
         except normal_form.NotFound as reason:
             return {"proved": False, "reason": str(reason)}
-    if any(side == 0 and x.free_symbols for x, side in field.signs.items()):
+    if any(side == 0 and symbolic.symbols_of(x, field.free) for x, side in field.signs.items()):
         return {"proved": False, "reason": "a branch hangs on an exact zero at this point"}
-    return {"proved": True, "how": hardest, "region": symbolic.region(field.signs), "frozen": list(frozen)}
+    return {"proved": True, "how": hardest, "region": symbolic.region(field), "frozen": list(frozen)}
 
 
 def _point(given: Any) -> dict[str, tuple[list[float], tuple[int, ...]]]:
@@ -271,10 +273,22 @@ def _problem(kind: str, reason: object) -> Answer:
 # --- the process ------------------------------------------------------------------------------------------------
 
 
+def limit_memory() -> None:
+    """Let a request that grows without bound fail here, before the machine suffers; where the system can do that."""
+    try:
+        resource = import_module("resource")
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
 def main() -> None:
     """Answer requests until standard input ends; then the process ends at once, whatever it is doing."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # nothing else may write among the answers
+    limit_memory()
     sys.setrecursionlimit(20_000)
     sys.set_int_max_str_digits(0)  # exact numbers grow long; the process is limited by time
     requests: SimpleQueue[str] = SimpleQueue()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.case import Outcome
-from gradcli.checks.floats import evaluated, ulps
+from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
 from gradcli.checks.shown import node_text, position
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gradcli.checks.case import Case, Evidence, Values
     from gradcli.graph.node import Node
 
-LIMIT_ULPS = 1024
 MOST_NODES = 2000
 MOST_ENTRIES = 20_000
 
@@ -63,7 +62,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
 
 def blamed(case: Case) -> Node | None:
     """The first node of what is judged whose float is far off though its arguments are good."""
-    rows = case.exact.table.rows
+    rows = case.exact.rows
     order = [n for n in reachable([case.subject.judged]) if n in rows and n.type.kind == "float"]
     if len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
         return None

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.checks import diagnosis, points
 from gradcli.checks.case import Outcome, exact_digits, rescued, usable
-from gradcli.checks.floats import evaluated
+from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
 from gradcli.checks.shown import cut
 from gradcli.graph.node import reachable
 
@@ -31,8 +31,8 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     if not wrong:
         return None
     values, answer = wrong[0]
-    if case.number and printed(case, case.names[False]):
-        return to_the_digits(answer)
+    if case.number and (near := near_enough(case, case.names[False], answer)) is not None:
+        return near
     if not stands(case, values, entries):
         case.evidence["reading"] = "equal only if decimals are read as they are written, not as float64"
         return Outcome("CERTIFIED", TO_THE_DIGITS, {"exact": exact_digits(answer)})
@@ -73,10 +73,18 @@ def printed(case: Case, name: str | None) -> bool:
     return "problem" not in answer and rescued(answer["points"][0], PRINTED)
 
 
-def to_the_digits(answer: Answer) -> Outcome:
-    """A bare number with a few digits: right as far as it goes."""
+def near_enough(case: Case, name: str | None, answer: Answer) -> Outcome | None:
+    """AGREES for a bare number that is right as far as its digits go, or as far as a float computation does."""
     evidence: Evidence = {"basis": "digits", "exact": exact_digits(answer)}
-    return Outcome("AGREES", "the number is right to the digits given, at this point", evidence)
+    if printed(case, name):
+        return Outcome("AGREES", "the number is right to the digits given, at this point", evidence)
+    if None in answer["exact"] or None in answer["claimed"]:
+        return None
+    worst = max(ulps(c, e) for c, e in zip(answer["claimed"], answer["exact"], strict=True))
+    if worst > LIMIT_ULPS:
+        return None
+    message = f"the number is right to {worst:.3g} ulp, at this point"
+    return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
 
 
 def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answer]:

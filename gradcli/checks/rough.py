@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def at_a_tie(case: Case) -> Outcome | None:
     """The verdict where a declared tie that moves with the target makes the output rough."""
-    near = [surface for surface in case.subject.surfaces if kinks.depends_on(surface, case.target)]
+    near = kinks.moving_with(case.subject.surfaces, case.target)
     if not near:
         return None
     answer = case.exact.values([surface.zero for surface in near], case.values)

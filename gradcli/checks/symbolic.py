@@ -8,12 +8,14 @@ because they are the region on which the derivative holds. Runs in the oracle's 
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from gradcli.checks import balls, expressions
+from gradcli.checks.calculus import derivative, parts, substituted, symbols_of, tree_size
 from gradcli.checks.entries import (
     Entries,
     Failure,
@@ -27,7 +29,7 @@ from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gradcli.checks.balls import Point
     from gradcli.graph.primitive import Primitive
@@ -36,6 +38,7 @@ MOST_SYMBOLS = 16
 MOST_OPERATIONS = 5_000
 MOST_SHOWN = 400  # operations of an expression that is written out
 PREFIX = "g:"
+LONG_NUMBER = re.compile(r"\d{10,}(/\d+)?|\d+/\d{10,}")
 DECIDING_BITS = 1024
 NOT_REAL = ("DiracDelta", "Derivative", "Subs", "Integral", "Piecewise", "ImaginaryUnit", "NaN",
             "ComplexInfinity", "Infinity", "NegativeInfinity", "Heaviside")  # fmt: skip
@@ -122,7 +125,8 @@ class SymbolicField(Field):
         self.zero = sympy.Integer(0)
         self.one = sympy.Integer(1)
         self.signs: dict[Any, int] = {}
-        self.sizes: dict[Any, int] = {}
+        self.free: dict[Any, Any] = {}  # the symbols of each expression
+        self.operations: set[Any] = set()
         self.sp = Namespace(self.sign)
 
     # --- entries ------------------------------------------------------------------------------------------
@@ -212,10 +216,17 @@ class SymbolicField(Field):
         self.limit(made)
         return made
 
+    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
+        if not isinstance(entry, (bool, Failure)):
+            self.limit(sympy.sympify(entry) if isinstance(entry, int) else entry)
+        return entry
+
     def limit(self, expression: Any) -> None:
-        """Raise Unsupported for an expression that is over the budget, counted as a tree."""
-        if size(expression, self.sizes) > MOST_OPERATIONS:
-            raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in symbols")
+        """Raise Unsupported once there are more operations on symbols than the budget allows."""
+        if symbols_of(expression, self.free):
+            self.operations.add(expression)
+            if len(self.operations) > MOST_OPERATIONS:
+                raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in symbols")
 
 
 def decide(symbols: Symbols, expression: Any, place: Place) -> int:
@@ -231,29 +242,21 @@ def decide(symbols: Symbols, expression: Any, place: Place) -> int:
     raise Undecided(f"the sign of {text(expression)}: {reason}")
 
 
-def size(expression: Any, known: dict[Any, int]) -> int:
-    """The number of operations of an expression written out as a tree."""
-    stack = [expression]
-    while stack:
-        top = stack[-1]
-        if top in known:
-            stack.pop()
-            continue
-        missing = [arg for arg in top.args if arg not in known]
-        if missing:
-            stack.extend(missing)
-        else:
-            known[top] = 1 + sum([known[arg] for arg in top.args])
-            stack.pop()
-    return known[expression]
-
-
 def text(expression: Any, most: int = 100) -> str:
     """An expression as people read it, cut where it is long."""
-    if size(expression, {}) > MOST_SHOWN:
+    if tree_size(expression, {}) > MOST_SHOWN:
         return "a long expression"
-    shown = str(expression).replace(PREFIX, "")
+    shown = LONG_NUMBER.sub(_rounded, str(expression).replace(PREFIX, ""))
     return shown if len(shown) <= most else shown[: most - 4] + " ..."
+
+
+def _rounded(found: re.Match[str]) -> str:
+    """A fraction of many digits as a short decimal: for reading only."""
+    top, _, bottom = found[0].partition("/")
+    try:
+        return f"{int(top) / int(bottom or 1):.6g}"
+    except OverflowError:
+        return "a long number"
 
 
 # --- derivatives ---------------------------------------------------------------------------------------------
@@ -268,24 +271,36 @@ class Derivative:
         field: SymbolicField,
         entries: dict[int, Any],
         frozen: Sequence[str],
+        point: Point,
     ) -> None:
         self.symbols = symbols
+        self.point = point
         self.field = field
         self.entries = entries  # flat position in the target -> expression
         self.frozen = tuple(frozen)  # leaves that are fixed at their values in here
 
-    def same_region(self, place: Place) -> bool:
-        """Whether every sign that decided a branch is the same at another place."""
+    def holds_at(self, place: Place) -> bool:
+        """Whether this is the derivative at another place too: what was taken as a constant has not moved, and every
+        sign that decided a branch is the same."""
+        moved = {
+            (meaning[1].params["name"], meaning[2])
+            for meaning in self.symbols.meaning.values()
+            if meaning[0] == "node" and meaning[1].primitive is LEAF
+        }
+        for name, (flat, _) in place.point.items():
+            for i, (here, there) in enumerate(zip(self.point[name][0], flat, strict=True)):
+                if here != there and (name, i) not in moved:
+                    return False
         try:
             return all(decide(self.symbols, x, place) == side for x, side in self.field.signs.items())
         except (Undecided, UndefinedAt, Unsupported):
             return False
 
 
-def region(signs: Mapping[Any, int]) -> list[str]:
+def region(field: SymbolicField) -> list[str]:
     """The signs that decided branches, in words."""
     relation = {-1: "< 0", 0: "= 0", 1: "> 0"}
-    return [f"{text(x, 60)} {relation[side]}" for x, side in signs.items() if x.free_symbols]
+    return [f"{text(x, 60)} {relation[side]}" for x, side in field.signs.items() if symbols_of(x, field.free)]
 
 
 def derive(
@@ -320,15 +335,12 @@ def derive(
     targets = {i: fixed[target].flat[i] for i in wanted}
     movable = set(targets.values())
     for x, side in field.signs.items():
-        if side == 0 and not movable.isdisjoint(x.free_symbols):
+        if side == 0 and not movable.isdisjoint(symbols_of(x, field.free)):
             raise Tie(text(x))
     made = {}
     for i, symbol in targets.items():
-        entry = sympy.diff(expression, symbol)
-        if size(entry, field.sizes) > 20 * MOST_OPERATIONS:
-            raise Unsupported("a derivative too long in symbols")
-        made[i] = accepted(entry)
-    return Derivative(symbols, field, made, frozen)
+        made[i] = accepted(derivative(expression, symbol, field.free))
+    return Derivative(symbols, field, made, frozen, place.point)
 
 
 def _leaf_entries(
@@ -354,7 +366,7 @@ def accepted(found: Any) -> Any:
     if isinstance(found, Failure):
         raise (UndefinedAt if found.kind == "undefined" else Undecided)(found.reason)
     expression = sympy.sympify(found) if isinstance(found, int) else found
-    for part in sympy.preorder_traversal(expression):
+    for part in parts(expression):
         if type(part).__name__ in NOT_REAL:
             raise Unsupported(f"SymPy's {type(part).__name__}")
     return expression
@@ -370,7 +382,6 @@ class Judged:
         self.derivative = derivative
         self.field = SymbolicField(derivative.symbols, place, hold=False)
         self.field.signs = dict(derivative.field.signs)
-        self.field.sizes = derivative.field.sizes
         known: dict[str, list[Any]] = {}
         for symbol, meaning in derivative.symbols.meaning.items():
             if meaning[0] == "node" and meaning[1].primitive is LEAF:
@@ -393,13 +404,13 @@ class Judged:
         for _ in range(len(meaning)):
             inner = {
                 symbol: self._written_out(meaning[symbol])
-                for symbol in expression.free_symbols
+                for symbol in sorted(symbols_of(expression, self.field.free), key=str)
                 if meaning[symbol][0] in ("gap", "held")
                 or (meaning[symbol][0] == "node" and meaning[symbol][1].primitive is not LEAF)
             }
             if not inner:
                 break
-            expression = expression.xreplace(inner)
+            expression = substituted(expression, inner)
         return expression
 
     def _written_out(self, meaning: tuple[Any, ...]) -> Any:

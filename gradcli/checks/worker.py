@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 
+LOAD_SECONDS = 10.0
+
+
 class NoAnswer(Exception):
     """The oracle was killed or died over a question; the text says which."""
 
@@ -47,11 +50,15 @@ class Oracle:
 
     def ask(self, op: str, timeout: float, **question: Any) -> Answer:
         """The answer to one question; raises NoAnswer where the process did not give one in time."""
+        self.prepare(timeout)
+        return self._exchange(op, timeout, question)
+
+    def prepare(self, timeout: float) -> None:
+        """Send the program, unless the process has it; a new `generation` begins, without what was derived."""
         if self._wanted is not None and not self.holds:
-            self._exchange("load", max(timeout, 5.0), {"flat": self._wanted})
+            self._exchange("load", max(timeout, LOAD_SECONDS), {"flat": self._wanted})
             self._loaded = self._wanted
             self.generation += 1
-        return self._exchange(op, timeout, question)
 
     def warm(self) -> None:
         """Start the process now, so that its imports run beside the caller's work."""

@@ -97,10 +97,10 @@ NAMES: dict[str, CodeDoc] = {
         "End the function with a return, or add an else.",
     ),
     "GC214": CodeDoc(
-        "const of a computed value",
-        "const stands before something that is computed from other names, or before a name with two assignments.",
-        "A constant is data: a literal, a file, a random array with a seed.",
+        "const that reads a leaf",
+        "const stands before a value that is computed from a leaf.",
+        "A constant never changes with the point: it is made of literals, data and other constants.",
         "const k = 2*x\nk*x  # with --at x=1",
-        "Leave out const; detach(...) keeps a computed value out of the gradient.",
+        "Leave out const, make the leaf const too, or keep the value out of the gradient with detach(...).",
     ),
 }

@@ -11,25 +11,21 @@ from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Interval
 from gradcli.graph.exact import number_text
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
-from gradcli.lowering.expressions import number
-from gradcli.lowering.functions import Functions
-from gradcli.lowering.names import Poisoned, filled, shape_of
+from gradcli.lowering.expressions import binary, evaluate
+from gradcli.lowering.names import filled, shape_of
+from gradcli.lowering.operands import number, tagged
 from gradcli.lowering.scan import CONSTANTS, is_closed, loads_data
 from gradcli.lowering.statics import read_leaves
+from gradcli.lowering.subscripts import index
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.comparison import name as tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from gradcli.diagnostics import Span
-    from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
-    from gradcli.language.limits import Limits
-
-    Output = tuple[Any, s.Expression | tuple[s.Name, ...], str | None]  # a value, what is echoed, what is expected
+    from gradcli.lowering.lowerer import Lowerer
 
 _DOMAINS = {
     "real": REAL,
@@ -39,215 +35,203 @@ _DOMAINS = {
 }
 
 
-class Assignments(Functions):
-    """What `=`, `+=`, `const` and `in` do. `leaves_allowed` is off in a claim, whose assignments are never leaves."""
+# --- assignment -------------------------------------------------------------------------------------
 
-    def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Mapping[str, Any]) -> None:
-        super().__init__(vocabulary, limits, at)
-        self.leaves_allowed = True
-        self.reassigned: dict[str, Span] = {}
-        self.last_names: Output | None = None
-        self.last_expression: Output | None = None
 
-    def value(self, expression: s.Expression) -> Any:
-        """The value of an expression; see `Lowerer`."""
-        raise Poisoned
-
-    def joined(self, syntax: s.Binary, left: Any, right: Any) -> Node:
-        """The value of `left op right`; see `Lowerer`."""
-        raise Poisoned
-
-    def names(self) -> dict[str, Any]:
-        """The names that a statement assigns to: of the function that is being inlined, else of the script."""
-        return self.scope if self.local is None else self.local
-
-    # --- assignment -------------------------------------------------------------------------------------
-
-    def assign(self, statement: s.Assign, top: bool) -> None:
-        targets, value = statement.targets, statement.value
-        if statement.shape is not None and targets[0].id in self.names():
-            raise error(
-                "GC119",
-                f"an entry of `{visible(targets[0].id)}` cannot be assigned",
-                statement.span,
-                help="build the new array with where(...) or concatenate(...)",
-            )
-        if top and self.local is None and statement.operator is None and self._is_leaf(statement):
-            if len(targets) == 1:
-                self._assign_leaf(targets[0], value, statement.shape, statement.const)
-            else:
-                assert isinstance(value, s.Tuple)
-                for target, item in zip(targets, value.items, strict=True):
-                    self._assign_leaf(target, item, None, statement.const)
-            self.remember_names(targets, statement.expect)
-            return
-        result = self.value(value)
-        if statement.const:
-            self._refuse_leaves(targets[0], result)
-        if statement.operator is not None:
-            name = targets[0]
-            left = self.lookup(name.id, name.span)
-            joined = s.Binary(statement.operator, name, value, False, statement.span)
-            result = self.joined(joined, left, result)
-        if len(targets) == 1:
-            self._bind(targets[0], result, statement.shape, top)
-        else:
-            self._bind_several(targets, result, statement.span, top)
-        if self.local is None:
-            self.remember_names(targets, statement.expect)
-
-    def _refuse_leaves(self, target: s.Name, result: Any) -> None:
-        """A const may be computed from constants and data; raises GradcliError GC214 where it reads a leaf."""
-        for node in result if isinstance(result, tuple) else (result,):
-            for leaf in read_leaves(node) if isinstance(node, Node) else ():
-                if not self.is_const(leaf):
-                    name = visible(leaf.params["name"])
-                    raise error(
-                        "GC214",
-                        f"`const {visible(target.id)}` reads the leaf `{name}`, so it is no constant",
-                        target.span,
-                        help=f"leave out const, make `{name}` const too, or stop its gradient with detach(...)",
-                    )
-
-    def _is_leaf(self, statement: s.Assign) -> bool:
-        """A top-level assignment, the only one of its names in the script, of a closed value."""
-        if not self.leaves_allowed:
-            return False
-        open_names = [name for name in CONSTANTS if name in self.scope or name in self.at]
-        if not is_closed(statement.value, self.functions, open_names):
-            return False
-        if len(statement.targets) > 1 and not (
-            isinstance(statement.value, s.Tuple) and len(statement.value.items) == len(statement.targets)
-        ):
-            return False
-        for target in statement.targets:
-            spans = self.assigned.get(target.id, ())
-            if len(spans) > 1:
-                self.reassigned.setdefault(target.id, spans[1])
-                return False
-        return True
-
-    def _assign_leaf(
-        self, target: s.Name, value: s.Expression, shape: tuple[s.Expression, ...] | None, const: bool
-    ) -> None:
-        name = target.id
-        if name in self.leaves:
-            raise error(
-                "GC208",
-                f"`{visible(name)}` is used above, before it is assigned here",
-                target.span,
-                labels=((self.uses[name], "used here"),) if name in self.uses else (),
-                help="move the assignment up",
-            )
-        default = self._closed_value(value)
-        declared = None if shape is None else self._shape(shape)
-        if declared is not None:
-            default = self._fit_default(name, default, declared, target.span)
-        actual = shape_of(default, name) if declared is None else declared
-        const = const or loads_data(value)
-        self.add_leaf(name, actual, default, target.span, const=const, declared=declared is not None)
-
-    def _fit_default(self, name: str, default: Any, shape: Shape, span: Span) -> Any:
-        given = shape_of(default, name)
-        if given == shape:
-            return default
-        if given == ():
-            return filled(default, shape)
+def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
+    """What `=`, `+=` and `const` do; `top` where the statement stands in no loop, branch or function."""
+    targets, value = statement.targets, statement.value
+    if statement.shape is not None and targets[0].id in lowerer.names():
         raise error(
-            "GC313",
-            f"`{visible(name)}` is declared with the shape {list(shape)}, but its value has {list(given)}",
-            span,
-            help=f"declare the shape {list(given)}, or leave it out: the value has it",
+            "GC119",
+            f"an entry of `{visible(targets[0].id)}` cannot be assigned",
+            statement.span,
+            help="build the new array with where(...) or concatenate(...)",
         )
-
-    def _closed_value(self, value: s.Expression) -> Any:
-        """The float value of a closed expression: a number, nested lists, or an array."""
-        if isinstance(value, s.Number):
-            return value.ratio[0] / value.ratio[1]
-        node = number(self, self.value(value), value)
-        if node.constant is not None and not node.type.shape and not isinstance(node.constant, str):
-            return float(node.constant)
-        return self.evaluate_now(node)
-
-    def _shape(self, sizes: tuple[s.Expression, ...]) -> Shape:
-        shape = []
-        for size in sizes:
-            n = self.static(self.value(size), size.span)
-            if type(n) is not int or n < 0:
-                raise error("GC306", f"a size must be a whole number, not {number_text(n)}", size.span)
-            shape.append(n)
-        return tuple(shape)
-
-    def declare(self, statement: s.Declare) -> None:
-        name = statement.name.id
-        if len(self.assigned.get(name, ())) > 1 or name in self.leaves:
-            raise error("GC208", f"`{visible(name)}` is declared, so it cannot be assigned", statement.name.span)
-        shape = None if statement.shape is None else self._shape(statement.shape)
-        default = None if statement.default is None else self._closed_value(statement.default)
-        if shape is not None and default is not None:
-            default = self._fit_default(name, default, shape, statement.name.span)
-        if shape is None:
-            shape = () if default is None else shape_of(default, name)
-            declared = default is not None and name not in self.at
+    if top and lowerer.local is None and statement.operator is None and _is_leaf(lowerer, statement):
+        if len(targets) == 1:
+            _assign_leaf(lowerer, targets[0], value, statement.shape, statement.const)
         else:
-            declared = True
-        domain = self._domain(statement.domain)
-        self.add_leaf(name, shape, default, statement.name.span, domain=domain, declared=declared)
-        self.remember_names((statement.name,), None)
+            assert isinstance(value, s.Tuple)
+            for target, item in zip(targets, value.items, strict=True):
+                _assign_leaf(lowerer, target, item, None, statement.const)
+        remember_names(lowerer, targets, statement.expect)
+        return
+    result = evaluate(lowerer, value)
+    if statement.const:
+        _refuse_leaves(lowerer, targets[0], result)
+    if statement.operator is not None:
+        name = targets[0]
+        left = lowerer.lookup(name.id, name.span)
+        joined = s.Binary(statement.operator, name, value, False, statement.span)
+        result = binary(lowerer, joined, [left, result])
+    if len(targets) == 1:
+        _bind(lowerer, targets[0], result, statement.shape)
+    else:
+        _bind_several(lowerer, targets, result, statement.span)
+    if lowerer.local is None:
+        remember_names(lowerer, targets, statement.expect)
 
-    def _domain(self, domain: s.Domain) -> Interval:
-        if domain.kind != "interval":
-            return _DOMAINS[domain.kind]
-        assert domain.low is not None and domain.high is not None
-        low, high = self._interval_end(domain.low), self._interval_end(domain.high)
-        if not low < high:
-            raise error("GC408", f"the interval from {low:g} to {high:g} is empty", domain.span)
-        return Interval(low, high, domain.low_open, domain.high_open)
 
-    def _interval_end(self, value: s.Expression) -> float:
-        bound = self._closed_value(value)
-        if not isinstance(bound, float):
-            raise error("GC309", "an end of an interval is a number", value.span)
-        return bound
+def _refuse_leaves(lowerer: Lowerer, target: s.Name, result: Any) -> None:
+    """A const may be computed from constants and data; raises GradcliError GC214 where it reads a leaf."""
+    for node in result if isinstance(result, tuple) else (result,):
+        for leaf in read_leaves(node) if isinstance(node, Node) else ():
+            if not lowerer.is_const(leaf):
+                name = visible(leaf.params["name"])
+                raise error(
+                    "GC214",
+                    f"`const {visible(target.id)}` reads the leaf `{name}`, so it is no constant",
+                    target.span,
+                    help=f"leave out const, make `{name}` const too, or stop its gradient with detach(...)",
+                )
 
-    def _bind(self, target: s.Name, value: Any, shape: tuple[s.Expression, ...] | None, top: bool) -> None:
-        if shape is not None:
-            node = number(self, value)
-            wanted = self._shape(shape)
-            if node.type.shape not in ((), wanted):
-                raise error("GC313", f"the value is {node.type}, not of shape {list(wanted)}", target.span)
-            value = stretch(node, wanted)
-        name = target.id
-        if name in self.leaves and self.local is None:
-            raise error(
-                "GC208",
-                f"`{visible(name)}` is read above as a leaf, so it cannot be assigned here",
-                target.span,
-                labels=((self.uses[name], "read here"),) if name in self.uses else (),
-                help=f"assign `{visible(name)}` before it is used, or choose another name",
-            )
-        if name in self.targets and isinstance(value, Node) and len(self.assigned.get(name, ())) <= 1:
-            value = self.tagged(value)
-        self.names()[name] = value
 
-    def tagged(self, value: Node) -> Node:
-        """A value as a variable of its own, so that `grad` can name it."""
-        tagged: Node = tag(number(self, value), id=self.builder.count)
-        return tagged
+def _is_leaf(lowerer: Lowerer, statement: s.Assign) -> bool:
+    """A top-level assignment, the only one of its names in the script, of a closed value."""
+    if not lowerer.leaves_allowed:
+        return False
+    open_names = [name for name in CONSTANTS if name in lowerer.scope or name in lowerer.at]
+    if not is_closed(statement.value, lowerer.functions, open_names):
+        return False
+    if len(statement.targets) > 1 and not (
+        isinstance(statement.value, s.Tuple) and len(statement.value.items) == len(statement.targets)
+    ):
+        return False
+    for target in statement.targets:
+        spans = lowerer.assigned.get(target.id, ())
+        if len(spans) > 1:
+            lowerer.reassigned.setdefault(target.id, spans[1])
+            return False
+    return True
 
-    def _bind_several(self, targets: tuple[s.Name, ...], value: Any, span: Span, top: bool) -> None:
-        if isinstance(value, Node) and value.type.rank and value.type.shape[0] == len(targets):
-            value = tuple(self.index(value, [i], span) for i in range(len(targets)))
-        if not isinstance(value, tuple) or len(value) != len(targets):
-            count = len(value) if isinstance(value, tuple) else 1
-            what = f"{count} value{'s' * (count != 1)}"
-            if isinstance(value, Node) and value.type.rank:
-                what = f"an array of {value.type.shape[0]} {'entries' if value.type.rank == 1 else 'rows'}"
-            raise error("GC312", f"{len(targets)} names, but {what}", span, help="give as many names as values")
-        for target, item in zip(targets, value, strict=True):
-            self._bind(target, item, None, top)
 
-    def remember_names(self, targets: tuple[s.Name, ...], expect: str | None) -> None:
-        """The names that were assigned last: the output of a script without an expression."""
-        values = tuple(self.scope[target.id] for target in targets)
-        self.last_names = (values[0] if len(values) == 1 else values, targets, expect)
+def _assign_leaf(
+    lowerer: Lowerer, target: s.Name, value: s.Expression, shape: tuple[s.Expression, ...] | None, const: bool
+) -> None:
+    name = target.id
+    if name in lowerer.leaves:
+        raise error(
+            "GC208",
+            f"`{visible(name)}` is used above, before it is assigned here",
+            target.span,
+            labels=((lowerer.uses[name], "used here"),) if name in lowerer.uses else (),
+            help="move the assignment up",
+        )
+    default = _closed_value(lowerer, value)
+    declared = None if shape is None else _shape(lowerer, shape)
+    if declared is not None:
+        default = _fit_default(name, default, declared, target.span)
+    actual = shape_of(default, name) if declared is None else declared
+    const = const or loads_data(value)
+    lowerer.add_leaf(name, actual, default, target.span, const=const, declared=declared is not None)
+
+
+def _fit_default(name: str, default: Any, shape: Shape, span: Span) -> Any:
+    given = shape_of(default, name)
+    if given == shape:
+        return default
+    if given == ():
+        return filled(default, shape)
+    raise error(
+        "GC313",
+        f"`{visible(name)}` is declared with the shape {list(shape)}, but its value has {list(given)}",
+        span,
+        help=f"declare the shape {list(given)}, or leave it out: the value has it",
+    )
+
+
+def _closed_value(lowerer: Lowerer, value: s.Expression) -> Any:
+    """The float value of a closed expression: a number, nested lists, or an array."""
+    if isinstance(value, s.Number):
+        return value.ratio[0] / value.ratio[1]
+    node = number(lowerer, evaluate(lowerer, value), value)
+    if node.constant is not None and not node.type.shape and not isinstance(node.constant, str):
+        return float(node.constant)
+    return lowerer.evaluate_now(node)
+
+
+def _shape(lowerer: Lowerer, sizes: tuple[s.Expression, ...]) -> Shape:
+    shape = []
+    for size in sizes:
+        n = lowerer.static(evaluate(lowerer, size), size.span)
+        if type(n) is not int or n < 0:
+            raise error("GC306", f"a size must be a whole number, not {number_text(n)}", size.span)
+        shape.append(n)
+    return tuple(shape)
+
+
+def declare(lowerer: Lowerer, statement: s.Declare) -> None:
+    """What `name in domain` does: a leaf with a domain, and a default where one is given."""
+    name = statement.name.id
+    if len(lowerer.assigned.get(name, ())) > 1 or name in lowerer.leaves:
+        raise error("GC208", f"`{visible(name)}` is declared, so it cannot be assigned", statement.name.span)
+    shape = None if statement.shape is None else _shape(lowerer, statement.shape)
+    default = None if statement.default is None else _closed_value(lowerer, statement.default)
+    if shape is not None and default is not None:
+        default = _fit_default(name, default, shape, statement.name.span)
+    if shape is None:
+        shape = () if default is None else shape_of(default, name)
+        declared = default is not None and name not in lowerer.at
+    else:
+        declared = True
+    domain = _domain(lowerer, statement.domain)
+    lowerer.add_leaf(name, shape, default, statement.name.span, domain=domain, declared=declared)
+    remember_names(lowerer, (statement.name,), None)
+
+
+def _domain(lowerer: Lowerer, domain: s.Domain) -> Interval:
+    if domain.kind != "interval":
+        return _DOMAINS[domain.kind]
+    assert domain.low is not None and domain.high is not None
+    low, high = _interval_end(lowerer, domain.low), _interval_end(lowerer, domain.high)
+    if not low < high:
+        raise error("GC408", f"the interval from {low:g} to {high:g} is empty", domain.span)
+    return Interval(low, high, domain.low_open, domain.high_open)
+
+
+def _interval_end(lowerer: Lowerer, value: s.Expression) -> float:
+    bound = _closed_value(lowerer, value)
+    if not isinstance(bound, float):
+        raise error("GC309", "an end of an interval is a number", value.span)
+    return bound
+
+
+def _bind(lowerer: Lowerer, target: s.Name, value: Any, shape: tuple[s.Expression, ...] | None) -> None:
+    if shape is not None:
+        node = number(lowerer, value)
+        wanted = _shape(lowerer, shape)
+        if node.type.shape not in ((), wanted):
+            raise error("GC313", f"the value is {node.type}, not of shape {list(wanted)}", target.span)
+        value = stretch(node, wanted)
+    name = target.id
+    if name in lowerer.leaves and lowerer.local is None:
+        raise error(
+            "GC208",
+            f"`{visible(name)}` is read above as a leaf, so it cannot be assigned here",
+            target.span,
+            labels=((lowerer.uses[name], "read here"),) if name in lowerer.uses else (),
+            help=f"assign `{visible(name)}` before it is used, or choose another name",
+        )
+    if name in lowerer.targets and isinstance(value, Node) and len(lowerer.assigned.get(name, ())) <= 1:
+        value = tagged(lowerer, value)
+    lowerer.names()[name] = value
+
+
+def _bind_several(lowerer: Lowerer, targets: tuple[s.Name, ...], value: Any, span: Span) -> None:
+    if isinstance(value, Node) and value.type.rank and value.type.shape[0] == len(targets):
+        value = tuple(index(lowerer, value, [i], span) for i in range(len(targets)))
+    if not isinstance(value, tuple) or len(value) != len(targets):
+        count = len(value) if isinstance(value, tuple) else 1
+        what = f"{count} value{'s' * (count != 1)}"
+        if isinstance(value, Node) and value.type.rank:
+            what = f"an array of {value.type.shape[0]} {'entries' if value.type.rank == 1 else 'rows'}"
+        raise error("GC312", f"{len(targets)} names, but {what}", span, help="give as many names as values")
+    for target, item in zip(targets, value, strict=True):
+        _bind(lowerer, target, item, None)
+
+
+def remember_names(lowerer: Lowerer, targets: tuple[s.Name, ...], expect: str | None) -> None:
+    """The names that were assigned last: the output of a script without an expression."""
+    values = tuple(lowerer.scope[target.id] for target in targets)
+    lowerer.last_names = (values[0] if len(values) == 1 else values, targets, expect)

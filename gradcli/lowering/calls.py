@@ -1,4 +1,4 @@
-"""Calls become nodes: functions of the language, functions of the script, derivative operators, files.
+"""Calls become nodes: functions of the language and files; what they take is read from the declarations.
 
 Arguments are bound to the parameters of a declaration's own Python function, so arity, defaults and keywords stand
 in one place. Parameters that the declaration names static are computed exactly; all others are operands.
@@ -7,14 +7,14 @@ in one place. Parameters that the declaration names static are computed exactly;
 from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
-from gradcli.graph.arrays import ArrayData
-from gradcli.graph.node import LEAF, Node
+from gradcli.graph.arrays import ArrayData, digest_of
+from gradcli.graph.node import Node
 from gradcli.graph.operand import Closed
-from gradcli.graph.types import Type, broadcast_shapes
-from gradcli.lowering.expressions import number, pointwise, raised, truth
+from gradcli.graph.types import Type
+from gradcli.lowering.expressions import raised
+from gradcli.lowering.operands import number, truth
 from gradcli.lowering.scan import DERIVATIVES
-from gradcli.primitives.broadcasting import stretch, together
-from gradcli.transforms import derivatives
+from gradcli.primitives.broadcasting import together
 
 SEVERAL = "arrays"  # the parameter of a declared function that takes several operands in brackets
 
@@ -92,7 +92,7 @@ def call_library(
         if primitive.call is None:
             if primitive.definition is not None and primitive.impl is None:
                 return primitive.definition(*operands, **named)
-            return pointwise(lowerer, primitive, operands, named)
+            return lowerer.builder.bind(primitive, tuple(operands), named)
     rule = primitive.call or primitive.definition or primitive
     return result_value(lowerer, rule(*operands, **named))
 
@@ -182,80 +182,22 @@ def result_value(lowerer: Lowerer, result: Any) -> Any:
     return lowerer.builder.constant(result)
 
 
-# --- derivative operators ---------------------------------------------------------------------------
+def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syntax: Call) -> Node:
+    """The data of a file, as constants."""
+    from gradcli.execution import data  # opens files, which most scripts do not
 
-_FORMS = {
-    "grad": "grad(y, x) or grad(y, x, n)",
-    "jacobian": "jacobian(y, x)",
-    "hessian": "hessian(y, x)",
-    "laplacian": "laplacian(y, x)",
-    "jvp": "jvp(y, x, v)",
-    "vjp": "vjp(y, x, u)",
-    "hvp": "hvp(y, x, v)",
-}
-
-
-def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keywords: Mapping[str, Any]) -> Node:
-    """grad, jacobian, hessian, laplacian, jvp, vjp, hvp: graphs made from graphs."""
-    name, span = syntax.function.id, syntax.span
-    counts = (2, 3) if name == "grad" else (3,) if name in ("jvp", "vjp", "hvp") else (2,)
-    if len(args) not in counts or keywords:
-        raise error(
-            "GC205",
-            f"{name} takes {' or '.join(map(str, counts))} arguments",
-            span,
-            help=f"write {_FORMS[name]}",
-        )
-    output = number(lowerer, args[0], syntax.args[0])
-    target = args[1]
-    if not (isinstance(target, Node) and (target.primitive is LEAF or target.primitive.name == "name")):
-        raise error(
-            "GC207",
-            f"{name} differentiates by a leaf, or by a name that is assigned once",
-            syntax.args[1].span,
-            help="give the expression a name of its own, or make it a leaf",
-        )
-    lowerer.differentiated(target, syntax.args[1].span)
-    if name not in ("jacobian", "jvp", "vjp") and output.type.shape:
-        raise error(
-            "GC307",
-            f"{name} needs a scalar, and this is {output.type}",
-            syntax.args[0].span,
-            help="take sum(...) of it, or use jacobian",
-        )
-    if len(args) == 2:
-        return _two(name, output, target)
-    if name == "grad":
-        order = lowerer.static(args[2], syntax.args[2].span)
-        if type(order) is not int or order < 1:
-            raise error("GC306", f"the order of a derivative is 1, 2, 3, ..., not {order}", syntax.args[2].span)
-        if target.type.shape:
-            message = f"grad(y, x, n) needs a scalar x, and this is {target.type}"
-            raise error("GC307", message, syntax.args[1].span, help="use hessian for second derivatives")
-        return derivatives.nth(output, target, order)[-1]
-    direction = _fill(number(lowerer, args[2], syntax.args[2]), output if name == "vjp" else target, syntax)
-    if name == "jvp":
-        return derivatives.jvp([output], [target], [direction])[0]
-    if name == "vjp":
-        return derivatives.vjp([output], [direction], [target])[0]
-    return derivatives.hvp(output, target, direction)
-
-
-def _two(name: str, output: Node, target: Node) -> Node:
-    if name == "grad":
-        return derivatives.grad(output, [target])[0]
-    if name == "jacobian":
-        return derivatives.jacobian(output, target)
-    if name == "hessian":
-        return derivatives.hessian(output, target)
-    return derivatives.laplacian(output, target)
-
-
-def _fill(direction: Node, like: Node, syntax: Call) -> Node:
-    if broadcast_shapes(direction.type.shape, like.type.shape) != like.type.shape:
-        raise error("GC313", f"the direction is {direction.type}, but {like.type} is needed", syntax.args[2].span)
-    filled: Node = stretch(direction, like.type.shape)
-    return filled
+    if len(args) != 1 or not isinstance(args[0], str):
+        raise error("GC205", "load takes the path of a file", syntax.span, help='write load("points.csv")')
+    options: dict[str, Any] = {}
+    for key, value in keywords.items():
+        if key not in ("column", "columns"):
+            raise error("GC205", f"load has no parameter `{visible(key)}`", syntax.span)
+        options[key] = value if isinstance(value, slice) else lowerer.static(value, syntax.span)
+    base = lowerer.source.path or "."  # a one-liner stays under the folder where it runs
+    span = syntax.args[0].span
+    array, notes = data.load(args[0], base=base, limits=lowerer.limits, span=span, **options)
+    lowerer.notes.extend(data.placed(note, span) for note in notes)
+    return lowerer.builder.array(digest_of(array), array, Type("float", tuple(array.shape)))
 
 
 def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:

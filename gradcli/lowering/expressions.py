@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, error
-from gradcli.graph.exact import number_text, rational
+from gradcli.graph.exact import rational
 from gradcli.graph.node import CONSTANT, DATA, Node
 from gradcli.language.syntax import (
     Binary,
@@ -20,6 +20,8 @@ from gradcli.language.syntax import (
     Tuple,
     Unary,
 )
+from gradcli.lowering import subscripts
+from gradcli.lowering.operands import number, truth
 from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import together
 
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from gradcli.graph.primitive import Primitive
     from gradcli.language.syntax import Expression, Syntax
     from gradcli.lowering.lowerer import Lowerer
-    from gradcli.lowering.names import Names
 
 _OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "@": "matmul"}
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "raise"}
@@ -124,6 +124,7 @@ def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Node:
 
 
 def binary(lowerer: Lowerer, syntax: Binary, operands: list[Any]) -> Node:
+    """The value of `left op right`, given both values."""
     op, builder = syntax.op, lowerer.builder
     if op == "and" or op == "or":
         x, y = together(*(truth(lowerer, operand) for operand in operands))
@@ -135,7 +136,7 @@ def binary(lowerer: Lowerer, syntax: Binary, operands: list[Any]) -> Node:
         try:
             product: Node = lowerer.call_function("matmul", [x, y], {}, syntax)
         except GradcliError as problem:
-            raise _both(problem, syntax, x, y) from None
+            raise _with_operands(problem, syntax, x, y) from None
         return product
     if op == "**":
         return raised(lowerer, x, y, syntax)
@@ -168,11 +169,11 @@ def _fit(syntax: Binary, x: Node, y: Node, verb: str) -> tuple[Node, Node]:
     try:
         x, y = together(x, y, verb=verb)
     except GradcliError as problem:
-        raise _both(problem, syntax, x, y) from None
+        raise _with_operands(problem, syntax, x, y) from None
     return x, y
 
 
-def _both(problem: GradcliError, syntax: Binary, x: Node, y: Node) -> GradcliError:
+def _with_operands(problem: GradcliError, syntax: Binary, x: Node, y: Node) -> GradcliError:
     """The error of an operator with its operands underlined."""
     first = problem.diagnostics[0]
     labels = ((syntax.left.span, str(x.type)), (syntax.right.span, str(y.type)))
@@ -207,56 +208,6 @@ def _tuple(lowerer: Lowerer, syntax: Tuple, operands: list[Any]) -> tuple[Any, .
 
 def _new_axis(lowerer: Lowerer, syntax: NewAxis, operands: list[Any]) -> None:
     return None
-
-
-def _slice(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
-    given = iter(operands)
-    parts = []
-    for part in (syntax.lower, syntax.upper, syntax.step):
-        value = None if part is None else next(given)
-        if value is not None and part is not None:
-            value = lowerer.static(value, part.span)
-            if type(value) is not int:
-                raise error("GC306", f"a slice needs whole numbers, not {number_text(value)}", part.span)
-        parts.append(value)
-    return slice(*parts)
-
-
-def _subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
-    value, *items = operands
-    if isinstance(value, tuple):
-        position = lowerer.static(items[0], syntax.span) if len(items) == 1 else None
-        if type(position) is not int or not -len(value) <= position < len(value):
-            raise error("GC305", f"there are {len(value)} values here: index 0 to {len(value) - 1}", syntax.span)
-        return value[position]
-    x = number(lowerer, value, syntax.value)
-    read = [_index_item(lowerer, item, part) for item, part in zip(items, syntax.items, strict=True)]
-    return lowerer.index(x, read, syntax.span)
-
-
-def _index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
-    """A static position, slice, new axis or list of positions; an array of data stays a node."""
-    if not isinstance(item, Node):
-        if item is None or isinstance(item, slice):
-            return item
-        raise error("GC305", "an index is a whole number, a slice, None, or a list of whole numbers", syntax.span)
-    if item.type.kind == "bool":
-        raise error(
-            "GC305",
-            "the size of the result would depend on data: a truth value is no index",
-            syntax.span,
-            help="use where(condition, x, 0)",
-        )
-    if not item.type.shape or (item.primitive is DATA and isinstance(syntax, List)):
-        position = lowerer.static(item, syntax.span)
-        pending = [position]
-        for one in pending:
-            if isinstance(one, tuple):
-                pending.extend(one)
-            elif type(one) is not int:
-                raise error("GC305", f"an index must be a whole number, not {number_text(one)}", syntax.span)
-        return position
-    return lowerer.index_array(item, syntax.span)
 
 
 def _list(lowerer: Lowerer, syntax: List, operands: list[Any]) -> Node:
@@ -315,37 +266,8 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     String: _string,
     Tuple: _tuple,
     NewAxis: _new_axis,
-    Slice: _slice,
-    Subscript: _subscript,
+    Slice: subscripts.slice_of,
+    Subscript: subscripts.subscript,
     List: _list,
     Call: _call,
 }
-
-# --- values as operands -----------------------------------------------------------------------------
-
-
-def number(lowerer: Names, value: Any, syntax: Syntax | None = None) -> Node:
-    """A value as floats: truth values count as 0 and 1; raises GradcliError GC309 for what is no number."""
-    if type(value) is Node:
-        if value.type.kind == "float":
-            return value
-        return lowerer.builder.call("cast", value, kind="float")
-    span = lowerer.builder.span if syntax is None else syntax.span
-    if isinstance(value, tuple):
-        raise error("GC309", f"{len(value)} values stand where one is needed", span, help="write an array as [a, b]")
-    what = "text" if isinstance(value, str) else "None" if value is None else "a slice"
-    raise error("GC309", f"{what} stands where a number is needed", span)
-
-
-def truth(lowerer: Names, value: Any) -> Node:
-    """A value as truth: numbers other than 0 are true."""
-    x = value if type(value) is Node else number(lowerer, value)
-    if x.type.kind == "bool":
-        return x
-    return lowerer.builder.call("not_equal", number(lowerer, x), 0)
-
-
-def pointwise(lowerer: Lowerer, primitive: Primitive, operands: list[Node], params: dict[str, Any]) -> Node:
-    """An operation on entries, its operands broadcast together first."""
-    fitted = together(*operands, verb="combine") if len(operands) > 1 else tuple(operands)
-    return lowerer.builder.bind(primitive, fitted, params)

@@ -1,4 +1,8 @@
-"""Statements become nodes: one pass over a script that collects outputs, claims, rules, notes and every error."""
+"""Statements become nodes: one pass over a script that collects outputs, claims, rules, notes and every error.
+
+`Lowerer` is the state of that pass. What a construct means is a function of the state and the syntax, in the
+module named after the construct: `expressions`, `subscripts`, `calls`, `derivative_calls`, `functions`, `assignments`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,13 @@ from gradcli.graph.exact import number_text
 from gradcli.graph.node import LEAF, Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering import calls
-from gradcli.lowering.assignments import Assignments
-from gradcli.lowering.expressions import binary, evaluate, number
+from gradcli.lowering import assignments, calls, functions
+from gradcli.lowering.derivative_calls import call_derivative
+from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.lowered import Claim
-from gradcli.lowering.names import POISON, Poisoned
-from gradcli.lowering.scan import DERIVATIVES, assignments, derivative_targets
+from gradcli.lowering.names import POISON, Names, Poisoned
+from gradcli.lowering.operands import number
+from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
 from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import together
 
@@ -23,10 +28,17 @@ if TYPE_CHECKING:
 
     from gradcli.graph.primitive import Primitive
     from gradcli.language.limits import Limits
+    from gradcli.lowering.lowered import HandRule
+
+    Output = tuple[Any, s.Expression | tuple[s.Name, ...], str | None]  # a value, what is echoed, what is expected
 
 
-class Lowerer(Assignments):
-    """The pass itself. `library` is what scripts may call; `path` the folder that `load` stays under."""
+class Lowerer(Names):
+    """The pass itself. `library` is what scripts may call; `leaves_allowed` is off in a claim, which assigns no leaf.
+
+    `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned, both
+    of the function that is being inlined, else of the script. `ruled` are the operations made of hand-written rules.
+    """
 
     def __init__(
         self,
@@ -41,9 +53,19 @@ class Lowerer(Assignments):
         self.source = script.source
         self.library = library
         self.postfix: dict[s.Expression, list[tuple[s.Syntax, int]]] = {}
-        self.assigned = assignments(script.statements)
+        self.assigned = assigned_names(script.statements)
         self.targets = derivative_targets(script)
+        self.functions: dict[str, s.FunctionDef] = {}
+        self.hand_written: dict[str, s.FunctionDef] = {}
+        self.ruled: dict[str, Primitive] = {}
+        self.inside: list[str] = []
+        self.idle = 0
+        self.leaves_allowed = True
+        self.reassigned: dict[str, Span] = {}
+        self.last_names: Output | None = None
+        self.last_expression: Output | None = None
         self.errors: list[Diagnostic] = []
+        self.rules: list[HandRule] = []
         self.claims: list[Claim] = []
         self.outputs: list[Node] = []
         self.several = False
@@ -51,19 +73,15 @@ class Lowerer(Assignments):
         self.text = ""
         self.expect: str | None = None
 
-    def value(self, expression: s.Expression) -> Any:
-        """The value of an expression: a node, a tuple of values, a string or None."""
-        return evaluate(self, expression)
-
-    def joined(self, syntax: s.Binary, left: Any, right: Any) -> Node:
-        """The value of `left op right`, for augmented assignment."""
-        return binary(self, syntax, [left, right])
+    def names(self) -> dict[str, Any]:
+        """The names that a statement assigns to: of the function that is being inlined, else of the script."""
+        return self.scope if self.local is None else self.local
 
     # --- statements ---------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Lower every statement; raises GradcliError with all the errors of the script."""
-        self.define(self.script.statements)
+        functions.define(self, self.script.statements)
         self.block(self.script.statements, top=True)
         if not self.errors:
             self._guarded(self._output)
@@ -98,13 +116,13 @@ class Lowerer(Assignments):
         """One statement; the value of a `return`, else None."""
         self.builder.span = statement.span
         if isinstance(statement, s.Assign):
-            self._protect(statement.targets, lambda: self.assign(statement, top))
+            self._protect(statement.targets, lambda: assignments.assign(self, statement, top))
         elif isinstance(statement, s.ExpressionStatement):
-            value = self.value(statement.value)
+            value = evaluate(self, statement.value)
             if self.local is None:
                 self.last_expression = (value, statement.value, statement.expect)
         elif isinstance(statement, s.Declare):
-            self._protect((statement.name,), lambda: self.declare(statement))
+            self._protect((statement.name,), lambda: assignments.declare(self, statement))
         elif isinstance(statement, s.For):
             return self._loop(statement)
         elif isinstance(statement, s.If):
@@ -112,7 +130,7 @@ class Lowerer(Assignments):
         elif isinstance(statement, s.Assert):
             self._claim(statement)
         elif isinstance(statement, s.Return):
-            return (self.value(statement.value),)
+            return (evaluate(self, statement.value),)
         return None
 
     def _protect(self, targets: tuple[s.Name, ...], step: Any) -> None:
@@ -129,7 +147,7 @@ class Lowerer(Assignments):
     def _loop(self, statement: s.For) -> Any:
         bounds = []
         for bound in statement.bounds:
-            n = self.static(self.value(bound), bound.span)
+            n = self.static(evaluate(self, bound), bound.span)
             if type(n) is not int:
                 message = f"a bound of range must be a whole number, not {number_text(n)}"
                 raise error("GC306", message, bound.span, help="round it: floor(...), ceil(...)")
@@ -155,7 +173,7 @@ class Lowerer(Assignments):
         return None
 
     def _branch(self, statement: s.If) -> Any:
-        condition = self.value(statement.test)
+        condition = evaluate(self, statement.test)
         if isinstance(condition, Node):
             self._refuse_data(condition, statement.test.span)
         taken = self.static(condition, statement.test.span)
@@ -187,8 +205,8 @@ class Lowerer(Assignments):
                 help="write assert grad(y, x) == 2*x; a tolerance goes into a remark: # rtol=1e-8",
             )
         left_syntax, right_syntax = test.operands
-        left = number(self, self.value(left_syntax), left_syntax)
-        right = number(self, self.value(right_syntax), right_syntax)
+        left = number(self, evaluate(self, left_syntax), left_syntax)
+        right = number(self, evaluate(self, right_syntax), right_syntax)
         derivative = self._derivative(left_syntax)
         if derivative is None and (derivative := self._derivative(right_syntax)) is not None:
             left, right = right, left
@@ -224,7 +242,7 @@ class Lowerer(Assignments):
     def _derivative(self, expression: s.Expression) -> tuple[Node, Node] | None:
         if not isinstance(expression, s.Call) or expression.function.id != "grad" or len(expression.args) != 2:
             return None
-        output, target = (self.value(arg) for arg in expression.args)
+        output, target = (evaluate(self, arg) for arg in expression.args)
         return (number(self, output), target) if isinstance(target, Node) else None
 
     def _output(self) -> None:
@@ -246,11 +264,11 @@ class Lowerer(Assignments):
         if shadowed:
             raise calls.unknown_function(self, syntax)
         if name in self.functions and not syntax.method:
-            return self.inline(name, args, keywords, syntax)
+            return functions.inline(self, name, args, keywords, syntax)
         if name in DERIVATIVES:
-            return calls.call_derivative(self, syntax, args, keywords)
+            return call_derivative(self, syntax, args, keywords)
         if name == "load":
-            return self.load(args, keywords, syntax)
+            return calls.load(self, args, keywords, syntax)
         primitive = self.library.get(name)
         if primitive is None:
             raise calls.unknown_function(self, syntax)

@@ -28,7 +28,7 @@ DERIVATIVES = ("grad", "jacobian", "hessian", "jvp", "vjp", "hvp", "laplacian")
 _VALUES = frozenset((*CONSTANTS, "None", "True", "False"))
 
 
-def assignments(statements: Iterable[Statement]) -> dict[str, list[Span]]:
+def assigned_names(statements: Iterable[Statement]) -> dict[str, list[Span]]:
     """Where each name is assigned, loops and branches included, function bodies not: those have names of their own."""
     found: dict[str, list[Span]] = {}
     pending = [(statement, 1) for statement in statements][::-1]

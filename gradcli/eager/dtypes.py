@@ -1,0 +1,94 @@
+"""Names of number formats go in, NumPy's formats come out, and the common one of several operands; knows no tensor.
+
+The rules are PyTorch's: operands with axes decide before operands without, these before plain numbers, and a lower
+one has a say only where its category (truth, whole, real) is higher.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class dtype:
+    """The format of a tensor's entries; printed as PyTorch prints it."""
+
+    __slots__ = ("is_floating_point", "kind", "name", "np")
+
+    def __init__(self, name: str, numpy_type: Any) -> None:
+        self.name = name
+        self.np: np.dtype[Any] = np.dtype(numpy_type)
+        self.kind = {"b": 0, "i": 1, "u": 1, "f": 2}[self.np.kind]
+        self.is_floating_point = self.kind == 2
+        _BY_NUMPY[self.np] = self
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+_BY_NUMPY: dict[np.dtype[Any], dtype] = {}
+
+float32 = float = dtype("float32", np.float32)  # noqa: A001
+float64 = double = dtype("float64", np.float64)
+int64 = long = dtype("int64", np.int64)
+int32 = int = dtype("int32", np.int32)  # noqa: A001
+int16 = short = dtype("int16", np.int16)
+int8 = dtype("int8", np.int8)
+uint8 = dtype("uint8", np.uint8)
+bool = dtype("bool", np.bool_)  # noqa: A001
+
+_default = [float32]
+
+
+def of(array_type: Any) -> dtype:
+    """The format of a NumPy array; TypeError for one that tensors do not have."""
+    found = _BY_NUMPY.get(np.dtype(array_type))
+    if found is None:
+        names = ", ".join(kind.name for kind in _BY_NUMPY.values())
+        raise TypeError(f"no tensors of {array_type}: there are {names}")
+    return found
+
+
+def get_default_dtype() -> dtype:
+    """The format of float data that names none: float32 unless it was changed."""
+    return _default[0]
+
+
+def set_default_dtype(kind: dtype) -> None:
+    """Change the format of float data that names none; TypeError unless it is a float format."""
+    if not kind.is_floating_point:
+        raise TypeError("only floating-point types can be the default")
+    _default[0] = kind
+
+
+def of_number(value: Any) -> dtype:
+    """The format of a plain number, before other operands have their say."""
+    kind = np.asarray(value).dtype.kind
+    return bool if kind == "b" else int64 if kind in "iu" else _default[0]
+
+
+def common(with_axes: list[dtype], without: list[dtype], numbers: list[dtype]) -> dtype:
+    """PyTorch's result type of operands with axes, operands without, and plain numbers."""
+    result: dtype | None = None
+    for group in (with_axes, without, numbers):
+        if not group:
+            continue
+        best = group[0]
+        for other in group[1:]:
+            best = _joined(best, other)
+        if result is None or best.kind > result.kind:
+            result = best
+    assert result is not None
+    return result
+
+
+def _joined(one: dtype, other: dtype) -> dtype:
+    if one is other:
+        return one
+    if one.kind != other.kind:
+        return one if one.kind > other.kind else other
+    return of(np.promote_types(one.np, other.np))

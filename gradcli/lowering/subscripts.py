@@ -1,0 +1,91 @@
+"""Subscripts become nodes: an array and its items go in, what NumPy would select comes out.
+
+Positions, slices and lists of positions are static. An array of data may stand as an index too: it is read when
+the program runs.
+"""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import error
+from gradcli.graph.exact import number_text
+from gradcli.graph.node import DATA, LEAF, Node
+from gradcli.language.syntax import List
+from gradcli.lowering.operands import number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli.diagnostics import Span
+    from gradcli.language.syntax import Slice, Subscript, Syntax
+    from gradcli.lowering.lowerer import Lowerer
+
+
+def slice_of(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
+    """A slice with whole ends; raises GradcliError GC306 for others."""
+    given = iter(operands)
+    parts = []
+    for part in (syntax.lower, syntax.upper, syntax.step):
+        value = None if part is None else next(given)
+        if value is not None and part is not None:
+            value = lowerer.static(value, part.span)
+            if type(value) is not int:
+                raise error("GC306", f"a slice needs whole numbers, not {number_text(value)}", part.span)
+        parts.append(value)
+    return slice(*parts)
+
+
+def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
+    """x[items], or one of several values; raises GradcliError GC305 for what is no index."""
+    value, *items = operands
+    if isinstance(value, tuple):
+        position = lowerer.static(items[0], syntax.span) if len(items) == 1 else None
+        if type(position) is not int or not -len(value) <= position < len(value):
+            raise error("GC305", f"there are {len(value)} values here: index 0 to {len(value) - 1}", syntax.span)
+        return value[position]
+    x = number(lowerer, value, syntax.value)
+    read = [_index_item(lowerer, item, part) for item, part in zip(items, syntax.items, strict=True)]
+    return index(lowerer, x, read, syntax.span)
+
+
+def _index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
+    """A static position, slice, new axis or list of positions; an array of data stays a node."""
+    if not isinstance(item, Node):
+        if item is None or isinstance(item, slice):
+            return item
+        raise error("GC305", "an index is a whole number, a slice, None, or a list of whole numbers", syntax.span)
+    if item.type.kind == "bool":
+        raise error(
+            "GC305",
+            "the size of the result would depend on data: a truth value is no index",
+            syntax.span,
+            help="use where(condition, x, 0)",
+        )
+    if not item.type.shape or (item.primitive is DATA and isinstance(syntax, List)):
+        position = lowerer.static(item, syntax.span)
+        pending = [position]
+        for one in pending:
+            if isinstance(one, tuple):
+                pending.extend(one)
+            elif type(one) is not int:
+                raise error("GC305", f"an index must be a whole number, not {number_text(one)}", syntax.span)
+        return position
+    return _positions(lowerer, item)
+
+
+def index(lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Node:
+    """x[items], by NumPy's rules."""
+    from gradcli.primitives import shaping  # most one-liners have no subscript: start-up time is a feature
+
+    lowerer.builder.span = span
+    result: Node = shaping.index(x, tuple(items))
+    return result
+
+
+def _positions(lowerer: Lowerer, item: Node) -> Node:
+    """An array of data as positions: the leaf it may be is never differentiated."""
+    if item.type.kind != "float":
+        return item
+    if item.primitive is LEAF:
+        lowerer.leaves[item.params["name"]].const = True
+    return lowerer.builder.call("cast", item, kind="int")

@@ -1,0 +1,172 @@
+"""Every law on every operation. `pytest -k NAME` runs all laws of one; a new declaration is covered as it stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gradcli.primitives import catalogue
+from tests.cases import cases
+from tests.laws import CASE_LAWS, EXEMPT, KNOWN, PRIMITIVE_LAWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = tuple(catalogue())
+
+# Operations without a case, and why.
+CASELESS = {
+    "zeros": "made of sizes, it has no operand",
+    "ones": "made of sizes, it has no operand",
+    "eye": "made of sizes, it has no operand",
+    "arange": "made of numbers known while lowering",
+    "linspace": "made of numbers known while lowering",
+    "rand": "made of sizes and a seed",
+    "randn": "made of sizes and a seed",
+    "hold": "no declaration uses it at present",
+    "name": "only a script that differentiates by an intermediate makes it: tests/test_lowering.py",
+    "larger_than_2x2": "it stands for the absence of a closed form",
+}
+
+
+def grid(laws: object) -> Iterator[object]:
+    for name in NAMES:
+        for law in laws:  # type: ignore[attr-defined]
+            marks = []
+            if (law, name) in KNOWN:
+                marks.append(pytest.mark.xfail(strict=True, reason=KNOWN[law, name]))
+            yield pytest.param(name, law, id=f"{name}-{law}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "law"), grid(CASE_LAWS))
+def test_law(name: str, law: str) -> None:
+    """One law on all cases of one operation."""
+    if (law, name) in EXEMPT:
+        pytest.skip(EXEMPT[law, name])
+    found = cases(name)
+    if not found:
+        pytest.skip(CASELESS[name])
+    skipped: list[str] = []
+    for case in found:
+        try:
+            CASE_LAWS[law](case)
+        except pytest.skip.Exception as reason:
+            skipped.append(str(reason))
+        except Exception as problem:
+            problem.add_note(f"the case: {case!r}")
+            raise
+    if len(skipped) == len(found):
+        pytest.skip(skipped[0])
+
+
+@pytest.mark.parametrize(("name", "law"), grid(PRIMITIVE_LAWS))
+def test_declaration(name: str, law: str) -> None:
+    """One law on one declaration as a whole."""
+    if (law, name) in EXEMPT:
+        pytest.skip(EXEMPT[law, name])
+    PRIMITIVE_LAWS[law](catalogue()[name])
+
+
+def test_tables_name_what_exists() -> None:
+    """A row about an operation or a law that is gone would hide something."""
+    for law, name in (*EXEMPT, *KNOWN):
+        assert name in catalogue(), name
+        assert law in CASE_LAWS or law in PRIMITIVE_LAWS, law
+    for name in CASELESS:
+        assert name in catalogue()
+        assert not cases(name), f"{name} has cases now"
+
+
+def test_every_operation_has_two_oracles() -> None:
+    """Each value is confirmed by at least two of: 80 digits, NumPy, symbols, balls; the table is printed."""
+    counted: Counter[str] = Counter()
+    poor = []
+    laws = ("value_to_80_digits", "value_by_numpy", "value_by_sympy", "value_by_balls")
+    for name in NAMES:
+        if not cases(name):
+            continue
+        confirmed = []
+        for law in laws:
+            if (law, name) in EXEMPT or (law, name) in KNOWN:
+                continue
+            for case in cases(name):
+                try:
+                    CASE_LAWS[law](case)
+                except pytest.skip.Exception:
+                    continue
+                confirmed.append(law)
+                counted[law] += 1
+                break
+        if len(confirmed) < 2:
+            poor.append((name, confirmed))
+    print(f"\n{len(NAMES)} operations; values confirmed by: {dict(counted)}")
+    assert not poor, poor
+
+
+# --- the list of functions that the language promises ------------------------------------------------------------
+
+PROMISED = """
+sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p sqrt cbrt rsqrt
+square abs sign pow hypot erf erfc erfinv gamma lgamma digamma polygamma beta sinc floor ceil round trunc mod
+sigmoid logsigmoid softplus relu leaky_relu elu selu gelu silu mish hardtanh hardsigmoid logaddexp xlogy minimum maximum
+clamp where heaviside
+sum mean prod max min amax amin var std norm logsumexp softmax log_softmax cumsum cumprod argmax argmin any all median sort
+reshape transpose swapaxes squeeze expand_dims broadcast_to flatten concatenate concat stack split pad roll flip tile
+repeat take gather diag triu tril zeros ones full eye arange linspace randn rand len shape
+dot matmul outer inner einsum trace det logdet slogdet inv solve cholesky qr eigvalsh svdvals matrix_power expm kron cross
+vecdot
+mse_loss l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits cross_entropy nll_loss kl_div
+cosine_similarity
+arcsin arccos arctan arctan2 arcsinh arccosh arctanh power absolute
+""".split()
+
+# Calls of the functions that take something else than one array.
+CALLED = {
+    "atan2": "atan2(x, 2)", "arctan2": "arctan2(x, 2)", "pow": "pow(x, 2.5)", "power": "power(x, 2)",
+    "hypot": "hypot(x, 2)", "polygamma": "polygamma(1, x)", "beta": "beta(x, 2)", "mod": "mod(x, 2)",
+    "logaddexp": "logaddexp(x, 2)", "xlogy": "xlogy(x, 2)", "minimum": "minimum(x, 2)", "maximum": "maximum(x, 2)",
+    "clamp": "clamp(x, 0, 1)", "where": "where(x > 0.5, x, 2)", "heaviside": "heaviside(x, 0.5)",
+    "asin": "asin(x/4)", "acos": "acos(x/4)", "atanh": "atanh(x/4)", "erfinv": "erfinv(x/4)",
+    "arcsin": "arcsin(x/4)", "arccos": "arccos(x/4)", "arctanh": "arctanh(x/4)",
+    "acosh": "acosh(x + 1)", "arccosh": "arccosh(x + 1)",
+    "reshape": "reshape(X, 4)", "swapaxes": "swapaxes(X, 0, 1)", "expand_dims": "expand_dims(X, 0)",
+    "broadcast_to": "broadcast_to(x, (2, 3))", "concatenate": "concatenate((x, x))", "concat": "concat((x, x))",
+    "stack": "stack((x, x))", "split": "split(x, 3)[0]", "pad": "pad(x, 1)", "roll": "roll(x, 1)",
+    "tile": "tile(x, 2)", "repeat": "repeat(x, 2)", "take": "take(x, [0, 2])",
+    "gather": "gather(X, [[0, 1]], axis=0)", "diag": "diag(X)", "triu": "triu(X)", "tril": "tril(X)",
+    "zeros": "x[0]*zeros(2)", "ones": "x[0]*ones(2)", "full": "full(3, x[0])", "eye": "x[0]*eye(2)",
+    "arange": "x*arange(3)", "linspace": "x*linspace(0, 1, 3)", "randn": "x*randn(3, seed=1)",
+    "rand": "x*rand(3, seed=1)", "len": "x*len(x)", "shape": "x*shape(x)[0]",
+    "dot": "dot(x, x)", "matmul": "matmul(X, X)", "outer": "outer(x, x)", "inner": "inner(x, x)",
+    "einsum": 'einsum("ij,jk->ik", X, X)', "trace": "trace(X)", "det": "det(X)", "logdet": "logdet(X)",
+    "slogdet": "slogdet(X)[1]", "inv": "inv(X)", "solve": "solve(X, X)", "cholesky": "cholesky(X)", "qr": "qr(X)[1]",
+    "eigvalsh": "eigvalsh(X)", "svdvals": "svdvals(X)", "matrix_power": "matrix_power(X, 3)", "expm": "expm(X)",
+    "kron": "kron(X, X)", "cross": "cross(x, [1, 2, 3])", "vecdot": "vecdot(x, x)",
+    "binary_cross_entropy": "binary_cross_entropy(x/4, [0, 1, 0])", "cross_entropy": "cross_entropy(X, [0, 1])",
+    "nll_loss": "nll_loss(X, [0, 1])", "cosine_similarity": "cosine_similarity(x, [1, 2, 3])",
+    **{name: f"{name}(x, [1, 2, 3])" for name in ("mse_loss", "l1_loss", "huber_loss", "kl_div")},
+    "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits(x, [0, 1, 0])",
+}  # fmt: skip
+
+POINT = {"x": [0.75, 1.25, 2.5], "X": [[3.0, 0.5], [0.25, 2.0]]}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_promised_function(name: str) -> None:
+    """Each name of the language's list can be called; value, gradient and Hessian of the sum are finite numbers."""
+    import numpy as np
+
+    from gradcli import calculator
+
+    text = CALLED.get(name, f"{name}(x)")
+    at = {leaf: value for leaf, value in POINT.items() if leaf in text.replace("exp", "").replace("max", "")}
+    total = f"sum({text})"
+    assert np.isfinite(calculator.evaluate(text, at=at).value).all()
+    gradient = calculator.grad(total, at=at)
+    assert all(np.isfinite(value).all() for value in gradient.gradient.values())
+    second = calculator.hessian(total, at=at)
+    assert all(np.isfinite(value).all() for row in second.hessian.values() for value in row.values())
+    for prefix in ("np.", "torch.") if name not in ("where",) else ():
+        assert np.array_equal(calculator.evaluate(prefix + text, at=at).value, calculator.evaluate(text, at=at).value)
