@@ -30,13 +30,15 @@ _ROOMS = {
     "unparse": "gradcli.language.unparse",
 }
 
+_NAMED_OTHERWISE = {"check": "check_script"}  # what the room calls it
+
 __all__ = ["__version__", *sorted(_ROOMS)]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _ROOMS:
         raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
-    found = getattr(import_module(_ROOMS[name]), name)
+    found = getattr(import_module(_ROOMS[name]), _NAMED_OTHERWISE.get(name, name))
     globals()[name] = found
     return found
 

@@ -99,7 +99,15 @@ class Diagnostic:
 
 
 class GradcliError(Exception):
-    """What cannot be evaluated, as one or more diagnostics; raised by every room, printed by `cli` only."""
+    """What cannot be evaluated, as one or more diagnostics; raised by every room, printed by `cli` only.
+
+    >>> problem = error("GC202", "`x` has no value", Span(1, 1, 1, 2), help="give it a value: --at x=1")
+    >>> print(problem)
+    error[GC202] at 1:1: `x` has no value
+    help: give it a value: --at x=1
+    >>> [diagnostic.code for diagnostic in problem.diagnostics]
+    ['GC202']
+    """
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         if not diagnostics:

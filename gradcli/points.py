@@ -24,6 +24,9 @@ def read_point(
     """The value of each name, and notes; texts are what `--at` takes, a mapping holds numbers, lists or arrays.
 
     Raises GradcliError: GC1xx for a text that cannot be read, GC6xx for a file, GC333 for what is no number.
+
+    >>> read_point(["x=2,y=[1,2,3]"])[0]
+    {'x': 2.0, 'y': array([1., 2., 3.])}
     """
     limits = limits or DEFAULT_LIMITS
     if hasattr(at, "items"):
@@ -36,8 +39,13 @@ def read_point(
 
 
 def _given(name: str, value: Any) -> Any:
-    if isinstance(value, (int, float, complex)):
-        return float(value) if type(value) is int else value
+    if isinstance(value, (float, complex)):
+        return value
+    if isinstance(value, int):
+        try:
+            return float(value)
+        except OverflowError:
+            raise error("GC107", f"the value of `{visible(name)}` is larger than the largest float64") from None
     if isinstance(value, str):
         if value in _SPECIAL:
             return _SPECIAL[value]
@@ -46,7 +54,9 @@ def _given(name: str, value: Any) -> Any:
         return [_given(name, item) for item in value]
     if getattr(value, "dtype", None) is not None and value.dtype.kind in "fiubc":
         return value.astype(float) if value.dtype.kind in "iub" else value
-    raise error("GC333", f"the value of `{visible(name)}` is a {type(value).__name__}, not a number or an array")
+    dtype = getattr(value, "dtype", None)
+    what = f"a {type(value).__name__}" if dtype is None else f"an array of {dtype}"
+    raise error("GC333", f"the value of `{visible(name)}` is {what}, not a number or an array of numbers")
 
 
 def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, Any]:
@@ -70,7 +80,10 @@ def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, 
 
 
 def closed_value(expression: Expression, source: Source, limits: Limits) -> Any:
-    """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`."""
+    """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`.
+
+    Raises GradcliError GC202 where it reads a name.
+    """
     if isinstance(expression, Number):
         return _rounded(expression)
     if isinstance(expression, Unary) and isinstance(expression.operand, Number) and expression.op != "not":

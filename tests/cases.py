@@ -41,8 +41,9 @@ DEFAULT = Closed(-2, 2)
 # Calls that no `sample` or `example` gives; the rest is read from the declarations. Rows are welcome, never needed.
 MORE: dict[str, list[tuple[str, dict[str, tuple[Shape, Interval]]]]] = {
     "where": [("where(x0 > 0, x1, x2)", {"x0": ((4,), DEFAULT), "x1": ((4,), DEFAULT), "x2": ((4,), DEFAULT)})],
-    "any": [("any(x0 > 0, axis=0)", {"x0": ((3, 2), DEFAULT)})],
-    "all": [("all(x0 > 0, axis=1)", {"x0": ((3, 2), DEFAULT)})],
+    "any": [("any(x0 > 1, axis=0)", {"x0": ((2, 4), DEFAULT)}), ("any(x0 > 1)", {"x0": ((1, 2), DEFAULT)})],
+    "all": [("all(x0 > -1, axis=0)", {"x0": ((2, 4), DEFAULT)}), ("all(x0 > 0)", {"x0": ((1, 2), DEFAULT)})],
+    "heaviside": [("heaviside(0, x0)", {"x0": ((2,), DEFAULT)})],
     "power": [
         (f"x0**{n}", {"x0": ((4,), Interval(0.5, 2))}) for n in (2, 3, 4, 5, -1, -2)
     ],
@@ -79,6 +80,11 @@ MORE: dict[str, list[tuple[str, dict[str, tuple[Shape, Interval]]]]] = {
     "max": [("max(x0, x1)", {"x0": ((3,), Interval(0.5, 2)), "x1": ((3,), Interval(-2, 0))})],
     "min": [("min(x0, x1)", {"x0": ((3,), Interval(0.5, 2)), "x1": ((3,), Interval(-2, 0))})],
 }  # fmt: skip
+
+# Shapes of operands, for operations of graphs whose usual ones hide something.
+INNER_SHAPES: dict[str, list[tuple[Shape, ...]]] = {
+    "cof2": [((4, 4),) * 3, ((3, 3),) * 3],  # its derivative in the matrix is 0 up to 3 by 3
+}
 
 
 class Leaf(NamedTuple):
@@ -136,7 +142,10 @@ def draw(random: Any, leaf: Leaf, count: int) -> np.ndarray:
     elif leaf.form is not None:
         raise AssertionError(f"a sample of an unknown form: {leaf.form}")
     elif square:  # well away from singular matrices
-        values = values + 3 * np.eye(leaf.shape[-1]) * np.sign(np.trace(values, axis1=-2, axis2=-1))[..., None, None]
+        values = (
+            values
+            + 3 * np.eye(leaf.shape[-1]) * np.sign(np.trace(values, axis1=-2, axis2=-1))[..., None, None]
+        )
     return values
 
 
@@ -181,7 +190,12 @@ def _sampled(primitive: Primitive) -> Iterator[Case]:
             mixed = {n: leaf._replace(shape=shapes[i % 3]) for i, (n, leaf) in enumerate(leaves.items())}
             yield Case(primitive.name, f"{primitive.name}({call})", mixed)
     rank = max(len(leaf.shape) for leaf in leaves.values())
-    extras = {"axis": ["axis=0", "axis=-1"], "keepdims": ["keepdims=True"], "ddof": ["ddof=1"], "k": ["k=1", "k=-1"]}
+    extras = {
+        "axis": ["axis=0", "axis=-1"],
+        "keepdims": ["keepdims=True"],
+        "ddof": ["ddof=1"],
+        "k": ["k=1", "k=-1"],
+    }
     if rank > 1:
         extras["axis"].append("axis=(0, 1)")
     for static, texts in extras.items():
@@ -275,7 +289,8 @@ def _literals(
 ) -> None:
     signature = signature_of(primitive)
     given = [
-        (signature.names[i] if i < len(signature.names) else signature.variadic, arg) for i, arg in enumerate(call.args)
+        (signature.names[i] if i < len(signature.names) else signature.variadic, arg)
+        for i, arg in enumerate(call.args)
     ]
     given += [(keyword.name, keyword.value) for keyword in call.keywords]
     position = 0
@@ -319,6 +334,9 @@ class InnerCase(Case):
         self.types = tuple(types)
         self.params = dict(params)
         self.fixed = {i: values[i] for i, type in enumerate(types) if type.kind != "float"}
+        for i, type in enumerate(types):
+            if type.kind == "bool":  # every combination of truth values
+                self.fixed[i] = (np.arange(type.size).reshape(type.shape) >> i) & 1 == 0
         self.start = {f"x{i}": np.asarray(values[i], float) for i, t in enumerate(types) if t.kind == "float"}
         leaves = {
             f"x{i}": _leaf(primitive, i, type.shape)._replace(shape=type.shape)
@@ -337,7 +355,8 @@ class InnerCase(Case):
             near = values + random.integers(-64, 65, (count, *values.shape)) * GRID
             if is_symmetric(values):
                 near = (near + np.swapaxes(near, -1, -2)) / 2
-            found[name] = np.round(near / GRID) * GRID
+            signs = random.choice([-1.0, 1.0], (count,) + (1,) * values.ndim)
+            found[name] = np.round(near / GRID) * GRID * signs
         return found
 
     def lowered(self) -> Any:
@@ -352,7 +371,9 @@ class InnerCase(Case):
                 args.append(builder.array(f"fixed{i}", value, type))
             else:
                 x = leaves[f"x{i}"] = builder.leaf(f"x{i}", type.shape)
-                if is_symmetric(self.start[f"x{i}"]):  # LAPACK reads one triangle, so nothing else ever comes here
+                if is_symmetric(
+                    self.start[f"x{i}"]
+                ):  # LAPACK reads one triangle, so nothing else ever comes here
                     x = builder.call("mul", builder.call("add", x, x.mT), Fraction(1, 2))
                 args.append(x)
         output = builder.apply(self.primitive, tuple(args), dict(self.params))
@@ -361,8 +382,10 @@ class InnerCase(Case):
 
 
 def is_symmetric(values: np.ndarray) -> bool:
-    """Whether a value is made of symmetric matrices, larger than 1 by 1."""
-    return values.ndim > 1 and values.shape[-1] > 1 and np.array_equal(values, np.swapaxes(values, -1, -2))
+    """Whether a value is made of symmetric matrices, larger than 1 by 1 and not diagonal."""
+    if values.ndim < 2 or values.shape[-1] < 2 or not np.array_equal(values, np.swapaxes(values, -1, -2)):
+        return False
+    return bool(np.any(np.triu(values, 1)))
 
 
 @cache
@@ -378,7 +401,9 @@ def _harvest() -> dict[str, dict[Any, InnerCase]]:
                 known = found.setdefault(node.primitive.name, {})
                 if key not in known and len(known) < 12 and sum(arg.type.size for arg in node.args) <= 40:
                     types = [arg.type for arg in node.args]
-                    known[key] = InnerCase(node.primitive, types, node.params, [values[arg] for arg in node.args])
+                    known[key] = InnerCase(
+                        node.primitive, types, node.params, [values[arg] for arg in node.args]
+                    )
     return found
 
 
@@ -419,7 +444,26 @@ def _derivative_nodes(outputs: Sequence[Node], leaves: Sequence[Node]) -> list[N
 def inner_cases(name: str) -> tuple[InnerCase, ...]:
     """The cases of an operation that only graphs contain; of several at most three, of different forms."""
     known = list(_harvest().get(name, {}).values())
-    known.sort(key=lambda case: (sum(type.size for type in case.types) > 24, -len(case.text)))
+    known += [
+        InnerCase(
+            catalogue()[name], [Type("float", shape) for shape in shapes], {}, [np.zeros(s) for s in shapes]
+        )
+        for shapes in INNER_SHAPES.get(name, ())
+    ]
+    sample = catalogue()[name].sample
+    if not known and sample and all(isinstance(one, tuple) for one in sample):
+        types = [Type("float", one[1]) for one in sample]
+        known.append(InnerCase(catalogue()[name], types, {}, [np.zeros(type.shape) for type in types]))
+    sizes = {case: sum(type.size for type in case.types) for case in known}
+    known.sort(key=lambda case: (sizes[case] > 24, -len(case.text)))
+    shapes = [list(one) for one in INNER_SHAPES.get(name, ())]
+    asked = [
+        case
+        for case in known
+        if [list(type.shape) for type in case.types] in [list(map(list, s)) for s in shapes]
+    ]
+    known = asked + known[:1] + [case for case in known[1:] if sizes[case] <= 24]
+    known = list(dict.fromkeys(known))
     return tuple(known[:3])
 
 

@@ -19,6 +19,7 @@ MODULES = (
     "arithmetic",
     "comparison",
     "movement",
+    "positions",
     "contraction",
     "exponential",
     "powers",

@@ -85,17 +85,34 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "leaky_relu": lambda x, slope=0.01: np.where(x > 0, x, slope * np.asarray(x)),
     "hardtanh": lambda x: np.clip(x, -1, 1),
     "hardsigmoid": lambda x: np.clip(np.asarray(x) + 3, 0, 6) / 6,
+    "zeros": lambda shape, *more: np.zeros((shape, *more) if more else shape),
+    "ones": lambda shape, *more: np.ones((shape, *more) if more else shape),
+    "mse_loss": lambda x, y: np.mean((x - y) ** 2),
+    "l1_loss": lambda x, y: np.mean(np.abs(x - y)),
+    "huber_loss": lambda x, y: np.mean(scipy.special.huber(1, x - y)),
+    "binary_cross_entropy": lambda x, y: -np.mean(scipy.special.xlogy(y, x) + scipy.special.xlog1py(1 - y, -x)),
+    "binary_cross_entropy_with_logits": lambda x, y: np.mean(np.logaddexp(0, x) - x * y),
+    "cross_entropy": lambda x, y: _chosen(scipy.special.log_softmax(x, -1), y),
+    "nll_loss": lambda x, y: _chosen(x, y),
+    "kl_div": lambda x, y: np.mean(scipy.special.rel_entr(y, np.exp(x))),
+    "cosine_similarity": lambda x, y, axis=-1: np.sum(x * y, axis)
+    / (np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)),
 }  # fmt: skip
 
 
-UNLIKE = {"kl_div": "SciPy's adds terms that sum to 0 for distributions"}  # same name, another function
+def _chosen(logs: Any, target: Any) -> Any:
+    """Minus the average log-probability of labels, or under probabilities of the same shape."""
+    target = np.asarray(target)
+    if target.shape == logs.shape:
+        return -np.mean(np.sum(target * logs, axis=-1))
+    return -np.mean(np.take_along_axis(logs, target.astype(int)[..., None], -1))
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
     """What NumPy or SciPy have for a function of ours; None where they have nothing."""
     for module in (np, scipy.special):
         found = ELSEWHERE.get(name) or getattr(module, name, None)
-        if callable(found) and name not in UNLIKE:
+        if callable(found):
             return found  # type: ignore[no-any-return]
     return None
 
@@ -114,7 +131,9 @@ class NumpyTable(dict[str, Any]):
 FLOATS: Mapping[str, Any] = NumpyTable()
 
 
-def read(text: str, point: Mapping[str, Any], table: Mapping[str, Any] = FLOATS, number: Any = np.float64) -> Any:
+def read(
+    text: str, point: Mapping[str, Any], table: Mapping[str, Any] = FLOATS, number: Any = np.float64
+) -> Any:
     """The value of a script's last expression; raises KeyError for a function that the table lacks.
 
     `number` makes the table's numbers from exact ones; integers stay Python's until arithmetic meets them.

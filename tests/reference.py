@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 mp: Any = mpmath.mp.clone()
 mp.dps = 80
 half = mp.mpf("0.5")
-STEP = mp.mpf(10) ** -16  # a difference of order n then has 32 digits, and cancellation leaves as many of the 80
+STEP = (
+    mp.mpf(10) ** -16
+)  # a difference of order n then has 32 digits, and cancellation leaves as many of the 80
 
 
 class Missing(Exception):  # noqa: N818
@@ -217,7 +219,6 @@ INNER: dict[str, Callable[..., Any]] = {
     "direction_cosine": lambda x, y: div_no_nan(x, mp.sqrt(x * x + y * y)),
     "step": lambda x: mp.mpf(int(x > 0)),
     "tie_step": lambda x, y: (sign(x - y) + 1) / 2,
-    "hold": lambda x: x,
     "name": lambda x, id: x,
     "less": lambda x, y: x < y,
     "less_equal": lambda x, y: x <= y,
@@ -300,7 +301,9 @@ def along(function: Callable[[Any], Any], *orders: int) -> Any:
     return total / STEP ** sum(orders)
 
 
-def moved(point: Mapping[str, Any], directions: Sequence[Mapping[str, Any]], by: Sequence[Any]) -> dict[str, Any]:
+def moved(
+    point: Mapping[str, Any], directions: Sequence[Mapping[str, Any]], by: Sequence[Any]
+) -> dict[str, Any]:
     """The point, moved by some amounts along some directions; a direction names the leaves that move."""
     found = dict(point)
     for direction, amount in zip(directions, by, strict=True):

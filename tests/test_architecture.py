@@ -7,6 +7,7 @@ one table each, are read as imports too.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "lowering": {"language", "graph", "primitives", "transforms", "execution"},
     "points": {"language", "execution", "lowering"},
     "calculator": {"language", "graph", "transforms", "execution", "lowering", "points"},
+    "eager": {"graph", "primitives", "transforms", "execution"},
     "checks": {"language", "graph", "primitives", "transforms", "execution", "lowering", "points"},
     "batch": {"checks", "lowering", "language", "calculator", "points", "execution", "graph"},
     "rendering": {"graph", "execution", "checks", "batch", "language"},
@@ -48,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
 # heavy libraries: the files that may import them, and only inside a function or through a lazy table
 HEAVY = {"numpy", "scipy", "sympy", "flint", "rich", "typer", "cupy", "cupyx", "jax"}
 HEAVY_FILES: dict[str, set[str]] = {
-    "numpy": {"execution/", "checks/", "batch/", "primitives/creation.py"},
+    "numpy": {"execution/", "checks/", "batch/", "eager/", "primitives/creation.py"},
     "scipy": {"execution/namespaces/"},
     "cupy": {"execution/namespaces/"},
     "cupyx": {"execution/namespaces/"},
@@ -88,7 +90,7 @@ def imported(path: Path) -> list[tuple[str, bool, int]]:
                 name if (PACKAGE.parent / (name.replace(".", "/") + ".py")).exists() else node.module for name in names
             ]
             found.extend((name, inside, node.lineno) for name in dict.fromkeys(whole))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("gradcli."):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"gradcli\.\w", node.value):
             if (PACKAGE.parent / node.value.replace(".", "/")).exists() or (
                 PACKAGE.parent / (node.value.replace(".", "/") + ".py")
             ).exists():
@@ -137,6 +139,21 @@ def test_oracles_do_not_read_derivative_rules() -> None:
 def test_every_module_says_what_it_is_for(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text()))
     assert docstring and len(docstring.split()) > 5
+
+
+# What a transform may name: the vocabulary that every Builder needs, and the movements that assemble a Jacobian.
+VOCABULARY = {"add", "mul", "neg", "broadcast", "reshape", "sum", "where", "and", "or", "not", "not_equal", "cast"}
+MOVEMENTS = {"unslice", "concat", "permute"}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "transforms").glob("*.py")), ids=lambda p: p.name)
+def test_transforms_name_no_other_operation(path: Path) -> None:
+    from gradcli.primitives import catalogue
+
+    tree = ast.parse(path.read_text())
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    allowed = VOCABULARY | (MOVEMENTS if path.name == "derivatives.py" else set())
+    assert texts & set(catalogue()) <= allowed
 
 
 def test_nothing_runs_text() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import gradcli
 from gradcli import cli
 from gradcli.checks import check_script
 from gradcli.codes import CODES
@@ -83,6 +84,8 @@ def test_the_file_says_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPatch
     try:
         source = read_source(str(path))
         lower(parse(source))
+        if code == "GC406":  # data that are read when the program runs
+            gradcli.evaluate(source)
         met = None
     except GradcliError as refused:
         met = {one.code for one in refused.diagnostics}

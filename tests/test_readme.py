@@ -58,7 +58,9 @@ def test_python(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
         exec(compile(block, "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize("block", [b for kind, b in BLOCKS if not kind and "$" not in b and "=" in b and "venv" not in b])
+@pytest.mark.parametrize(
+    "block", [b for kind, b in BLOCKS if not kind and "$" not in b and "=" in b and "venv" not in b]
+)
 def test_script(block: str) -> None:
     lowered = lower(parse(block))
     assert lowered.claims
@@ -70,8 +72,7 @@ def test_script(block: str) -> None:
 def test_the_set_up_is_two_commands_that_need_nothing_else() -> None:
     lines = [line for kind, block in BLOCKS if not kind for line in block.splitlines() if "venv" in line]
     assert lines == [
-        "python3 -m venv .venv && .venv/bin/pip install -q . && "
-        '.venv/bin/gradcli grad "(x*y+x)**2" --at x=2,y=3',
+        'python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/gradcli grad "(x*y+x)**2" --at x=2,y=3',
         'python3 -m venv .venv && .venv/bin/pip install -q ".[test]" && .venv/bin/pytest -q',
     ]
 

@@ -74,7 +74,7 @@ class Kept:
 
 def size_of(question: Question) -> int:
     """The nodes that a question keeps alive, about."""
-    return len(question.tape.nodes) + sum(len(tape.nodes) for _, _, tape, _ in question.tapes)
+    return len(question.tape.nodes) + sum(len(tape.nodes) for _, _, tape, _ in question.sweeps)
 
 
 def _shape(value: Any) -> Any:

@@ -1,8 +1,21 @@
-"""One call per question: a script and a point go in, a value, gradient, Hessian, Jacobian or trace comes out."""
+"""One call per question: a script and a point go in, a value, gradient, Hessian, Jacobian or trace comes out.
+
+Every function takes the script (a text or a `Source`), and by keyword the point `at` (a mapping of numbers, nested
+lists or arrays, or texts as for `--at`), the leaves `wrt` to differentiate by (default: all that are not const),
+`dtype` ("float64", "float32", "complex128"), `backend` ("auto", "numpy", "cupy", "jax") and `limits`.
+"""
 
 from __future__ import annotations
 
-from gradcli.calculator.answers import ask_gradient, ask_hessian, ask_jacobian, ask_value, diagnose_answer, point_of
+from gradcli.calculator.answers import (
+    ask_gradient,
+    ask_hessian,
+    ask_jacobian,
+    ask_value,
+    diagnose_answer,
+    point_of,
+    unused,
+)
 from gradcli.calculator.questions import (
     Question,
     gradient_question,
@@ -13,6 +26,7 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
+from gradcli.language.limits import limits_of
 from gradcli.points import read_point
 
 TYPE_CHECKING = False
@@ -20,9 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from gradcli.diagnostics import Diagnostic
     from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Trace
-    from gradcli.language.limits import Limits
+    from gradcli.language.limits import LimitsLike
     from gradcli.language.source import Source
+    from gradcli.lowering import Lowered
 
     Point = Mapping[str, Any] | Sequence[str]
 
@@ -34,15 +50,16 @@ def evaluate(
     wrt: Sequence[str] | None = None,
     dtype: str = "float64",
     backend: str = "auto",
-    limits: Limits | None = None,
+    limits: LimitsLike = None,
 ) -> Evaluation:
-    """The value of a script at a point. Raises GradcliError for what cannot be evaluated.
+    """The value of a script at a point: a float for a scalar, else an array; a tuple for several outputs.
+
+    Raises GradcliError for what cannot be read or evaluated: every error of the script at once.
 
     >>> evaluate("hypot(x, y)", at={"x": 3, "y": 4}).value
     5.0
     """
-    point, notes = read_point(at, limits)
-    lowered = prepare(script, point, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits)
     return ask_value(value_question(lowered), point, dtype, backend, notes)
 
 
@@ -53,16 +70,21 @@ def grad(
     wrt: Sequence[str] | None = None,
     dtype: str = "float64",
     backend: str = "auto",
-    limits: Limits | None = None,
+    limits: LimitsLike = None,
     order: int = 1,
 ) -> Gradient:
     """Value and gradient of a scalar script at a point; with `order` also the derivatives 1..order of scalar leaves.
 
+    The gradient in a leaf has the leaf's shape. Raises GradcliError as `evaluate` does, GC307 where the output is no
+    scalar, GC209 where there is nothing to differentiate by.
+
     >>> grad("(x*y+x)**2", at={"x": 2, "y": 3}).gradient
     {'x': 64.0, 'y': 32.0}
+    >>> grad("x**3", at={"x": 2}, order=2).derivatives
+    {'x': (12.0, 12.0)}
     """
-    point, notes = read_point(at, limits)
-    question = gradient_question(prepare(script, point, wrt, limits), order)
+    lowered, point, notes = _prepared(script, at, wrt, limits)
+    question = gradient_question(lowered, order)
     return ask_gradient(question, point, dtype, backend, notes, order)
 
 
@@ -73,12 +95,17 @@ def hessian(
     wrt: Sequence[str] | None = None,
     dtype: str = "float64",
     backend: str = "auto",
-    limits: Limits | None = None,
+    limits: LimitsLike = None,
 ) -> Hessian:
-    """Value, gradient and second derivatives of a scalar script; `hessian[a][b]` has shape a + shape b."""
-    point, notes = read_point(at, limits)
-    question = hessian_question(prepare(script, point, wrt, limits))
-    return ask_hessian(question, point, dtype, backend, notes)
+    """Value, gradient and second derivatives of a scalar script; `hessian[a][b]` has shape a + shape b.
+
+    Raises GradcliError as `grad` does.
+
+    >>> hessian("x**2*y", at={"x": 1, "y": 3}).hessian
+    {'x': {'x': 6.0, 'y': 2.0}, 'y': {'x': 2.0, 'y': 0.0}}
+    """
+    lowered, point, notes = _prepared(script, at, wrt, limits)
+    return ask_hessian(hessian_question(lowered), point, dtype, backend, notes)
 
 
 def jacobian(
@@ -88,12 +115,17 @@ def jacobian(
     wrt: Sequence[str] | None = None,
     dtype: str = "float64",
     backend: str = "auto",
-    limits: Limits | None = None,
+    limits: LimitsLike = None,
 ) -> Jacobian:
-    """All first derivatives of one or several outputs; each has output shape + leaf shape."""
-    point, notes = read_point(at, limits)
-    question = jacobian_question(prepare(script, point, wrt, limits))
-    return ask_jacobian(question, point, dtype, backend, notes)
+    """All first derivatives of one or several outputs; each has output shape + leaf shape.
+
+    Several outputs give a tuple, a table of leaves for each. Raises GradcliError as `evaluate` does.
+
+    >>> jacobian("[x*y, x**2]", at={"x": 2, "y": 3}).jacobian
+    {'x': array([3., 4.]), 'y': array([2., 0.])}
+    """
+    lowered, point, notes = _prepared(script, at, wrt, limits)
+    return ask_jacobian(jacobian_question(lowered), point, dtype, backend, notes)
 
 
 def trace(
@@ -103,18 +135,37 @@ def trace(
     wrt: Sequence[str] | None = None,
     dtype: str = "float64",
     backend: str = "auto",
-    limits: Limits | None = None,
+    limits: LimitsLike = None,
     why_topo: bool = False,
 ) -> Trace:
-    """The forward and the backward pass of a scalar script, step by step; see `tracing`."""
+    """The forward and the backward pass of a scalar script, step by step; see `execution.results.Trace`.
+
+    With `why_topo`, beside it the depth-first walk that does not wait for all contributions. Raises GradcliError as
+    `grad` does.
+
+    >>> found = trace("x*x + x", at={"x": 2})
+    >>> [(step.text, step.value) for step in found.forward]
+    [('x', 2.0), ('x*x', 4.0), ('x*x + x', 6.0)]
+    >>> [contribution.accumulated for step in found.backward for contribution in step.contributions]
+    [1.0, 1.0, 3.0, 5.0]
+    """
     from gradcli.calculator.tracing import trace_passes
 
-    point, notes = read_point(at, limits)
-    lowered = prepare(script, point, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     found = question.run(values, backend, dtype)
-    diagnostics = diagnose_answer(question, values, found, point, notes, dtype)
+    diagnostics = diagnose_answer(question, values, found, notes, dtype)
     return trace_passes(
         lowered, question.names, values, point_of(lowered, values), dtype, backend, why_topo, diagnostics
     )
+
+
+def _prepared(
+    script: str | Source, at: Point, wrt: Sequence[str] | None, limits: LimitsLike
+) -> tuple[Lowered, dict[str, Any], tuple[Diagnostic, ...]]:
+    """A script as a program, the point, and notes of the point: files that were read, names that nothing uses."""
+    known = limits_of(limits)
+    point, notes = read_point(at, known)
+    lowered = prepare(script, point, wrt, known)
+    return lowered, point, (*notes, *unused(lowered, point))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.calculator.questions import runs_forward
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
 from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
 from gradcli.points import array_of
@@ -29,7 +30,7 @@ def ask_value(
     lowered = question.lowered
     value = tuple(found) if lowered.several else found[0]
     return Evaluation(
-        lowered.text, point_of(lowered, values), value, diagnose_answer(question, values, found, point, notes, dtype)
+        lowered.text, point_of(lowered, values), value, diagnose_answer(question, values, found, notes, dtype)
     )
 
 
@@ -49,16 +50,16 @@ def ask_gradient(
     value = found[0]
     extra: list[Diagnostic] = []
     if dtype == "complex128":
-        value, gradient, extra = _real_part(value, gradient, question.lowered)
+        value, gradient, extra = real_part(value, gradient, question.lowered)
     higher = None
     if order > 1:
         rest = found[1 + len(names) :]
         higher = {name: tuple(rest[i * order : (i + 1) * order]) for i, name in enumerate(names)}
-    diagnostics = diagnose_answer(question, values, found, point, (*notes, *extra), dtype)
+    diagnostics = diagnose_answer(question, values, found, (*notes, *extra), dtype)
     return Gradient(question.lowered.text, point_of(question.lowered, values), value, gradient, higher, diagnostics)
 
 
-def _real_part(value: Any, gradient: dict[str, Any], lowered: Lowered) -> tuple[Any, dict[str, Any], list[Diagnostic]]:
+def real_part(value: Any, gradient: dict[str, Any], lowered: Lowered) -> tuple[Any, dict[str, Any], list[Diagnostic]]:
     """The convention for complex leaves: dL/d(conj z) of the real part L of the output, as PyTorch has it."""
     notes = []
     if isinstance(value, complex):
@@ -81,13 +82,13 @@ def ask_hessian(
     found = question.run(values, backend, dtype)
     names, leaves = question.names, question.lowered.program.leaves
     second: dict[str, dict[str, Value]] = {name: {} for name in names}
-    for column, _, tape, units in question.tapes:
+    for _, column, tape, units in question.sweeps:
         rows = question.run({**values, **units}, backend, dtype, tape)
         for row, value in zip(names, rows, strict=True):
             shape, other = leaves[row].node.type.shape, leaves[column].node.type.shape
             second[row][column] = _last(value, shape, other) if units else value
     gradient = dict(zip(names, found[1:], strict=True))
-    diagnostics = diagnose_answer(question, values, found, point, notes, dtype)
+    diagnostics = diagnose_answer(question, values, found, notes, dtype)
     return Hessian(question.lowered.text, point_of(question.lowered, values), found[0], gradient, second, diagnostics)
 
 
@@ -115,26 +116,26 @@ def ask_jacobian(
     found = question.run(values, backend, dtype)
     outputs = lowered.program.outputs
     tables: list[dict[str, Value]] = [{} for _ in outputs]
-    for side, name, tape, units in question.tapes:
-        position, _, forward = side.partition(" ")
-        output, target = outputs[int(position)].type.shape, lowered.program.leaves[name].node.type.shape
+    for position, name, tape, units in question.sweeps:
+        output_node, target_node = outputs[position], lowered.program.leaves[name].node
+        output, target = output_node.type.shape, target_node.type.shape
         value: Any = question.run({**values, **units}, backend, dtype, tape)[0]
-        if forward and units:
+        if units and runs_forward(output_node, target_node):
             value = _last(value, output, target)
         elif output or target:
             rows = array_of(value)
-            count = outputs[int(position)].type.size
+            count = output_node.type.size
             if units and rows.ndim == len(target):
                 rows = rows[None].repeat(count, axis=0)
             value = rows.reshape(output + target)
-        tables[int(position)][name] = value
+        tables[position][name] = value
     result = tuple(found) if lowered.several else found[0]
     return Jacobian(
         lowered.text,
         point_of(lowered, values),
         result,
         tuple(tables) if lowered.several else tables[0],
-        diagnose_answer(question, values, found, point, notes, dtype),
+        diagnose_answer(question, values, found, notes, dtype),
     )
 
 
@@ -147,8 +148,10 @@ def plain_value(value: Any) -> Value:
     """A number as a float (or complex), anything else as an array."""
     if isinstance(value, complex):
         return value
-    if isinstance(value, (list, tuple)) or len(getattr(value, "shape", ())) > 0:
+    if isinstance(value, (list, tuple)):
         return array_of(value)  # type: ignore[no-any-return]
+    if len(getattr(value, "shape", ())) > 0:
+        return value.copy()  # type: ignore[no-any-return]  # the caller may change his own
     return value if type(value) is float else float(value)
 
 
@@ -156,16 +159,12 @@ def diagnose_answer(
     question: Question,
     values: Mapping[str, Any],
     found: Sequence[Any],
-    point: Mapping[str, Any],
     notes: Sequence[Diagnostic],
     dtype: str,
 ) -> tuple[Diagnostic, ...]:
     """Notes of the script and of the point, and where a value or derivative is not finite, why."""
     lowered = question.lowered
     result = [*lowered.notes, *notes]
-    for name in point:
-        if name not in lowered.program.leaves:
-            result.append(_unused(name, lowered))
     if all(value - value == 0 for value in found if isinstance(value, float)) and not any(
         hasattr(value, "shape") or isinstance(value, complex) for value in found
     ):
@@ -176,7 +175,12 @@ def diagnose_answer(
     return (*result, *(problem.with_source(lowered.source) for problem in problems))
 
 
-def _unused(name: str, lowered: Lowered) -> Diagnostic:
-    guess = did_you_mean(name, lowered.program.leaves)
-    hint = f"did you mean `{guess}`?" if guess else None
-    return Diagnostic("GC211", f"the script does not use `{visible(name)}`", help=hint, severity="note")
+def unused(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
+    """A note for each name of the point that the script does not use."""
+    leaves, notes = lowered.program.leaves, []
+    for name in point:
+        if name not in leaves:
+            guess = did_you_mean(name, leaves)
+            hint = f"did you mean `{guess}`?" if guess else None
+            notes.append(Diagnostic("GC211", f"the script does not use `{visible(name)}`", help=hint, severity="note"))
+    return notes

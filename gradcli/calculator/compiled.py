@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.answers import ask_hessian
+from gradcli.calculator.answers import ask_hessian, real_part
 from gradcli.calculator.questions import (
     Question,
     gradient_question,
@@ -11,12 +11,13 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
-from gradcli.diagnostics import GradcliError, error, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.node import reachable
 from gradcli.graph.text import script_of
-from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
+from gradcli.lowering.names import shape_of
 from gradcli.points import array_of, read_point
 from gradcli.transforms import derivatives
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.execution.results import Hessian, Value
-    from gradcli.language.limits import Limits
+    from gradcli.language.limits import LimitsLike
     from gradcli.lowering import Lowered
 
 MOST_KEPT = 64  # combinations of shapes and static values that stay compiled
@@ -48,70 +49,94 @@ class Compiled:
         wrt: Sequence[str] | None = None,
         dtype: str = "float64",
         backend: str = "auto",
-        limits: Limits | None = None,
+        limits: LimitsLike = None,
     ) -> None:
         self.source = script if isinstance(script, Source) else Source(script)
-        self.wrt = tuple(wrt) if wrt is not None else None
+        self.wrt = wrt if wrt is None or isinstance(wrt, str) else tuple(wrt)
         self.dtype = dtype
         self.backend = backend
-        self.limits = limits or DEFAULT_LIMITS
+        self.limits = limits_of(limits)
         self._kept: dict[Any, Question] = {}
         try:
             parse(self.source, self.limits)
         except GradcliError as problem:
             raise problem.with_source(self.source) from None
 
+    def __repr__(self) -> str:
+        return f"<compiled {visible(self.source.text, 60)!r}>"
+
     def __call__(self, **leaves: Any) -> Value | tuple[Value, ...]:
-        """The value at a point; a tuple for several outputs. Raises GradcliError."""
+        """The value at a point; a tuple for several outputs. Raises GradcliError as `calculator.evaluate` does."""
         question, point = self._question("value", value_question, leaves)
         found = question.run(question.values(point), self.backend, self.dtype)
         return tuple(found) if question.lowered.several else found[0]
 
     def value_and_grad(self, **leaves: Any) -> tuple[Value, dict[str, Value]]:
-        """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar."""
-        question, point = self._question("grad", gradient_question, leaves)
+        """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar (else GC307).
+
+        >>> f = compile("sum((A@w)**2)", wrt=("w",))
+        >>> f.value_and_grad(A=[[1, 2], [3, 4]], w=[1, 0])
+        (10.0, {'w': array([20., 28.])})
+        """
+        question, point = self._question("grad", _gradient, leaves)
         found = question.run(question.values(point), self.backend, self.dtype)
-        return found[0], dict(zip(question.names, found[1:], strict=True))
+        value, gradient = found[0], dict(zip(question.names, found[1:], strict=True))
+        if self.dtype == "complex128":
+            value, gradient, _ = real_part(value, gradient, question.lowered)
+        return value, gradient
 
     def at_points(self, *, shared: Sequence[str] = (), **leaves: Any) -> tuple[Any, dict[str, Any]]:
-        """Values and gradients at many points: the first axis of each leaf counts points, except for `shared` ones.
+        """Values and gradients at many points: the first axis of each leaf counts points.
 
+        All points share the leaves named in `shared`, and those that are given as one number.
         The values have shape [n], the gradient in a leaf [n, *shape of the leaf]. Raises GradcliError where the
         counts of points differ.
+
+        >>> values, gradient = compile("sin(x)*y").at_points(x=[0.0, 0.0], y=[1.0, 2.0])
+        >>> gradient["x"]
+        array([1., 2.])
         """
         point = read_point(leaves)[0]
         unknown = [name for name in shared if name not in point]
         if unknown:
             raise error("GC206", f"`{visible(unknown[0])}` is shared, but it has no value here")
         columns = {name: array_of(value) for name, value in point.items()}
-        batched = {name: column for name, column in columns.items() if name not in shared}
-        counts = {name: column.shape[0] if column.shape else None for name, column in batched.items()}
-        if len(set(counts.values())) != 1 or None in counts.values():
-            told = ", ".join(f"{name}: {'a scalar' if n is None else n}" for name, n in counts.items())
+        batched = {name: column for name, column in columns.items() if name not in shared and column.shape}
+        counts = {name: column.shape[0] for name, column in batched.items()}
+        if len(set(counts.values())) != 1:
+            told = ", ".join(f"{visible(name)}: {n}" for name, n in counts.items())
             raise error(
                 "GC332",
                 f"the leaves have different numbers of points ({told})" if counts else "no leaf has points",
-                help="name what all points share: shared=('W',)",
+                help="name what all points share, such as shared=('W',)",
             )
         count = next(iter(counts.values()))
         if not count:
             raise error("GC332", "there is no point")
         first = {name: column[0] if name in batched else column for name, column in columns.items()}
-        question, _ = self._question("grad", gradient_question, first)
+        question, _ = self._question("grad", _gradient, first)
         names = question.lowered.program.leaves
         values = {**question.values(first), **{k: v for k, v in columns.items() if k in names}}
         found = question.run(values, self.backend, self.dtype)
+        if self.dtype == "complex128":
+            found = [found[0].real, *(gradient.conjugate() for gradient in found[1:])]
         shapes = [(), *(names[name].node.type.shape for name in question.names)]
         full = [_spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
         return full[0], dict(zip(question.names, full[1:], strict=True))
 
     def hessian(self, **leaves: Any) -> Hessian:
-        """Value, gradient and second derivatives at one point."""
+        """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
         question, point = self._question("hessian", hessian_question, leaves)
         return ask_hessian(question, point, self.dtype, self.backend)
 
     def gradient_formula(self, leaf: str, **leaves: Any) -> str:
-        """The derivative in one leaf as a formula; long shared parts are lines of their own above it."""
+        """The derivative in one leaf as a formula; long shared parts are lines of their own above it.
+
+        Values of leaves are needed only where they fix a shape.
+
+        >>> compile("x*exp(-y)").gradient_formula("y")
+        '-(x*exp(-y))'
+        """
         point = read_point(leaves)[0]
         lowered = prepare(self.source, point, [leaf], self.limits)
         node = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[leaf].node])[0]
@@ -122,7 +147,7 @@ class Compiled:
     ) -> tuple[Question, dict[str, Any]]:
         """The compiled form for the shapes of these values; static values must agree too."""
         point = read_point(leaves)[0]
-        key = (kind, *((name, _shape(value)) for name, value in sorted(point.items())))
+        key = (kind, *((name, shape_of(value, name)) for name, value in sorted(point.items())))
         question = self._kept.get(key)
         if question is not None:
             statics = question.lowered.program.statics
@@ -131,6 +156,7 @@ class Compiled:
         question = make(prepare(self.source, point, self.wrt, self.limits))
         if len(self._kept) >= MOST_KEPT:
             del self._kept[next(iter(self._kept))]
+        _refuse_unknown(point, question.lowered)
         self._kept[key] = question
         return question, point
 
@@ -141,16 +167,29 @@ def compile(  # the name that users of other libraries expect
     *,
     dtype: str = "float64",
     backend: str = "auto",
-    limits: Limits | None = None,
+    limits: LimitsLike = None,
 ) -> Compiled:
-    """A script as a function of its leaves. Raises GradcliError for text that cannot be parsed."""
+    """A script as a function of its leaves. Raises GradcliError for text that cannot be parsed.
+
+    >>> area = compile("pi*r**2")
+    >>> area(r=1)
+    3.141592653589793
+    """
     return Compiled(script, wrt, dtype, backend, limits)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    if isinstance(value, (float, complex)):
-        return ()
-    return tuple(array_of(value).shape)
+def _gradient(lowered: Lowered) -> Question:
+    return gradient_question(lowered, instead="jacobian, or at_points for many points")
+
+
+def _refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
+    """A keyword that is no leaf is a slip: the leaf that was meant would silently keep its default."""
+    leaves = lowered.program.leaves
+    for name in point:
+        if name not in leaves:
+            guess = did_you_mean(name, leaves)
+            hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
+            raise error("GC206", f"there is no leaf `{visible(name)}`", help=hint)
 
 
 def _equal(one: Any, other: Any) -> bool:

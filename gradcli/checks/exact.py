@@ -64,6 +64,7 @@ class Exact:
         self.deadline = Deadline(seconds)
         self.generation = oracle.generation  # of the process that holds these derivatives:
         self.held: set[str] = set()
+        self._hopeless: dict[Node, Answer] = {}  # outputs that took too long in symbols
         self._derived: dict[str, tuple[dict[str, Any], Answer]] = {}
 
     def begin(self) -> None:
@@ -75,9 +76,7 @@ class Exact:
         """The enclosures of some nodes: `entries`, one list for each."""
         if self.refused is not None:
             return self.refused
-        return self._ask(
-            "values", BALL_SECONDS, rows=[self.rows[node] for node in nodes], point=self.point(values)
-        )
+        return self._ask("values", BALL_SECONDS, rows=[self.rows[node] for node in nodes], point=self.point(values))
 
     def derive(
         self,
@@ -104,8 +103,10 @@ class Exact:
         }
         name = dumps(question)
         known = self._derived.get(name)
-        if known is None or known[1].get("problem") == "timeout":
-            answer = self._ask("derive", DERIVE_SECONDS, name=name, **question)
+        if known is None:
+            answer = self._hopeless.get(output) or self._ask("derive", DERIVE_SECONDS, name=name, **question)
+            if answer.get("problem") == "timeout":
+                self._hopeless[output] = answer
             self._held(name)
             known = self._derived[name] = ({"name": name, **question}, {**answer, "name": name})
         return known[1]

@@ -15,6 +15,7 @@ from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import expected_error, settled
 from gradcli.checks.floats import read_value
 from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.shown import plain, point_text
 from gradcli.checks.subjects import Subject, subjects
 from gradcli.checks.verdict import Outcome, judge
 from gradcli.diagnostics import Diagnostic, GradcliError
@@ -91,7 +92,7 @@ def check_script(
             outcome = judge(exact, subject, told, samples, dtype)
             if beat is not None:
                 beat()
-            evidence = {"at": shown_point(subject, exact), "seed": told, **outcome.evidence}
+            evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}
             outcomes.append((subject, outcome._replace(evidence=evidence)))
     checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
     return summarised(lowered.text, checks, notes, script_source.path)
@@ -127,8 +128,7 @@ def place(lowered: Lowered, seed: int) -> dict[str, Floats] | None:
 
 
 def shown_point(subject: Subject, exact: Exact) -> dict[str, Any]:
-    from gradcli.checks.shown import point_text
-
+    """The point of a check as evidence: the leaves that it reads."""
     names = exact.leaves_of([node for node in (subject.output, subject.left, subject.judged) if node is not None])
     return point_text(subject.values, names)
 
@@ -143,6 +143,6 @@ def complex_check(name: str, source: Source) -> Check:
         name,
         "INCONCLUSIVE",
         {"oracles": {}},
-        "complex numbers are not checked: the oracles are real",
+        "not checked: the oracles are real, and a complex gradient (dL/d(conj z)) is a convention",
         passed=False,
     )

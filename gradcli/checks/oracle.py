@@ -10,14 +10,12 @@ import os
 import sys
 from importlib import import_module
 from json import dumps, loads
-from math import isfinite
 from queue import SimpleQueue
 from random import seed
 from threading import Thread
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks import balls
+from gradcli.checks import balls, relations
 from gradcli.checks.entries import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.graph.flat import restore_nodes
 from gradcli.primitives import catalogue
@@ -31,8 +29,11 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MEMORY = 6 * 2**30
-DETAILS = 8  # entries whose digits are written out
-AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED = "=", "!", "?", "~", "E", "R"
+
+
+def room(name: str) -> Any:
+    """A module of the oracle that loads SymPy; balls alone do not need it."""
+    return import_module(f"gradcli.checks.{name}")
 
 
 class Session:
@@ -57,8 +58,7 @@ class Session:
             return _problem("undefined", reason)
         except (RecursionError, MemoryError) as reason:
             return _problem("unsupported", f"too large for this oracle ({type(reason).__name__})")
-        except (ArithmeticError, AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as reason:
-            # a rule or a library that could not go on: said, and no reason to lose the process
+        except Exception as reason:  # a rule or a library that could not go on: said, and the process lives
             return _problem("unsupported", f"{type(reason).__name__}: {reason}")
 
     def on_load(self, flat: Any) -> Answer:
@@ -84,11 +84,11 @@ class Session:
         entries: Sequence[int] | None = None,
     ) -> Answer:
         """Let SymPy differentiate; the derivative is kept under a name for `compare` and `prove`."""
-        symbolic = import_module("gradcli.checks.symbolic")
+        derived, symbolic = room("derived"), room("symbolic")
         place = symbolic.Place(_point(point), decimal=decimal)
         try:
-            made = symbolic.derive(self.nodes[output], self.nodes[target], moving, place, entries)
-        except symbolic.Tie as reason:
+            made = derived.derive(self.nodes[output], self.nodes[target], moving, place, entries)
+        except derived.Tie as reason:
             return _problem("tie", reason)
         self.derivatives[name] = (made, decimal)
         return {"entries": list(made.entries), "frozen": list(made.frozen)}
@@ -115,36 +115,31 @@ class Session:
                 exact = self._of_node(self.nodes[left or 0], point, decimal, wide, printed)
                 entries: Sequence[int] = range(judged.type.size)
             else:
-                symbolic = import_module("gradcli.checks.symbolic")
-                place = symbolic.Place(point, decimal=decimal, wide=wide)
+                place = room("symbolic").Place(point, decimal=decimal, wide=wide)
                 if not made.holds_at(place):
                     answers.append({"region": False})
                     continue
                 exact = self._of_derivative(made, place)
                 entries = list(made.entries)
             claimed = self._of_node(judged, point, decimal, wide, printed)
-            answers.append(_compared(exact, claimed, entries, rtol, seconds))
+            answers.append(relations.compared(exact, claimed, entries, rtol, seconds))
         return {"points": answers}
 
     def on_prove(self, right: int, point: Any, name: str | None = None, **sides: Any) -> Answer:
         """Whether every entry of the judged node is equal to the exact one by algebra."""
-        symbolic = import_module("gradcli.checks.symbolic")
         if name is None:
-            return self._prove_equal(symbolic, right=right, point=point, **sides)
+            return self._prove_equal(right=right, point=point, **sides)
         made, decimal = self.derivatives[name]
-        judged = symbolic.Judged(made, symbolic.Place(_point(point), decimal=decimal))
+        judged = room("derived").Judged(made, room("symbolic").Place(_point(point), decimal=decimal))
         node = self.nodes[right]
         pairs = ((judged.expected(i), judged.entry(node, i)) for i in made.entries)
-        return _proved(symbolic, judged.field, pairs, made.frozen)
+        return _proved(judged.field, pairs, made.frozen)
 
-    def _prove_equal(
-        self, symbolic: Any, left: int, right: int, moving: Sequence[str], point: Any, decimal: bool = False
-    ) -> Answer:
-        place = symbolic.Place(_point(point), decimal=decimal)
+    def _prove_equal(self, left: int, right: int, moving: Sequence[str], point: Any, decimal: bool = False) -> Answer:
         first, second = self.nodes[left], self.nodes[right]
-        both = symbolic.Both([first, second], moving, place)
+        both = room("derived").Both([first, second], moving, room("symbolic").Place(_point(point), decimal=decimal))
         pairs = ((both.entry(first, i), both.entry(second, i)) for i in range(first.type.size))
-        return _proved(symbolic, both.field, pairs, both.frozen)
+        return _proved(both.field, pairs, both.frozen)
 
     # --- inner ----------------------------------------------------------------------------------------------
 
@@ -178,62 +173,12 @@ class Session:
             side: int | None = balls.sign(x)
         except Undecided:
             side = None
-        return {"value": _float(x), "digits": balls.digits(x), "sign": side}
+        return {"value": relations.nearest(x), "digits": balls.digits(x), "sign": side}
 
 
-def _compared(
-    exact: Callable[[int], Mapping[int, Any]],
-    claimed: Callable[[int], Mapping[int, Any]],
-    entries: Sequence[int],
-    rtol: float | None,
-    seconds: float,
-) -> Answer:
-    """The relation of each entry, decided with as few bits as will do."""
-    started = monotonic()
-    relations: dict[int, str] = {}
-    one: Mapping[int, Any] = {}
-    other: Mapping[int, Any] = {}
-    for bits in balls.doubling():
-        with balls.precision(bits):
-            one, other = exact(bits), claimed(bits)
-            relations = {i: _relation(one[i], other[i], rtol) for i in entries}
-        if OPEN not in relations.values() or monotonic() - started > seconds / 3:
-            break
-    order = sorted(entries, key=lambda i: "!ER?~=".index(relations[i]))
-    failure = next((x for i in order for x in (one[i], other[i]) if isinstance(x, Failure)), None)
-    return {
-        "region": True,
-        "relations": "".join(relations[i] for i in entries),
-        "entries": list(entries),
-        "exact": [_float(one[i]) for i in entries],
-        "claimed": [_float(other[i]) for i in entries],
-        "details": [
-            {"entry": i, "relation": relations[i], "exact": _digits(one[i]), "claimed": _digits(other[i])}
-            for i in order[:DETAILS]
-        ],
-        "reason": None if failure is None else failure.reason,
-        "bits": bits,
-    }
-
-
-def _relation(exact: Any, claimed: Any, rtol: float | None) -> str:
-    for x, code in ((exact, NO_EXACT), (claimed, NO_CLAIMED)):
-        if isinstance(x, Failure):
-            return code if x.kind == "undefined" else OPEN
-    if not exact.overlaps(claimed):
-        if rtol is not None and abs(exact - claimed) <= rtol * abs(exact).max(abs(claimed)):
-            return CLOSE
-        return DISJOINT
-    if balls.is_tiny(exact) and balls.is_tiny(claimed):
-        return AGREE
-    if balls.settled(exact) and balls.settled(claimed) and not exact.contains(0):
-        return AGREE
-    return OPEN
-
-
-def _proved(symbolic: Any, field: Any, pairs: Any, frozen: Sequence[str]) -> Answer:
+def _proved(field: Any, pairs: Any, frozen: Sequence[str]) -> Answer:
     """Whether all the differences vanish; the hardest step that one of them needed."""
-    normal_form = import_module("gradcli.checks.normal_form")
+    normal_form, symbolic = room("normal_form"), room("symbolic")
     hardest = "structure"
     for exact, claimed in pairs:
         difference = exact - claimed
@@ -252,18 +197,6 @@ def _proved(symbolic: Any, field: Any, pairs: Any, frozen: Sequence[str]) -> Ans
 
 def _point(given: Any) -> dict[str, tuple[list[float], tuple[int, ...]]]:
     return {name: (flat, tuple(shape)) for name, (flat, shape) in given.items()}
-
-
-def _float(x: Any) -> float | None:
-    """The nearest double; None for a failure, and for what no double holds."""
-    if isinstance(x, Failure):
-        return None
-    value = float(x)
-    return value if isfinite(value) else None
-
-
-def _digits(x: Any) -> str:
-    return x.reason if isinstance(x, Failure) else balls.digits(x)
 
 
 def _problem(kind: str, reason: object) -> Answer:
@@ -290,7 +223,7 @@ def main() -> None:
     os.dup2(2, 1)  # nothing else may write among the answers
     limit_memory()
     sys.setrecursionlimit(20_000)
-    sys.set_int_max_str_digits(0)  # exact numbers grow long; the process is limited by time
+    sys.set_int_max_strrelations.digits(0)  # exact numbers grow long; the process is limited by time
     requests: SimpleQueue[str] = SimpleQueue()
 
     def listen() -> None:
@@ -300,8 +233,8 @@ def main() -> None:
 
     Thread(target=listen, daemon=True).start()
     session = Session()
-    import_module("gradcli.checks.symbolic")  # while the caller is still busy
-    import_module("gradcli.checks.normal_form")
+    for name in ("derived", "normal_form"):  # SymPy is loaded while the caller is still busy
+        room(name)
     while True:
         request = loads(requests.get())
         number = request.pop("number")

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.checks.case import Outcome
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
+from gradcli.checks.rewrites import proposals
 from gradcli.checks.shown import node_text, position
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
@@ -57,6 +58,10 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         evidence["node"] = node_text(node)
         message += f"; digits are lost in {node_text(node)}"
         diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
+    better = proposals(case.output)
+    if better:
+        evidence["rewrite"] = better
+        message += f"; better: {better[0]}"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
 
 

@@ -63,7 +63,9 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value + 0.0  # without the sign of a zero
         return "nan" if value != value else "inf" if value > 0 else "-inf"
     return value
 

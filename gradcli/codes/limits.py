@@ -56,14 +56,14 @@ LIMITS: dict[str, CodeDoc] = {
     ),
     "GC508": CodeDoc(
         "array too large",
-        "A shape has more entries than one array may have.",
+        "A shape has more entries or axes than one array may have.",
         "The size is computed before anything is made, so a slip costs nothing.",
         "zeros(100000, 100000)",
         "Sum over an axis before repeating it, or use smaller sizes.",
     ),
     "GC509": CodeDoc(
         "calls nested too deeply",
-        "Functions of the script call each other more than 64 levels deep, or are called 50,000 times to no effect.",
+        "Functions of the script call each other more than 64 levels deep, or are called 30,000 times to no effect.",
         "Functions are inlined; calls that double at each level would take for ever.",
         "def a(x): return x\n"
         "def b(x): return a(a(a(a(a(a(a(a(a(a(x))))))))))\n"

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from gradcli.commands import COMMANDS, declaration
 from gradcli.commands._direct import Call, exposed, shielded
-from gradcli.diagnostics import error
+from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ An expression is written as for NumPy; a script is a .grad file of statements. E
 examples. Results go to standard output, everything else to standard error."""
 
 
+LONGEST = 1000  # characters of a message: it repeats what was typed
 KINDS: dict[str, Any] = {"text": str, "int": int, "float": float, "flag": bool}
 TOP = {"version": "Show the version.", "show_settings": "Show all settings and where they come from."}
 
@@ -54,7 +55,9 @@ def full(argv: Sequence[str]) -> Call | None:
         told = getattr(problem, "format_message", None)
         if told is None:
             raise
-        raise error("GC721", told(), help=usage_help(chosen)) from None
+        message = told()
+        shown = message if len(message) <= LONGEST else visible(message, LONGEST)
+        raise error("GC721", shown, help=usage_help(chosen)) from None
     return calls[0] if calls else None
 
 

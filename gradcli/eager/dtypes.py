@@ -32,14 +32,14 @@ class dtype:
 
 _BY_NUMPY: dict[np.dtype[Any], dtype] = {}
 
-float32 = float = dtype("float32", np.float32)  # noqa: A001
+float32 = float = dtype("float32", np.float32)
 float64 = double = dtype("float64", np.float64)
 int64 = long = dtype("int64", np.int64)
-int32 = int = dtype("int32", np.int32)  # noqa: A001
+int32 = int = dtype("int32", np.int32)
 int16 = short = dtype("int16", np.int16)
 int8 = dtype("int8", np.int8)
 uint8 = dtype("uint8", np.uint8)
-bool = dtype("bool", np.bool_)  # noqa: A001
+bool = dtype("bool", np.bool_)
 
 _default = [float32]
 

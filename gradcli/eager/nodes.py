@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gradcli.eager.tensor import Tensor
 
+_OF_THE_ENGINE = frozenset(("CopySlices", "CopyBackwards"))  # PyTorch names these with their namespace
 LAST = 2**64 - 1  # the sequence number of a leaf: it runs as soon as it is ready
 
 
@@ -82,7 +83,8 @@ class Node:
 
     def name(self) -> str:
         """PyTorch's name of the operation's node."""
-        return type(self).__name__
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in _OF_THE_ENGINE else name
 
     def _sequence_nr(self) -> int:
         return self.seq

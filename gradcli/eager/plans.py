@@ -35,7 +35,7 @@ class Steps:
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
         order = between(outputs, inputs)
-        given = [node for node in inputs]
+        given = list(inputs)
         inner = [node for node in order if node not in set(given)]
         self.slots = {node: slot for slot, node in enumerate((*given, *inner))}
         self.size = len(self.slots)

@@ -1,7 +1,7 @@
-"""An array and its flags go in, the text that PyTorch prints for such a tensor comes out; it knows no graph and no tensor class.
+"""An array and its flags go in, PyTorch's text for such a tensor comes out; it knows no tensor and no graph.
 
 The rules are those of PyTorch 2.13. Widths and notation follow from the finite non-zero elements of what is shown, so
-a summary never reads the whole array. Arrays are read through their own methods; NumPy itself is not imported.
+a summary never reads the whole array.
 
 >>> import numpy
 >>> tensor_text(numpy.array([1.0, 2.5]), dtype="float32", requires_grad=True)
@@ -164,14 +164,16 @@ def _with_suffixes(text: str, suffixes: Sequence[str], linewidth: int) -> str:
 
 def _body(array: numpy.ndarray[Any, Any], options: PrintOptions) -> str:
     shown, cut = _shown(array, options)
+    element: Element
     if array.dtype.kind == "c":
         real, real_width = _element(shown.real.ravel().tolist(), True, options)
         imag, imag_width = _element(shown.imag.ravel().tolist(), True, options)
 
-        def element(value: complex) -> str:
+        def joined(value: complex) -> str:
             tail = (imag(value.imag) + "j").lstrip()
             return real(value.real) + (tail if tail[0] in "+-" else "+" + tail)
 
+        element = joined
         length = real_width + imag_width + 3
     else:
         element, width = _element(shown.ravel().tolist(), array.dtype.kind == "f", options)
@@ -185,12 +187,15 @@ def _shown(array: numpy.ndarray[Any, Any], options: PrintOptions) -> tuple[numpy
     """The part of the array that is printed, and for each axis whether its middle was left out."""
     edge = options.edgeitems
     cut = [array.size > options.threshold and size > 2 * edge for size in array.shape]
-    for axis, size in enumerate(array.shape):
-        if cut[axis]:
-            kept = [*range(edge), *range(size - edge, size)]
-            # a list of no positions would be read as floats: an empty slice is the same answer
-            array = array.take(kept, axis=axis) if kept else array[(slice(None),) * axis + (slice(0, 0),)]
-    return array, cut
+    if not any(cut):
+        return array, cut
+    from numpy import ix_
+
+    kept = [
+        [*range(edge), *range(size - edge, size)] if shortened else range(size)
+        for size, shortened in zip(array.shape, cut, strict=True)
+    ]
+    return array[ix_(*kept)], cut
 
 
 def _element(values: list[Any], floating: bool, options: PrintOptions) -> tuple[Element, int]:

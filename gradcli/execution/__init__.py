@@ -1,1 +1,1 @@
-"""From a program to values: namespaces, evaluation, plans, and the results of callers. It parses no text."""
+"""From a program to values: namespaces, the evaluator, data files, domains, records of results. Parses no script."""

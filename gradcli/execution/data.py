@@ -49,26 +49,6 @@ class Request(NamedTuple):
     elements: int
 
 
-def load_array(
-    path: str,
-    base: str | None = None,
-    *,
-    column: int | None = None,
-    columns: Columns = None,
-    name: str | None = None,
-    limits: Any = None,
-    span: Span | None = None,
-) -> Any:
-    """The numbers of a .csv, .tsv, .npy, .npz or .json file as a float64 (or complex128) array.
-
-    `base` is the script (or its folder): the path is then relative to that folder and may not leave it.
-    Without `base` any path is read. `column` chooses one column as a vector, `columns` several as a matrix; a
-    table of one column is a vector. `name` chooses an array of an .npz file that holds several. Raises
-    GradcliError GC611 to GC618, or GC507 beyond `limits.elements`.
-    """
-    return load(path, base, column=column, columns=columns, name=name, limits=limits, span=span).array
-
-
 def load(
     path: str,
     base: str | None = None,
@@ -79,7 +59,14 @@ def load(
     limits: Any = None,
     span: Span | None = None,
 ) -> Loaded:
-    """Like `load_array`, with a note (GC619) on cells of a table that are NaN or infinite."""
+    """The numbers of a .csv, .tsv, .npy, .npz or .json file as a float64 (or complex128) array, and notes on them.
+
+    `base` is the script (or its folder): the path is then relative to that folder and may not leave it.
+    Without `base` any path is read. `column` chooses one column as a vector, `columns` several as a matrix; a
+    table of one column is a vector. `name` chooses an array of an .npz file that holds several. A note GC619
+    speaks of the cells of a table that are NaN or infinite. Raises GradcliError GC611 to GC618, or GC507 beyond
+    `limits.elements`.
+    """
     try:
         place = allowed(path, base)
         reader = reader_of(path)
@@ -96,6 +83,11 @@ def load(
         raise unreadable(path, (wrong.strerror or str(wrong)).lower(), span) from wrong
     except MemoryError as full:
         raise error("GC506", f"not enough memory for {visible(path)}", span) from full
+
+
+def load_array(path: str, base: str | None = None, **options: Any) -> Any:
+    """The array alone; see `load`."""
+    return load(path, base, **options).array
 
 
 def placed(problem: Diagnostic, span: Span) -> Diagnostic:

@@ -55,7 +55,8 @@ def read_table(file: BinaryIO, request: Request, delimiter: str) -> Loaded:
         elif len(row) != width:
             raise error(
                 "GC617",
-                f"{visible(request.path)}, line {line} has {len(row)} cell{'s' * (len(row) != 1)}, the lines before have {width}",
+                f"{visible(request.path)}, line {line} has {len(row)} cell{'s' * (len(row) != 1)}, "
+                f"the lines before have {width}",
             )
         count += 1
         check_count(request.path, count * len(wanted), request.elements)

@@ -11,7 +11,7 @@ from math import isfinite
 
 from gradcli.diagnostics import error
 from gradcli.execution.inputs import data_value, leads_differ, leaf_value, missing_values, plain_number
-from gradcli.execution.namespaces import BadIndex, Unavailable, namespace
+from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable, namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
 from gradcli.graph.program import Program
@@ -207,6 +207,13 @@ class Tape:
         except BadIndex as wrong:
             raise error(
                 "GC406", str(wrong), self.nodes[out].span, help="positions are whole numbers, counted from 0"
+            ) from wrong
+        except NotReal as wrong:
+            raise error(
+                "GC401",
+                f"{self.nodes[out].primitive.name} takes real numbers only, and {wrong}",
+                self.nodes[out].span,
+                help="complex numbers have no order: take abs(...) first, or compute with real numbers",
             ) from wrong
         except Unavailable as missing:
             name = self.nodes[out].primitive.name

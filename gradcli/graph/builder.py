@@ -8,7 +8,7 @@ form no cycle; a transform reopens it with the program's own nodes.
 from __future__ import annotations
 
 from gradcli.diagnostics import error
-from gradcli.graph.exact import decimal, is_fraction, whole_or_fraction
+from gradcli.graph.exact import count_text, decimal, is_fraction, whole_or_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 from gradcli.graph.operand import Closed
 from gradcli.graph.types import Type
@@ -24,12 +24,24 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
 
 DEFAULT_NODE_LIMIT = 1_000_000
+MOST_AXES = 32  # NumPy has 64, and a batch needs some in front
 DEFAULT_ENTRY_LIMIT = 2**27  # entries of one array: 1 GiB of float64
 _NO_PARAMS: dict[str, Any] = {}
 
 
 class Builder:
-    """Where nodes are made. `simplifying` is on while a derivative is built, never while a script is lowered."""
+    """Where nodes are made. `simplifying` is on while a derivative is built, never while a script is lowered.
+
+    `limit` bounds the nodes, `entries` those of one array: more raise GradcliError GC505, GC508.
+
+    >>> from gradcli.primitives import catalogue
+    >>> builder = Builder(catalogue())
+    >>> x = builder.leaf("x")
+    >>> x*x + 1
+    <#4 add(#2, #3) f64>
+    >>> x*x is x*x
+    True
+    """
 
     __slots__ = ("count", "data", "entries", "limit", "other_spans", "simplifying", "span", "table", "vocabulary")
 
@@ -195,14 +207,22 @@ class Builder:
                 self.span,
                 help="make the loop shorter, use arrays instead of scalars, or raise --limit nodes=...",
             )
-        if type.shape and type.size > self.entries:
+        if type.shape:
+            self.allow(type)
+        return Node(primitive, args, params, type, self.count, self.span, self)
+
+    def allow(self, type: Type) -> None:
+        """Raise GradcliError GC508 where an array of this type has more entries than one may have."""
+        if type.rank > MOST_AXES:
+            message = f"an array would have {type.rank:,} axes; {MOST_AXES} are allowed"
+            raise error("GC508", message, self.span, help="reshape it to fewer axes")
+        if type.size > self.entries or (not type.size and max(type.shape) > self.entries):
             raise error(
                 "GC508",
-                f"an array {type} would have {type.size:,} entries; {self.entries:,} are allowed",
+                f"an array {type} would have {count_text(type.size)} entries; {self.entries:,} are allowed",
                 self.span,
                 help="sum over an axis before repeating it, use smaller sizes, or raise --limit elements=...",
             )
-        return Node(primitive, args, params, type, self.count, self.span, self)
 
     def _seen_again(self, node: Node) -> Node:
         if self.span is not None and node.span is not self.span and not self.simplifying and node.args:

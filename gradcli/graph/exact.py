@@ -28,6 +28,11 @@ def decimal(text: str) -> Rational:
     return whole_or_fraction(import_module("fractions").Fraction(text))
 
 
+def count_text(n: int) -> str:
+    """A count as people write it: 1,000,000; a huge one by its size. No text is made of what has millions of digits."""
+    return f"{n:,}" if n < 10**15 else f"about 1e{int((n.bit_length() - 1) * 0.30103)}"
+
+
 def number_text(value: object) -> str:
     """A number as people write it: 2.5 rather than 5/2."""
     return repr(float(value)) if is_fraction(value) else str(value)

@@ -34,7 +34,11 @@ _INPUTS = {"leaf": LEAF, "data": DATA, "constant": CONSTANT}
 class Table:
     """The flat form of some nodes, and the row of each of them.
 
-    >>> # table = Table([loss]); table.flat goes through json.dumps; table.rows[loss] is the row of a node
+    >>> from gradcli.primitives import catalogue
+    >>> x = Builder(catalogue()).leaf("x")
+    >>> table = Table([x*x], catalogue())
+    >>> [(name, args) for name, args, *_ in table.flat["nodes"]], table.rows[x]
+    ([('leaf', []), ('mul', [0, 0])], 0)
     """
 
     __slots__ = ("flat", "rows")

@@ -35,7 +35,7 @@ _INFIX = {
 _SIGN, _POWER, _ATOM = 3, 4, 5
 _OPERANDS = ("x", "y", "z")
 _CALL = re.compile(r"\w+\([^()]*\)")
-_SILENT = {"name", "broadcast", "cast", "hold"}  # seen in shapes, not in formulas
+_SILENT = {"name", "broadcast", "cast"}  # seen in shapes, not in formulas
 
 
 def formulas(

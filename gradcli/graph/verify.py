@@ -204,7 +204,8 @@ def _linear_at(node: Node, position: int, on_path: set[Node]) -> bool:
     if primitive.kind in ("linear", "bilinear", "structured"):
         return primitive.linear_in(position) is not None
     if primitive.kind == "elementwise":
-        partials = primitive.partials(*node.args, out=node, **node.params)  # type: ignore[misc]
+        assert primitive.partials is not None
+        partials = primitive.partials(*node.args, out=node, **node.params)
         partial = partials[position]
         if isinstance(partial, Node):
             return on_path.isdisjoint(reachable([partial]))

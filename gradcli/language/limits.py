@@ -58,6 +58,8 @@ class Limits:
 
 NAMES = ("text", "nodes", "nesting", "digits", "elements")
 DEFAULT_LIMITS = Limits()
+if TYPE_CHECKING:
+    LimitsLike = Limits | Mapping[str, object] | str | None
 
 
 def parse_limits(text: str, base: Limits = DEFAULT_LIMITS) -> Limits:
@@ -75,6 +77,17 @@ def parse_limits(text: str, base: Limits = DEFAULT_LIMITS) -> Limits:
             raise error("GC702", f"the limit `{visible(key.strip())}` is given twice")
         changes[key.strip()] = amount.strip()
     return make_limits(changes, base)
+
+
+def limits_of(given: LimitsLike) -> Limits:
+    """Limits as people give them: themselves, a mapping, a text as for `--limit`, or None for the defaults.
+
+    >>> limits_of({"nodes": 10}).nodes
+    10
+    """
+    if given is None or isinstance(given, Limits):
+        return given or DEFAULT_LIMITS
+    return parse_limits(given) if isinstance(given, str) else make_limits(given)
 
 
 def make_limits(changes: Mapping[str, object], base: Limits = DEFAULT_LIMITS) -> Limits:

@@ -25,7 +25,7 @@ NOTHING = "there is nothing to evaluate"
 def parse(source: Source | str, limits: Limits = DEFAULT_LIMITS) -> Script:
     """Return the tree of a script.
 
-    Raises a GradcliError with every error of the text, in the order of their places: GC1xx, or GC5xx for a
+    Raises GradcliError with every error of the text, in the order of their places: GC1xx, or GC5xx for a
     text beyond `limits`. Notes (GC108) are in the script's `diagnostics`.
 
     >>> parse("x = 2\\nx**2").statements
@@ -52,7 +52,7 @@ def parse_expression(
 ) -> Expression:
     """Return the tree of one expression: the whole text, or the part from offset `start` to `end`.
 
-    Raises a GradcliError as `parse` does.
+    Raises GradcliError as `parse` does.
     """
     if isinstance(source, str):
         source = Source(source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
-from gradcli.graph.node import Node
+from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.program import Program
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script
 
@@ -38,11 +39,19 @@ def lower(
     `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
     differentiate by, default all that are not const; `claims` are hand-written gradients, a script per leaf.
     Raises GradcliError with every error of the script.
+
+    >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
+    >>> lowered.wrt, lowered.text
+    (('w',), 'sum(k*w)')
+    >>> lowered.program
+    <program of k, w -> 1 outputs, 6 nodes>
     """
     limits = limits or DEFAULT_LIMITS
     lowerer = Lowerer(script, catalogue(), functions(), limits, at or {})
     lowerer.run()
     builder = lowerer.builder
+    if lowerer.reads_positions:
+        _fix_positions(lowerer)
     names = _wrt(lowerer, wrt)
     for leaf, text in (claims or {}).items():
         lowerer.claims.append(_claim(lowerer, leaf, text, limits))
@@ -68,6 +77,13 @@ def lower(
     )
 
 
+def _fix_positions(lowerer: Lowerer) -> None:
+    """A leaf that is read as positions or labels is data: it is never differentiated."""
+    for node in reachable(lowerer.outputs):
+        if node.primitive.name == "cast" and node.params["kind"] == "int" and node.args[0].primitive is LEAF:
+            lowerer.leaves[node.args[0].params["name"]].const = True
+
+
 def _wrt(lowerer: Lowerer, wrt: Sequence[str] | None) -> tuple[str, ...]:
     if wrt is None:
         return tuple(name for name, leaf in lowerer.leaves.items() if not leaf.const)
@@ -75,9 +91,9 @@ def _wrt(lowerer: Lowerer, wrt: Sequence[str] | None) -> tuple[str, ...]:
         if name in lowerer.leaves:
             span = lowerer.uses.get(name) or lowerer.leaves[name].span
             if span is not None or lowerer.is_const(lowerer.leaves[name].node):
-                lowerer.differentiated(lowerer.leaves[name].node, span)  # type: ignore[arg-type]
+                lowerer.differentiated(lowerer.leaves[name].node, span)
         elif name in lowerer.at:
-            lowerer.free_leaf(name, None)  # type: ignore[arg-type]
+            lowerer.free_leaf(name, None)
         else:
             raise _unknown_leaf(lowerer, name)
     return tuple(dict.fromkeys(wrt))
@@ -164,17 +180,18 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
                     "GC202",
                     f"`{visible(name)}` has no value",
                     lowered.uses.get(name),
-                    help=_missing_help(name, [*lowered.values, *point]),
+                    help=_missing_help(name, [*lowered.values, *point], lowered.program.leaves[name].node.shape),
                     source=lowered.source,
                 )
             )
     return found
 
 
-def _missing_help(name: str, known: Sequence[str]) -> str:
+def _missing_help(name: str, known: Sequence[str], shape: Shape) -> str:
     if len(name) > 1 and all(char in known for char in name):
         return f"did you mean {'*'.join(name)}?"
     guess = did_you_mean(name, known)
+    value = f'"{visible(name)}=randn({", ".join(map(str, shape))})"' if shape else f"{visible(name)}=1"
     if guess:
-        return f"did you mean `{guess}`? Else give it a value: --at {visible(name)}=1"
-    return f"give it a value: --at {visible(name)}=1"
+        return f"did you mean `{guess}`? Else give it a value: --at {value}"
+    return f"give it a value: --at {value}"

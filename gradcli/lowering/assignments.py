@@ -6,7 +6,7 @@ default point. Everything else that is assigned is computed.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error, visible
+from gradcli.diagnostics import Diagnostic, error, visible
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Interval
 from gradcli.graph.exact import number_text
 from gradcli.graph.node import Node
@@ -166,8 +166,10 @@ def declare(lowerer: Lowerer, statement: s.Declare) -> None:
     name = statement.name.id
     if len(lowerer.assigned.get(name, ())) > 1 or name in lowerer.leaves:
         raise error("GC208", f"`{visible(name)}` is declared, so it cannot be assigned", statement.name.span)
-    shape = None if statement.shape is None else _shape(lowerer, statement.shape)
     default = None if statement.default is None else _closed_value(lowerer, statement.default)
+    if statement.shape is not None:
+        _name_sizes(lowerer, statement.shape, lowerer.at.get(name, default), name)
+    shape = None if statement.shape is None else _shape(lowerer, statement.shape)
     if shape is not None and default is not None:
         default = _fit_default(name, default, shape, statement.name.span)
     if shape is None:
@@ -178,6 +180,22 @@ def declare(lowerer: Lowerer, statement: s.Declare) -> None:
     domain = _domain(lowerer, statement.domain)
     lowerer.add_leaf(name, shape, default, statement.name.span, domain=domain, declared=declared)
     remember_names(lowerer, (statement.name,), None)
+
+
+def _name_sizes(lowerer: Lowerer, sizes: tuple[s.Expression, ...], value: Any, leaf: str) -> None:
+    """Give each free name among declared sizes the size of the leaf's value, or else a small one of its own."""
+    given = () if value is None else shape_of(value, leaf)
+    for axis, size in enumerate(sizes):
+        if not isinstance(size, s.Name) or size.id in lowerer.scope or size.id in lowerer.at or size.id in CONSTANTS:
+            continue
+        if len(given) == len(sizes):
+            n = given[axis]
+        else:
+            n = 2 + len(lowerer.sizes)
+            message = f"`{visible(size.id)}` is a free size: {n} is chosen here"
+            lowerer.notes.append(Diagnostic("GC311", message, size.span, severity="note"))
+        lowerer.sizes[size.id] = n
+        lowerer.scope[size.id] = lowerer.builder.constant(n)
 
 
 def _domain(lowerer: Lowerer, domain: s.Domain) -> Interval:

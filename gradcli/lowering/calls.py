@@ -11,11 +11,13 @@ from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.node import Node
 from gradcli.graph.operand import Closed
 from gradcli.graph.types import Type
+from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import raised
 from gradcli.lowering.operands import number, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives.broadcasting import together
 
+MOST_ECHOED = 40  # characters of an argument that a proposal repeats
 SEVERAL = "arrays"  # the parameter of a declared function that takes several operands in brackets
 
 TYPE_CHECKING = False
@@ -93,6 +95,7 @@ def call_library(
             if primitive.definition is not None and primitive.impl is None:
                 return primitive.definition(*operands, **named)
             return lowerer.builder.bind(primitive, tuple(operands), named)
+    lowerer.reads_positions |= "indices" in signature.names or "target" in signature.names
     rule = primitive.call or primitive.definition or primitive
     return result_value(lowerer, rule(*operands, **named))
 
@@ -204,7 +207,8 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
     """The error for a call of something that is no function, with the nearest name."""
     name, span = syntax.function.id, syntax.function.span
     if lowerer.is_known(name) or name in ("pi", "e"):
-        hint = f"to multiply, write {visible(name)}*(...)"
+        inside = ", ".join(unparse(arg) for arg in syntax.args) if len(syntax.args) == 1 else ""
+        hint = f"to multiply, write {visible(name)}*({inside if 0 < len(inside) <= MOST_ECHOED else '...'})"
         if name in lowerer.library or name in lowerer.functions:
             hint = f"give the value another name, and `{visible(name)}` stays a function"
         assigned = lowerer.assigned.get(name, ()) if lowerer.local is None or name not in lowerer.local else ()

@@ -69,7 +69,7 @@ def postfix(lowerer: Lowerer, expression: Expression) -> list[tuple[Syntax, int]
     pending: list[Syntax] = [expression]
     while pending:
         node = pending.pop()
-        operands = _operands(node)
+        operands = _OPERANDS[type(node)](node)
         if type(node) is Call and operands and type(operands[0]) is List and lowerer.takes_several(node.function.id):
             # [a, b] of concatenate([a, b]) need not be rows of one array
             operands[0] = Tuple(operands[0].items, operands[0].span)
@@ -80,26 +80,22 @@ def postfix(lowerer: Lowerer, expression: Expression) -> list[tuple[Syntax, int]
     return code
 
 
-def _operands(node: Syntax) -> list[Syntax]:
-    kind = type(node)
-    if kind is Binary:
-        return [node.left, node.right]  # type: ignore[attr-defined]
-    if kind is Number or kind is Name or kind is String or kind is NewAxis:
-        return []
-    if kind is Unary:
-        return [node.operand]  # type: ignore[attr-defined]
-    if kind is Call:
-        return [*node.args, *(keyword.value for keyword in node.keywords)]  # type: ignore[attr-defined]
-    if kind is Subscript:
-        return [node.value, *node.items]  # type: ignore[attr-defined]
-    if kind is Slice:
-        parts = (node.lower, node.upper, node.step)  # type: ignore[attr-defined]
-        return [part for part in parts if part is not None]
-    if kind is Compare:
-        return list(node.operands)  # type: ignore[attr-defined]
-    if kind is Transpose:
-        return [node.value]  # type: ignore[attr-defined]
-    return list(node.items)  # type: ignore[attr-defined]  # List, Tuple
+# The operands of a construct, in the order in which its handler takes them.
+_OPERANDS: dict[type, Callable[[Any], list[Syntax]]] = {
+    Number: lambda node: [],
+    Name: lambda node: [],
+    String: lambda node: [],
+    NewAxis: lambda node: [],
+    Unary: lambda node: [node.operand],
+    Binary: lambda node: [node.left, node.right],
+    Compare: lambda node: list(node.operands),
+    Call: lambda node: [*node.args, *(keyword.value for keyword in node.keywords)],
+    Subscript: lambda node: [node.value, *node.items],
+    Slice: lambda node: [part for part in (node.lower, node.upper, node.step) if part is not None],
+    Transpose: lambda node: [node.value],
+    List: lambda node: list(node.items),
+    Tuple: lambda node: list(node.items),
+}
 
 
 # --- what each construct means ---------------------------------------------------------------------

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gradcli.lowering.lowerer import Lowerer
 
 MOST_CALLS = 64  # functions inside functions; each takes a few Python frames
-MOST_IDLE = 50_000  # calls that make no new node: doubling calls would go on for ever without reaching a limit
+MOST_IDLE = 30_000  # calls that make no new node: doubling calls would go on for ever without reaching a limit
 
 
 # --- definitions --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ module named after the construct: `expressions`, `subscripts`, `calls`, `derivat
 from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, GradcliError, Span, cover, error, visible
-from gradcli.graph.exact import number_text
+from gradcli.graph.exact import count_text, number_text
 from gradcli.graph.node import LEAF, Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from gradcli.lowering.lowered import HandRule
 
     Output = tuple[Any, s.Expression | tuple[s.Name, ...], str | None]  # a value, what is echoed, what is expected
+
+
+# errors that a name without a value and without a declared shape may have caused
+NEED_SHAPES = ("GC301", "GC302", "GC303", "GC305", "GC309", "GC321")
 
 
 class Lowerer(Names):
@@ -108,9 +112,23 @@ class Lowerer(Names):
             for diagnostic in problem.diagnostics:
                 if diagnostic.span is None and diagnostic.source is None:
                     diagnostic.span = self.builder.span
+                self._propose_shape(diagnostic)
                 self.errors.append(diagnostic)
             if any(d.code.startswith("GC5") for d in problem.diagnostics):
                 raise GradcliError(*self.errors).with_source(self.source) from None
+
+    def _propose_shape(self, diagnostic: Diagnostic) -> None:
+        """A free name counts as a scalar: where that is what does not fit, say how to declare its shape."""
+        span = diagnostic.span
+        if span is None or diagnostic.code not in NEED_SHAPES:
+            return
+        for name, place in self.uses.items():
+            leaf = self.leaves.get(name)
+            free = leaf is not None and not leaf.declared and name not in self.values
+            if free and (span.line, span.column) <= (place.line, place.column) <= (span.end_line, span.end_column):
+                told = f"`{visible(name)}` is free, so it counts as a number"
+                diagnostic.help = f"{told}: give it a value, or declare its shape: {visible(name)}[m, n] in real"
+                return
 
     def statement(self, statement: s.Statement, top: bool) -> Any:
         """One statement; the value of a `return`, else None."""
@@ -161,7 +179,7 @@ class Lowerer(Names):
         if self.repetitions > self.limits.nodes:
             raise error(
                 "GC505",
-                f"the loop would run {self.repetitions:,} times; {self.limits.nodes:,} nodes are allowed",
+                f"the loop would run {count_text(self.repetitions)} times; {self.limits.nodes:,} nodes are allowed",
                 cover(statement.target.span, statement.bounds[-1].span),
                 help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
             )

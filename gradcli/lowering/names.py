@@ -52,10 +52,12 @@ class Names:
         self.uses: dict[str, Span] = {}
         self.notes: list[Diagnostic] = []
         self.statics: dict[str, Any] = {}
+        self.sizes: dict[str, int] = {}  # the names that stand as sizes in declarations
         self._static_spans: dict[str, Span | None] = {}
-        self._gradient_spans: dict[str, Span] = {}
+        self._gradient_spans: dict[str, Span | None] = {}
         self._exponents: set[str] = set()
         self._positions = 0
+        self.reads_positions = False  # whether a function was called that may take positions
 
     # --- meaning of a name --------------------------------------------------------------------------
 
@@ -81,7 +83,7 @@ class Names:
             self.uses.setdefault(name, span)
         return value
 
-    def free_leaf(self, name: str, span: Span) -> Node:
+    def free_leaf(self, name: str, span: Span | None) -> Node:
         """A leaf for a name that the script does not define; its shape comes from the point."""
         shape = shape_of(self.at[name], name) if name in self.at else ()
         return self.add_leaf(name, shape, None, span)
@@ -158,7 +160,7 @@ class Names:
         self.statics[name] = self.values[name]
         return self.values[name]
 
-    def differentiated(self, target: Node, span: Span) -> None:
+    def differentiated(self, target: Node, span: Span | None) -> None:
         """Take note that the script differentiates by this node; raises GradcliError for a constant."""
         if target.primitive is not LEAF:
             return
@@ -172,7 +174,7 @@ class Names:
             raise error("GC207", message, span, labels=labels, help="leave out const, or differentiate by another name")
         self._gradient_spans[name] = span
 
-    def _conflict(self, name: str, static: Span | None, gradient: Span) -> None:
+    def _conflict(self, name: str, static: Span | None, gradient: Span | None) -> None:
         labels = () if static is None else ((static, "read as a size, index, bound or condition"),)
         raise error(
             "GC311",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Exact = int | Fraction | float
 
+MOST_BITS = 4096  # of an exact number: squaring a number again and again would otherwise never end
+
 # What stays exact. Anything else is computed in floats by the evaluator.
 _EXACT: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y,
@@ -105,8 +107,14 @@ def whole(value: Any) -> Any:
 
 def _apply(step: Node, operands: list[Any], span: Span | None) -> Any:
     try:
-        return _EXACT[step.primitive.name](*operands, **step.params)
-    except (ZeroDivisionError, OverflowError, ValueError) as problem:
+        result = _EXACT[step.primitive.name](*operands, **step.params)
+        if is_fraction(result) or type(result) is int:
+            if max(result.numerator.bit_length(), result.denominator.bit_length()) > MOST_BITS:
+                raise ValueError(f"it has more than {MOST_BITS:,} binary digits")
+        return result
+    except ZeroDivisionError:
+        raise error("GC306", "this value cannot be computed: it divides by zero", step.span or span) from None
+    except (OverflowError, ValueError) as problem:
         raise error("GC306", f"this value cannot be computed: {problem}", step.span or span) from None
 
 

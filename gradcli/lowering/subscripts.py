@@ -32,6 +32,8 @@ def slice_of(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
             if type(value) is not int:
                 raise error("GC306", f"a slice needs whole numbers, not {number_text(value)}", part.span)
         parts.append(value)
+    if parts[2] == 0:
+        raise error("GC306", "the step of a slice must not be 0", syntax.span)
     return slice(*parts)
 
 

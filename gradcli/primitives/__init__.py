@@ -21,6 +21,7 @@ MODULES = (
     "trigonometric",
     "steps",
     "contraction",
+    "positions",
     "indexing",
     "triangles",
     "hyperbolic",

@@ -38,11 +38,13 @@ def _comparison(
     )
 
 
-less = _comparison("less", "Whether x is below y.", "<", lambda xp, x, y: x < y, lambda s: s < 0)
-less_equal = _comparison("less_equal", "Whether x is at most y.", "<=", lambda xp, x, y: x <= y, lambda s: s <= 0)
-greater = _comparison("greater", "Whether x is above y.", ">", lambda xp, x, y: x > y, lambda s: s > 0)
+less = _comparison("less", "Whether x is below y.", "<", lambda xp, x, y: xp.less(x, y), lambda s: s < 0)
+less_equal = _comparison(
+    "less_equal", "Whether x is at most y.", "<=", lambda xp, x, y: xp.less_equal(x, y), lambda s: s <= 0
+)
+greater = _comparison("greater", "Whether x is above y.", ">", lambda xp, x, y: xp.greater(x, y), lambda s: s > 0)
 greater_equal = _comparison(
-    "greater_equal", "Whether x is at least y.", ">=", lambda xp, x, y: x >= y, lambda s: s >= 0
+    "greater_equal", "Whether x is at least y.", ">=", lambda xp, x, y: xp.greater_equal(x, y), lambda s: s >= 0
 )
 equal = _comparison("equal", "Whether x and y are the same.", "==", lambda xp, x, y: x == y, lambda s: s == 0)
 not_equal = _comparison("not_equal", "Whether x and y differ.", "!=", lambda xp, x, y: x != y, lambda s: s != 0)
@@ -113,7 +115,7 @@ cast = nondifferentiable(
     "A truth value as 0 or 1, a whole number as an index.",
     impl=_cast_value,
     symbolic=lambda sp, x, *, kind: sp.Integer(int(x)) if kind == "float" else x,
-    ball=lambda fl, x, *, kind: fl.integer(int(x)) if kind == "float" else x,
+    ball=lambda fl, x, *, kind: fl.integer(x) if kind == "float" and isinstance(x, bool) else x,
     type_rule=_cast_type,
     pointwise=True,
     arity=1,
@@ -121,18 +123,6 @@ cast = nondifferentiable(
 )
 
 detach = nondifferentiable(
-    "hold",
-    "The value alone, inside a definition: a shift or a mask that the derivative does not see.",
-    impl=lambda xp, x: x,
-    symbolic=lambda sp, x: x,
-    ball=lambda fl, x: x,
-    pointwise=True,
-    arity=1,
-    internal=True,
-    formula="x",
-)
-
-script_detach = nondifferentiable(
     "detach",
     "The value alone: no derivative flows through it. A check holds it at its value.",
     impl=lambda xp, x: x,

@@ -8,7 +8,7 @@ checked before anything is made.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
@@ -103,6 +103,8 @@ def _arange(start: Number, stop: Number | None = None, step: Number = 1) -> Arra
     low, high, by = (_real(n, "a bound of arange") for n in (first, last, step))
     if by == 0:
         raise error("GC306", "the step of arange must not be 0")
+    if inf in (abs(low), abs(high)):
+        raise error("GC306", f"arange needs finite bounds, not {low} and {high}")
     count = max(ceil((high - low) / by), 0)
     recipe = Recipe(
         f"arange({low}, {high}, {by})",

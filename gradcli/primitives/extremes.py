@@ -63,7 +63,7 @@ def _arg(name: str, summary: str, sign: int, example: int) -> Primitive:
     def call(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         shape = x.shape
         axes = normalize_axes(axis, len(shape))
-        require_entries(x, axes, name)
+        require_entries(x, axes or tuple(range(-len(shape), 0)), name)
         if axis is None or not axes:
             found = declared(reshaped(x, (size_of(shape),)), axis=-1)
         else:

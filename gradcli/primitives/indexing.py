@@ -18,7 +18,8 @@ from gradcli.primitives.axes import (
     reshaped,
 )
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import reshape, slice_, take_along, take_static
+from gradcli.primitives.movement import reshape, slice_
+from gradcli.primitives.positions import take_along, take_static
 from gradcli.primitives.sizes import normalize_axis, whole_number
 
 TYPE_CHECKING = False

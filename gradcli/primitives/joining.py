@@ -8,7 +8,8 @@ from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.axes import described, part, placed, require_option, reshaped
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import broadcast, concat, reshape, take_static
+from gradcli.primitives.movement import broadcast, concat, reshape
+from gradcli.primitives.positions import take_static
 from gradcli.primitives.sizes import bounded, normalize_axis, whole_numbers
 
 TYPE_CHECKING = False

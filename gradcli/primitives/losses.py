@@ -18,7 +18,8 @@ from gradcli.primitives.broadcasting import together
 from gradcli.primitives.comparison import where
 from gradcli.primitives.composites import log_softmax, norm
 from gradcli.primitives.exponential import exp, log, xlogy
-from gradcli.primitives.movement import sum_, take_along
+from gradcli.primitives.movement import sum_
+from gradcli.primitives.positions import take_along
 from gradcli.primitives.reductions import average
 from gradcli.primitives.sizes import normalize_axis
 from gradcli.primitives.steps import abs_, maximum

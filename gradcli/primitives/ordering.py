@@ -8,7 +8,8 @@ from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
 from gradcli.primitives.axes import filled, kept, lanes_of, merged, part, require_entries, reshaped
-from gradcli.primitives.movement import concat, permute, take_along
+from gradcli.primitives.movement import concat, permute
+from gradcli.primitives.positions import take_along
 from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
 
 TYPE_CHECKING = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
-from gradcli.graph.exact import number_text
+from gradcli.diagnostics import error, visible
+from gradcli.graph.exact import count_text, number_text
 from gradcli.graph.types import size_of
 
 TYPE_CHECKING = False
@@ -20,11 +20,11 @@ def bounded(shape: Shape) -> Shape:
 
     Asked by the operations whose result can be larger than their operands together.
     """
-    if size_of(shape) > MAX_ENTRIES:
+    if size_of(shape) > MAX_ENTRIES or max(shape, default=0) > MAX_ENTRIES:
         sizes = ", ".join(map(str, shape))
         raise error(
             "GC508",
-            f"an array of shape [{sizes}] would have {size_of(shape):,} entries; {MAX_ENTRIES:,} are allowed",
+            f"an array of shape [{visible(sizes)}] would have {count_text(size_of(shape))} entries; {MAX_ENTRIES:,} are allowed",
             help="sum over an axis before repeating it, or use smaller sizes",
         )
     return shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import comb, factorial, pi, sqrt
 
 from gradcli.diagnostics import error
+from gradcli.graph.arrays import nearest_float
 from gradcli.graph.domain import POSITIVE, REAL, Closed, Open
 from gradcli.graph.primitive import Primitive, elementwise
 
@@ -148,17 +149,20 @@ digamma: Primitive = elementwise(
 )
 
 
+MOST_POLYGAMMA = 170  # 171! is infinite in float64
+
+
 def _polygamma_value(xp: Any, x: Any, *, n: int) -> Any:
     """For x > 0 by Hurwitz' zeta; else by reflection, with the n-th derivative of pi*cot(pi*x)."""
     right = x > 0
     positive = xp.where(right, x, 1.0 - x)
-    series = (-1.0) ** (n + 1) * float(factorial(n)) * xp.zeta(n + 1.0, positive)
+    series = (-1.0) ** (n + 1) * nearest_float(factorial(n)) * xp.zeta(n + 1.0, positive)
     sine, cosine = _sine_cosine(xp, xp.where(right, 0.5, x))
     cotangent = cosine / sine
     first, *others = _cotangent_polynomial(n)
-    value = float(first)
+    value = nearest_float(first)
     for coefficient in others:
-        value = value * cotangent + float(coefficient)
+        value = value * cotangent + nearest_float(coefficient)
     return xp.where(right, series, (-1.0) ** n * series - pi ** (n + 1) * value)
 
 
@@ -186,8 +190,8 @@ def _polygamma_ball(fl: Any, x: Any, *, n: int) -> Any:
 
 def polygamma_call(n: Any, x: Any) -> Any:
     """SciPy's `polygamma(n, x)`: the n-th derivative of digamma; raises GradcliError GC306 unless n is 0, 1, 2, ..."""
-    if not isinstance(n, int) or n < 0:
-        raise error("GC306", f"the order of polygamma is 0, 1, 2, ..., not {n}")
+    if not isinstance(n, int) or not 0 <= n <= MOST_POLYGAMMA:
+        raise error("GC306", f"the order of polygamma is a whole number from 0 to {MOST_POLYGAMMA:,}, not {n}")
     return polygamma(x, n=n) if n else digamma(x)
 
 

@@ -50,16 +50,20 @@ def _triangle_entries(lower: bool) -> Any:
     return entries
 
 
+def _diagonal(x: Any, k: int) -> int:
+    """The number of a diagonal; beyond the corners all of them are alike."""
+    rows, columns = x.shape[-2:]
+    return max(-rows, min(whole_number(k, "k"), columns))
+
+
 def _tril_call(x: Any, k: int = 0) -> Any:
     require_matrix(x, "tril")
-    whole_number(k, "k")
-    return tril(x, k=k)
+    return tril(x, k=_diagonal(x, k))
 
 
 def _triu_call(x: Any, k: int = 0) -> Any:
     require_matrix(x, "triu")
-    whole_number(k, "k")
-    return triu(x, k=k)
+    return triu(x, k=_diagonal(x, k))
 
 
 tril: Primitive = linear(

@@ -2,12 +2,27 @@
 
 Each is a few calls of the forward and the reverse sweep. Order n of a scalar leaf is n times forward mode; every
 other higher order is reverse once, then forward, which grows least.
+
+What puts the sweeps of a Jacobian together is data movement, so beside the vocabulary that every transform may name
+(add, mul, neg, broadcast, reshape, sum, where, and, or, not, not_equal, cast) this module names three movements:
+unslice, concat, permute.
+
+>>> from gradcli.graph.builder import Builder
+>>> from gradcli.graph.text import script_of
+>>> from gradcli.primitives import catalogue
+>>> from gradcli.primitives.exponential import exp
+>>> x = Builder(catalogue()).leaf("x")
+>>> slope = grad(x*exp(x), [x])[0]
+>>> script_of(slope, reachable([slope]))
+'exp(x) + x*exp(x)'
 """
 
 from __future__ import annotations
 
+from gradcli.diagnostics import error
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
+from gradcli.graph.types import Type
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import pull
 
@@ -18,6 +33,9 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
+
+
+MOST_ORDERS = 10_000  # each order is a sweep, also where nothing is left to differentiate
 
 
 def vjp(outputs: Sequence[Node], cotangents: Sequence[Node], targets: Sequence[Node]) -> list[Node]:
@@ -42,6 +60,9 @@ def grad(output: Node, targets: Sequence[Node]) -> list[Node]:
 
 def nth(output: Node, target: Node, order: int) -> list[Node]:
     """The derivatives of orders 1..n in one scalar target: n times forward mode."""
+    if order > MOST_ORDERS:
+        message = f"the order of a derivative is at most {MOST_ORDERS:,}, not {order}"
+        raise error("GC306", message, output.builder.span or output.span)
     found: list[Node] = []
     with _building(output, target) as builder:
         one = builder.constant(1, target.shape)
@@ -62,6 +83,7 @@ def jacobian(output: Node, target: Node) -> Node:
     with _building(output, target) as builder:
         rows, columns = output.type.size, target.type.size
         shape = output.shape + target.shape
+        builder.allow(Type("float", shape))  # before the sweeps, which may be many
         if rows <= columns:
             sweeps = [vjp([output], [unit], [target])[0] for unit in _units(builder, output.shape)]
             return _stack(builder, sweeps, target.shape, shape)
@@ -82,6 +104,7 @@ def laplacian(output: Node, target: Node) -> Node:
     """The trace of the Hessian of a scalar: the sum of its second derivatives in each entry of the target."""
     with _building(output, target) as builder:
         total: Node | None = None
+        builder.allow(Type("float", target.shape * 2))  # the entries of all unit directions
         gradient = grad(output, [target])[0]
         for unit in _units(builder, target.shape):
             moved = jvp([gradient], [target], [unit])[0]

@@ -7,7 +7,7 @@ costs nothing. `where` selects between tangents, so a branch that is not taken n
 from __future__ import annotations
 
 from gradcli.graph.node import dependents
-from gradcli.transforms.reverse import _is_zero, between, chain
+from gradcli.transforms.reverse import between, chain, is_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +47,12 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
     primitive, args, params = node.primitive, node.args, node.params
     moving = [known.get(arg) for arg in args]
     if primitive.kind == "elementwise":
-        partials = primitive.partials(*args, out=node, **params)  # type: ignore[misc]
+        assert primitive.partials is not None
+        partials = primitive.partials(*args, out=node, **params)
         terms = [
             chain(builder, partial, tangent)
             for partial, tangent in zip(partials, moving, strict=True)
-            if tangent is not None and partial is not None and not _is_zero(partial)
+            if tangent is not None and partial is not None and not is_zero(partial)
         ]
     elif primitive.kind == "linear":
         return _linear(builder, node, moving)
@@ -69,7 +70,8 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
             if tangent is not None and rule is not None
         ]
     else:
-        inner = primitive.definition(*args, **params)  # type: ignore[misc]
+        assert primitive.definition is not None
+        inner = primitive.definition(*args, **params)
         here = {arg: known[arg] for arg in args if arg in known}
         return push(builder, [inner], here, stops=args)[0]
     total: Node | None = None

@@ -79,12 +79,13 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
     primitive = node.primitive
     kind = primitive.kind
     if kind == "elementwise":
+        assert primitive.partials is not None
         ct, mask = flow
-        partials = primitive.partials(*node.args, out=node, **node.params)  # type: ignore[misc]
+        partials = primitive.partials(*node.args, out=node, **node.params)
         return [
             (arg, (chain(builder, partial, ct), mask))
             for arg, partial in zip(node.args, partials, strict=True)
-            if arg in active and partial is not None and not _is_zero(partial)
+            if arg in active and partial is not None and not is_zero(partial)
         ]
     if kind == "linear":
         return _linear(builder, node, flow, active)
@@ -93,8 +94,9 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
     if kind == "structured":
         return _structured(builder, node, flow, active)
     if kind == "composite":
+        assert primitive.definition is not None
         args = [arg for arg in dict.fromkeys(node.args) if arg in active]
-        inner = primitive.definition(*node.args, **node.params)  # type: ignore[misc]
+        inner = primitive.definition(*node.args, **node.params)
         flows = sweep(builder, [(inner, flow)], args, stops=node.args)
         return [(arg, found) for arg, found in zip(args, flows, strict=True) if found is not None]
     return []
@@ -111,7 +113,8 @@ def chain(builder: Builder, partial: Any, ct: Node) -> Node:
     return builder.call("mul", ct, partial)
 
 
-def _is_zero(partial: Any) -> bool:
+def is_zero(partial: Any) -> bool:
+    """Whether a partial derivative, a node or a number, is the constant 0."""
     if isinstance(partial, Node):
         return partial.constant == 0
     return not isinstance(partial, Operand) and bool(partial == 0)

@@ -32,6 +32,10 @@ class BadIndex(IndexError):
     """A position that is data is not a whole number, or lies outside the axis."""
 
 
+class NotReal(TypeError):
+    """A complex number where an operation needs real ones: complex numbers have no order."""
+
+
 def namespace(name: str, dtype: str = "float64") -> Any:
     """The namespace of a backend for values of one float width; the same object each time.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradcli.execution.namespaces import BadIndex, Unavailable
+from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable
 from gradcli.execution.namespaces.linear_algebra import LinearAlgebra
 from gradcli.graph.arrays import ArrayData, nearest_float
 from gradcli.graph.types import broadcast_shapes
@@ -34,6 +34,16 @@ def exact_to_double(value: Any) -> Any:
 
 
 SPECIAL_ALIASES = {"lgamma": "gammaln", "psi": "digamma"}
+
+# What has no meaning for complex numbers: order, and functions that the libraries know for real numbers only.
+REAL_ONLY = frozenset(
+    (
+        *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "max", "min"),
+        *("sort", "argsort", "argmax", "argmin", "median", "heaviside"),
+        *("floor", "ceil", "trunc", "mod", "hypot", "arctan2", "cbrt", "logaddexp", "frexp", "ldexp"),
+        *("gammaln", "digamma", "polygamma", "zeta", "beta", "betaln", "erfinv"),
+    )
+)
 
 
 class ArrayNamespace(LinearAlgebra):
@@ -63,8 +73,27 @@ class ArrayNamespace(LinearAlgebra):
             found = getattr(import_module(self.special_module), SPECIAL_ALIASES.get(name, name), None)
         if found is None:
             raise Unavailable(f"{self.name} has no {name}")
+        if self.dtype == "complex128" and name in REAL_ONLY:
+            found = self.real_only(found)
         self.__dict__[name] = found
         return found
+
+    def real_only(self, function: Any) -> Any:
+        """A function of real numbers, also where they are kept as complex ones; NotReal for any other."""
+
+        def call(*xs: Any, **options: Any) -> Any:
+            return function(*map(self.as_real, xs), **options)
+
+        return call
+
+    def as_real(self, x: Any) -> Any:
+        """The real numbers that an array holds; raises NotReal where there are others in it."""
+        if getattr(getattr(x, "dtype", None), "kind", "") != "c":
+            return x
+        others = x.imag != 0
+        if bool(others.any()):
+            raise NotReal(f"{self.first_entry(x, others)} is complex")
+        return x.real
 
     def __repr__(self) -> str:
         return f"<namespace {self.name} {self.dtype}>"

@@ -1,0 +1,73 @@
+"""Tensors go in, gradients, checks and functions with rules of one's own come out: PyTorch's `torch.autograd`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import did_you_mean
+from gradcli.eager.engine import backward, run, seeds_of
+from gradcli.eager.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Function",
+    "backward",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+]
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of the outputs by the inputs, as a tuple; `.grad` of no tensor changes.
+
+    Raises RuntimeError where an input was not used (None with `allow_unused`) or does not require grad.
+    """
+    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if not targets:
+        raise ValueError("grad requires non-empty inputs")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("materialize_grads=True needs allow_unused to be left alone or True")
+    seeds = seeds_of(roots, grad_outputs)
+    for x in targets:
+        if not x.requires_grad:
+            raise RuntimeError("one of the inputs does not require grad, so there is no gradient for it")
+    keep = create_graph if retain_graph is None else retain_graph
+    found = run(roots, seeds, keep, create_graph, targets, False)
+    if materialize_grads:
+        from gradcli.eager.factory import zeros_like
+
+        found = [zeros_like(x) if value is None else value for x, value in zip(targets, found, strict=True)]
+    elif not allow_unused and any(value is None for value in found):
+        raise RuntimeError(
+            "one of the tensors was not used in the graph; pass allow_unused=True if that is right, and it gives None"
+        )
+    return tuple(found)
+
+
+from gradcli.eager.autograd import functional  # noqa: E402
+from gradcli.eager.autograd.function import Function  # noqa: E402
+from gradcli.eager.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402
+
+
+def __getattr__(name: str) -> Any:
+    meant = did_you_mean(name, __all__)
+    hint = f"; the nearest that exists is {meant}" if meant else ""
+    raise AttributeError(f"gradcli.eager.autograd has no {name!r}{hint}")

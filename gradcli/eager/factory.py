@@ -1,0 +1,150 @@
+"""Numbers and shapes go in, new leaf tensors come out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradcli.eager import dtypes
+from gradcli.eager.dispatch import cast
+from gradcli.eager.tensor import Tensor
+
+
+def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """A new leaf with a copy of the data; whole numbers become int64, others the default float format.
+
+    Raises ValueError for rows of different lengths, RuntimeError for a format that cannot require grad.
+    """
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "to copy a tensor, use clone().detach(), and requires_grad_(True) after it", UserWarning, stacklevel=2
+        )
+        data = data._array
+    array = _array(data)
+    if dtype is None:
+        dtype = dtypes.of(array.dtype) if hasattr(data, "dtype") else dtypes.of_number(array[()])
+    return _leaf(np.array(array, dtype=dtype.np), requires_grad)
+
+
+def _array(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        data = _plain(data)
+    array = np.asarray(data)
+    if array.size == 0 and not hasattr(data, "dtype"):
+        array = array.astype(dtypes.get_default_dtype().np)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"a tensor cannot be made from entries of type {array.dtype}")
+    return array
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data._array
+    return [_plain(one) for one in data] if isinstance(data, (list, tuple)) else data
+
+
+def _leaf(array: Any, requires_grad: bool) -> Tensor:
+    return Tensor(array).requires_grad_() if requires_grad else Tensor(array)
+
+
+def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The data as a tensor: a tensor of this format as it is, an array without a copy."""
+    if isinstance(data, Tensor):
+        return data if dtype is None else cast(data, dtype)
+    if isinstance(data, np.ndarray):
+        return from_numpy(data) if dtype is None else cast(from_numpy(data), dtype)
+    return tensor(data, dtype=dtype)
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor that shares the memory of a NumPy array."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy() needs an array, not {type(array).__name__}")
+    dtypes.of(array.dtype)
+    return Tensor(array)
+
+
+def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
+    given = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    return tuple([int(n) for n in given])
+
+
+def _type(dtype: dtypes.dtype | None) -> Any:
+    return (dtype or dtypes.get_default_dtype()).np
+
+
+def zeros(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros of a shape."""
+    return _leaf(np.zeros(_shape(size), _type(dtype)), requires_grad)
+
+
+def ones(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones of a shape."""
+    return _leaf(np.ones(_shape(size), _type(dtype)), requires_grad)
+
+
+def empty(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Entries of a shape to be written; they are zeros."""
+    return zeros(*size, dtype=dtype, requires_grad=requires_grad)
+
+
+def full(size: Any, fill_value: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """One number, repeated over a shape."""
+    kind = dtypes.of_number(fill_value) if dtype is None else dtype
+    return _leaf(np.full(tuple(size), fill_value, kind.np), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones on the diagonal of a matrix."""
+    return _leaf(np.eye(n, m, dtype=_type(dtype)), requires_grad)
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Numbers from `start` (0 where only one is given) below `end`, `step` apart."""
+    if end is None:
+        start, end = 0, start
+    whole = all(isinstance(n, int) for n in (start, end, step))
+    kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
+    return _leaf(np.arange(start, end, step).astype(kind.np), requires_grad)
+
+
+def linspace(
+    start: float, end: float, steps: int, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
+) -> Tensor:
+    """So many numbers at equal distances, both ends included."""
+    return _leaf(np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype)), requires_grad)
+
+
+def zeros_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape and format of a tensor."""
+    return _leaf(np.zeros(input._array.shape, (dtype or input.dtype).np), requires_grad)
+
+
+def ones_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape and format of a tensor."""
+    return _leaf(np.ones(input._array.shape, (dtype or input.dtype).np), requires_grad)
+
+
+def empty_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Entries to be written, in the shape and format of a tensor; they are zeros."""
+    return zeros_like(input, dtype=dtype, requires_grad=requires_grad)
+
+
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
+) -> Tensor:
+    """One number in the shape and format of a tensor."""
+    return _leaf(np.full(input._array.shape, fill_value, (dtype or input.dtype).np), requires_grad)
+
+
+TABLE = {
+    function.__name__: function
+    for function in (
+        *(tensor, as_tensor, from_numpy, zeros, ones, empty, full, eye, arange, linspace),
+        *(zeros_like, ones_like, empty_like, full_like),
+    )
+}

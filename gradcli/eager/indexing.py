@@ -1,0 +1,217 @@
+"""`x[...]` read and written: an index goes in, the nodes that PyTorch makes of it come out, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.eager.dispatch import record
+from gradcli.eager.movement import axis_of, unsqueeze, viewed
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives import catalogue
+from gradcli.primitives.indexing import index as graph_index
+
+
+def _sliced(x: Any, *, axis: int, start: int, step: int, size: int) -> Any:
+    rank = len(x.shape)
+    starts, steps, counts = [0] * rank, [1] * rank, list(x.shape)
+    starts[axis], steps[axis], counts[axis] = start, step, size
+    return catalogue()["slice"](x, start=tuple(starts), step=tuple(steps), size=tuple(counts))
+
+
+def _selected(x: Any, *, axis: int, at: int) -> Any:
+    shape = tuple(n for i, n in enumerate(x.shape) if i != len(x.shape) + axis)
+    return catalogue()["reshape"](_sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The part at one position of an axis."""
+    axis = axis_of(dim, input.ndim)
+    size = input.shape[axis]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return viewed(input, _selected, {"axis": axis, "at": index % size}, "SelectBackward0")
+
+
+def narrow(input: Tensor, dim: int, start: int, length: int, step: int = 1) -> Tensor:
+    """The part of an axis from a position on."""
+    axis = axis_of(dim, input.ndim)
+    if start + length > input.shape[axis]:
+        raise RuntimeError(f"narrow(): start {start} and length {length} exceed size {input.shape[axis]}")
+    return viewed(input, _sliced, {"axis": axis, "start": start, "step": step, "size": length}, "SliceBackward0")
+
+
+def _items(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _is_plain(item: Any) -> bool:
+    if isinstance(item, Tensor):
+        return item.ndim == 0 and item.dtype.kind == 1
+    return (
+        item is None or item is Ellipsis or (isinstance(item, (int, slice, np.integer)) and not isinstance(item, bool))
+    )
+
+
+def _expanded(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
+    used = 0
+    for item in items:
+        if item is None or item is Ellipsis:
+            continue
+        is_mask = not _is_plain(item) and _positions(item).dtype == np.bool_
+        used += _positions(item).ndim if is_mask else 1
+    if used > x.ndim:
+        raise IndexError(f"too many indices for a tensor of dimension {x.ndim}")
+    rest = [slice(None)] * (x.ndim - used)
+    for at, item in enumerate(items):
+        if item is Ellipsis:
+            return [*items[:at], *rest, *items[at + 1 :]]
+    return [*items, *rest]
+
+
+def _positions(item: Any) -> Any:
+    return item._array if isinstance(item, Tensor) else np.asarray(item)
+
+
+def part(x: Tensor, index: Any) -> Tensor:
+    """x[index] for plain indices: a view through Select, Slice and Unsqueeze."""
+    items = _items(index)
+    found, dim = x, 0
+    for item in _expanded(x, items):
+        if item is None:
+            found = unsqueeze(found, dim)
+            dim += 1
+        elif isinstance(item, slice):
+            size = found.shape[dim]
+            start, stop, step = item.indices(size)
+            if step < 0:
+                raise ValueError("a slice of a tensor needs a step greater than zero")
+            count = len(range(start, stop, step))
+            if count != size or step != 1:
+                found = narrow_by(found, dim, start if count else 0, step, count)
+            dim += 1
+        else:
+            found = select(found, dim, int(item))
+    if found is x:
+        if not x.ndim or items == (Ellipsis,):
+            return viewed(x, _same, {}, "AliasBackward0")
+        return narrow_by(x, 0, 0, 1, x.shape[0])
+    return found
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
+    """A slice along one axis."""
+    params = {"axis": axis_of(dim, x.ndim), "start": start, "step": step, "size": size}
+    return viewed(x, _sliced, params, "SliceBackward0")
+
+
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """x[index], for every index of PyTorch's."""
+    items = _items(index)
+    if all(_is_plain(item) for item in items):
+        return part(x, index)
+    layout: list[Any] = []
+    arrays: list[Tensor] = []
+    for item in _expanded(x, items):
+        if item is None:
+            layout.append("new")
+        elif isinstance(item, slice):
+            layout.append((item.start, item.stop, item.step))
+        else:
+            array = _positions(item)
+            for one in np.nonzero(array) if array.dtype == np.bool_ else (array,):
+                if one.dtype.kind not in "iu" and one.size:
+                    raise IndexError("tensors used as indices must be whole numbers or truth values")
+                layout.append("at")
+                arrays.append(Tensor(np.asarray(one).astype(np.int64)))
+    _check_bounds(x, layout, arrays)
+    apart = tuple(range(1, len(arrays) + 1))
+    params = {"layout": tuple(layout)}
+    return record(_gathered, (x, *arrays), params, "IndexBackward0", whole=True, apart=apart, edges=1, pointwise=False)
+
+
+def _check_bounds(x: Tensor, layout: list[Any], arrays: list[Tensor]) -> None:
+    axis, waiting = 0, iter(arrays)
+    for kind in layout:
+        if kind == "new":
+            continue
+        if kind == "at":
+            array, size = next(waiting)._array, x.shape[axis]
+            if array.size and (array.min() < -size or array.max() >= size):
+                raise IndexError(f"an index is out of bounds for dimension {axis} with size {size}")
+        axis += 1
+
+
+def _gathered(x: Any, *arrays: Any, layout: tuple[Any, ...]) -> Any:
+    waiting = iter(arrays)
+    items = [None if kind == "new" else next(waiting) if kind == "at" else slice(*kind) for kind in layout]
+    return graph_index(x, tuple(items))
+
+
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """For each position in an index tensor, the entry there along an axis."""
+    axis = axis_of(dim, input.ndim)
+    ranges = [
+        np.arange(n).reshape([-1 if i == at else 1 for i in range(index.ndim)]) for at, n in enumerate(index.shape)
+    ]
+    ranges[axis] = index._array
+    return _renamed(getitem(input, tuple(Tensor(one) for one in ranges)), "GatherBackward0")
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The parts of an axis at some positions."""
+    at = axis_of(dim, input.ndim) + input.ndim
+    return _renamed(getitem(input, (*[slice(None)] * at, index)), "IndexSelectBackward0")
+
+
+def _renamed(x: Tensor, name: str) -> Tensor:
+    from gradcli.eager.dispatch import RuleNode
+    from gradcli.eager.nodes import class_named
+
+    if x._edge is not None:
+        x._edge[0].__class__ = class_named(RuleNode, name)
+    return x
+
+
+def setitem(x: Tensor, index: Any, value: Any) -> None:
+    """x[index] = value: plain indices copy into a view, others put entries."""
+    from gradcli.eager.inplace import change, copy_
+
+    items = _items(index)
+    if all(_is_plain(item) for item in items):
+        copy_(part(x, index), value)
+        return
+    value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._array.dtype))
+    plain = tuple(
+        _positions(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items
+    )
+    numbers = np.full(x._array.shape, -1, np.int64)
+    wanted = numbers[plain].shape
+    try:
+        source = np.broadcast_to(np.arange(value._array.size).reshape(value._array.shape), wanted)
+    except ValueError:
+        raise RuntimeError(f"shape mismatch: {list(value.shape)} cannot be put where {list(wanted)} is") from None
+    numbers[plain] = source
+    hit, at = Tensor(numbers >= 0), Tensor(np.maximum(numbers, 0).reshape(-1))
+    change(
+        x,
+        lambda old: record(_put, (old, value, hit, at), {}, "IndexPutBackward0", whole=True, apart=(2, 3), edges=2),
+        (value,),
+    )
+
+
+def _put(x: Any, value: Any, hit: Any, at: Any) -> Any:
+    reshape = catalogue()["reshape"]
+    size = 1
+    for n in value.shape:
+        size *= n
+    moved = catalogue()["take_along"](reshape(value, shape=(size,)), at, axis=-1)
+    return catalogue()["where"](hit, reshape(moved, shape=x.shape), x)
+
+
+TABLE = {function.__name__: function for function in (select, narrow, gather, index_select)}

@@ -1,0 +1,221 @@
+"""A change of a tensor's memory goes in; the entries, the version and the history of tensor and base are made new.
+
+The new value is computed out of place, from a copy that keeps the old history, and then written. A change of a view
+rewrites the history of its base: `CopySlices` leads to the base as it was and to what was written. Other views take
+over the new history when someone asks, through `AsStridedBackward0`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import modes
+from gradcli.eager.dispatch import cast, fitted, record, source_of
+from gradcli.eager.movement import follow
+from gradcli.eager.nodes import Node, Saved, class_named
+from gradcli.eager.plans import names_for, plan_of
+from gradcli.eager.pointwise import TABLE as POINTWISE
+from gradcli.eager.pointwise import where
+from gradcli.eager.state import place, recording
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, ...] = ()) -> Tensor:
+    """Replace the entries of x by `function(old x)`; RuntimeError where PyTorch refuses it."""
+    tracked = recording() and (x.requires_grad or any(isinstance(y, Tensor) and y.requires_grad for y in others))
+    if tracked:
+        refuse(x)
+    if x._inference and not modes.is_inference_mode_enabled() and tracked:
+        raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
+    old = x
+    if tracked:
+        old = Tensor(x._array.copy(), x._requires)
+        old._edge = x._current_edge()
+    result = function(old)
+    if result._array.shape != x._array.shape:
+        raise RuntimeError(f"the in-place result has shape {list(result.shape)}, but the tensor {list(x.shape)}")
+    if result.dtype.kind > x.dtype.kind:
+        raise RuntimeError(f"the result type {result.dtype} can't be cast to the desired output type {x.dtype}")
+    if not x._array.flags.writeable:
+        raise RuntimeError("several entries of an expanded tensor share one memory location: clone() it before writing")
+    np.copyto(x._array, result._array, casting="unsafe")
+    x._counter.bump(place())
+    if tracked and result.requires_grad:
+        _rewrite(x, cast(result, x.dtype))
+    return x
+
+
+def refuse(x: Tensor) -> None:
+    """RuntimeError for tensors whose history cannot be rewritten."""
+    root = x if x._base is None else x._base
+    refuse_made(x)
+    if root.is_leaf and root._requires:
+        what = "a leaf Variable" if x is root else "a view of a leaf Variable"
+        raise RuntimeError(
+            f"{what} that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()"
+        )
+
+
+def refuse_made(x: Tensor) -> None:
+    """RuntimeError for views whose history cannot be rewritten, because of how they were made."""
+    if x._made == "no_grad":
+        raise RuntimeError(
+            "a view that was made in no_grad mode, or its base, was changed in place with grad mode enabled: make both "
+            "inside no_grad(), or both outside"
+        )
+    if x._made == "several":
+        raise RuntimeError(
+            "a view that is one of several outputs (unbind, split, iteration), or its base, was changed in place; "
+            "clone() it before"
+        )
+
+
+def _rewrite(x: Tensor, result: Tensor) -> None:
+    edge = result._current_edge()
+    assert edge is not None
+    base = x._base
+    if base is None:
+        node = edge[0]
+        node.saved = tuple(
+            [Saved(None, x._array, x._counter) if one.array is result._array else one for one in node.saved]
+        )
+        if x._retains and x._edge is not None and x._edge[0].retained:
+            held = x._edge[0].retained.pop(x._edge[1], None)
+            if held is not None:
+                node.retained = {edge[1]: held}
+        x._edge, x._requires = edge, True
+        return
+    written: Any = edge
+    if isinstance(edge[0], OverwriteNode):  # a copy into a view leads straight to what was copied
+        source = edge[0].source
+        if source is None:
+            written = None
+        elif source == (x._array.shape, x._array.dtype):
+            written = edge[0].inputs[1]
+    copy = class_named(CopySlices, "CopySlices")((source_of(base), written), (), place())
+    assert isinstance(copy, CopySlices)
+    hit = np.zeros(base._array.shape, np.bool_)
+    plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
+    plan.forward.on_arrays(names_for(hit.dtype), hit.dtype, [hit])[0][...] = True
+    copy.hit, copy.path = Tensor(hit), x._path
+    base._edge, base._requires = (copy, 0), True
+
+
+def renew(view: Tensor) -> None:
+    """Give a view the history that its base has now."""
+    base = view._base
+    assert base is not None
+    refuse_made(view)
+    view._seen = view._counter.value
+    with modes.enable_grad():
+        fresh = record(
+            follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, whole=True, pointwise=False
+        )
+    view._edge, view._requires = fresh._edge, fresh._requires
+
+
+class CopySlices(Node):
+    """What the base of a view becomes when the view is changed in place."""
+
+    __slots__ = ("hit", "path")
+    hit: Tensor
+    path: tuple[Any, ...]
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradient outside the view for the old base, and that inside it for what was written."""
+        if cts[0] is None:
+            return [None, None]
+        ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(np.asarray(cts[0]))
+        kept = None if self.inputs[0] is None else where(self.hit, 0.0, ct)
+        inner = record(follow, (ct,), {"path": self.path}, "AsStridedBackward0", whole=True, pointwise=False)
+        if create_graph:
+            return [kept, inner]
+        return [None if kept is None else kept._array, inner._array]
+
+
+class OverwriteNode(Node):
+    """What a tensor becomes when all its entries are replaced: nothing flows to the old ones."""
+
+    __slots__ = ("kind", "shape", "source")
+    shape: tuple[int, ...]
+    kind: Any
+    source: tuple[tuple[int, ...], Any] | None
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """Zeros for the old entries, the gradient itself for the new ones."""
+        from gradcli.eager.dispatch import _fitted_tensor
+
+        ct = cts[0]
+        zeros = np.zeros(self.shape, self.kind)
+        found: list[Any] = [Tensor(zeros) if create_graph else zeros]
+        if len(self.inputs) > 1:
+            new = None
+            if ct is not None and self.source is not None:
+                new = _fitted_tensor(ct, *self.source) if create_graph else fitted(ct, *self.source)
+            found.append(new)
+        return found
+
+
+def _overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
+    array = value._array if isinstance(value, Tensor) else np.asarray(value)
+    try:
+        result = Tensor(np.broadcast_to(array, old._array.shape).astype(old._array.dtype))
+    except ValueError:
+        raise RuntimeError(f"the sizes {list(array.shape)} and {list(old.shape)} must match, or be 1") from None
+    flows = isinstance(value, Tensor) and value.requires_grad
+    if recording() and (old.requires_grad or flows):
+        sources = (source_of(old), source_of(value) if isinstance(value, Tensor) else None)[:edges]
+        node = class_named(OverwriteNode, name)(sources, (), place())
+        assert isinstance(node, OverwriteNode)
+        node.shape, node.kind = old._array.shape, old._array.dtype
+        node.source = (array.shape, array.dtype) if flows else None
+        result._requires, result._edge = True, (node, 0)
+    return result
+
+
+def copy_(self: Tensor, src: Any) -> Tensor:
+    """Replace the entries by those of another tensor, repeated to the shape and changed to the format."""
+    return change(self, lambda old: _overwritten(old, src, "CopyBackwards", 2), (src,))
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Replace the entries by zeros."""
+    return change(self, lambda old: _overwritten(old, 0, "ZeroBackward0", 1))
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Replace the entries by a number, or by that of a 0-d tensor."""
+    name, edges = ("FillBackward3", 2) if isinstance(value, Tensor) else ("FillBackward2", 1)
+    return change(self, lambda old: _overwritten(old, value, name, edges), (value,))
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Forget the history; RuntimeError for a view."""
+    if self._base is not None:
+        raise RuntimeError("a view cannot be detached in place: use detach()")
+    self._edge, self._requires, self._retains = None, False, False
+    return self
+
+
+def _changing(name: str) -> Callable[..., Tensor]:
+    function = POINTWISE[name]
+
+    def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
+
+    in_place.__name__ = in_place.__qualname__ = f"{name}_"
+    in_place.__doc__ = f"`{name}`, written into the tensor itself."
+    return in_place
+
+
+_NAMES = (
+    "add sub mul div pow exp log sqrt rsqrt sin cos tan tanh sigmoid relu neg abs sign floor ceil trunc round clamp "
+    "reciprocal masked_fill remainder square log1p expm1 erf"
+)
+TABLE: dict[str, Any] = {f"{name}_": _changing(name) for name in _NAMES.split()}
+TABLE.update({function.__name__: function for function in (copy_, zero_, fill_, detach_)})

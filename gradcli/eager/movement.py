@@ -1,0 +1,214 @@
+"""Functions that move entries: a tensor goes in; views of its memory, or joined and repeated copies, come out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager.dispatch import record
+from gradcli.eager.engine import copied
+from gradcli.eager.state import recording
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Shape = tuple[int, ...]
+
+
+def sizes(given: tuple[Any, ...]) -> Shape:
+    """Sizes given one by one, or as one sequence."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = tuple(given[0])
+    return tuple([int(n) for n in given])
+
+
+def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
+    """The result of a movement that shares the memory of x where NumPy can share it."""
+    result = record(function, (x,), params, node, view=True, whole=True, pointwise=False)
+    if result._array.size and not np.may_share_memory(result._array, x._array):
+        return result
+    result._counter = x._counter
+    result._inference = x._inference
+    result._base = x if x._base is None else x._base
+    result._path = (*x._path, (function, tuple(params.items())))
+    result._seen = x._counter.value
+    result._made = x._made
+    if not recording():
+        result._requires = x.requires_grad  # as PyTorch: it looks like a leaf, and refuses to be changed in place
+        result._made = "no_grad"
+    return result
+
+
+def follow(x: Any, *, path: tuple[Any, ...]) -> Any:
+    """The movements of a view, one after the other, in graph operations."""
+    for function, items in path:
+        x = function(x, **dict(items))
+    return x
+
+
+def axis_of(dim: int, rank: int) -> int:
+    """An axis counted from the end; IndexError outside the rank."""
+    if not -max(rank, 1) <= dim < max(rank, 1):
+        raise IndexError(f"dimension {dim} is out of range for a tensor with {rank} of them")
+    return dim - rank if dim >= 0 and rank else dim
+
+
+# --- reshape and its kin -----------------------------------------------------------------------------------
+
+
+def _complete(x: Tensor, shape: Shape) -> Shape:
+    if shape.count(-1) == 1:
+        rest = -int(np.prod(shape))
+        shape = tuple([x._array.size // rest if n == -1 and rest else n for n in shape])
+    if int(np.prod(shape)) != x._array.size or any(n < 0 for n in shape):
+        raise RuntimeError(f"shape {list(shape)} is invalid for input of size {x._array.size}")
+    return shape
+
+
+def _reshaped(x: Any, *, shape: Shape) -> Any:
+    return catalogue()["reshape"](x, shape=shape)
+
+
+def view(input: Tensor, *shape: Any, node: str = "ViewBackward0") -> Tensor:
+    """The same memory in another shape; RuntimeError where only a copy could have it."""
+    wanted = _complete(input, sizes(shape))
+    if not np.may_share_memory(input._array.reshape(wanted), input._array) and input._array.size:
+        raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
+    found = viewed(input, _reshaped, {"shape": wanted}, node)
+    if node == "UnsafeViewBackward0":  # of a temporary that nobody else can see: no view
+        found._base, found._path = None, ()
+    return found
+
+
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The entries in another shape: a view where possible, else a copy."""
+    wanted = _complete(input, sizes(shape))
+    if np.may_share_memory(input._array.reshape(wanted), input._array) or not input._array.size:
+        node = "ViewBackward0" if input._array.flags.c_contiguous else "ReshapeAliasBackward0"
+        return viewed(input, _reshaped, {"shape": wanted}, node)
+    return view(clone(input), wanted, node="UnsafeViewBackward0")
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Some neighbouring axes made one."""
+    rank = input.ndim
+    if not rank:
+        return reshape(input, (1,))
+    first, last = axis_of(start_dim, rank) + rank, axis_of(end_dim, rank) + rank
+    if first == last:
+        return input
+    return reshape(input, (*input.shape[:first], -1, *input.shape[last + 1 :]))
+
+
+def squeeze(input: Tensor, dim: int | None = None, *, node: str = "SqueezeBackward1") -> Tensor:
+    """Axes of size 1 removed: all of them, or one."""
+    rank = input.ndim
+    if dim is None:
+        return viewed(input, _reshaped, {"shape": tuple(n for n in input.shape if n != 1)}, "SqueezeBackward0")
+    at = axis_of(dim, rank) + rank
+    shape = tuple(n for i, n in enumerate(input.shape) if i != at or n != 1)
+    return viewed(input, _reshaped, {"shape": shape}, node)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A new axis of size 1."""
+    at = axis_of(dim, input.ndim + 1) + input.ndim + 1
+    shape = (*input.shape[:at], 1, *input.shape[at:])
+    return viewed(input, _reshaped, {"shape": tuple(shape)}, "UnsqueezeBackward0")
+
+
+# --- order of axes ---------------------------------------------------------------------------------------
+
+
+def _permuted(x: Any, *, axes: Shape) -> Any:
+    return catalogue()["permute"](x, axes=axes) if axes else x
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """The axes in another order."""
+    order = tuple([axis_of(dim, input.ndim) for dim in sizes(dims)])
+    if sorted(order) != list(range(-input.ndim, 0)):
+        raise RuntimeError(f"permute() needs each of the {input.ndim} axes once, not {sizes(dims)}")
+    return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two axes exchanged."""
+    return _exchanged(input, dim0, dim1, "TransposeBackward0")
+
+
+def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
+    order = list(range(-x.ndim, 0))
+    if order:
+        one, other = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
+        order[one], order[other] = order[other], order[one]
+    return viewed(x, _permuted, {"axes": tuple(order)}, node)
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; vectors and numbers as they are."""
+    if input.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but this has {input.ndim}")
+    return _exchanged(input, 0, min(1, max(input.ndim - 1, 0)), "TBackward0")
+
+
+def reversed_axes(x: Tensor) -> Tensor:
+    """`.T`: all axes in the opposite order."""
+    return viewed(x, _permuted, {"axes": tuple(range(-1, -x.ndim - 1, -1))}, "PermuteBackward0")
+
+
+# --- expand ----------------------------------------------------------------------------------------------
+
+
+def _expanded(x: Any, *, shape: Shape) -> Any:
+    raised = (1,) * (len(shape) - len(x.shape)) + tuple(x.shape)
+    if raised != tuple(x.shape):
+        x = catalogue()["reshape"](x, shape=raised)
+    return catalogue()["broadcast"](x, shape=shape)
+
+
+def expand(input: Tensor, *shape: Any) -> Tensor:
+    """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
+    wanted = list(sizes(shape))
+    extra = len(wanted) - input.ndim
+    if extra < 0:
+        raise RuntimeError(f"expand() to {wanted}: the tensor has more dimensions, {input.ndim}")
+    for i, n in enumerate(input.shape):
+        if wanted[i + extra] == -1:
+            wanted[i + extra] = n
+        elif n not in (1, wanted[i + extra]):
+            raise RuntimeError(f"expand() from {list(input.shape)} to {wanted}: the existing size must match, or be 1")
+    return viewed(input, _expanded, {"shape": tuple(wanted)}, "ExpandBackward0")
+
+
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Repeated to the shape of another tensor."""
+    return expand(input, tuple(other.shape))
+
+
+# --- copies ------------------------------------------------------------------------------------------------
+
+
+def clone(input: Tensor) -> Tensor:
+    """The entries in memory of their own."""
+    return copied(input, "CloneBackward0")
+
+
+def contiguous(input: Tensor) -> Tensor:
+    """The tensor itself where its entries lie in order, else a clone."""
+    if input._array.flags.c_contiguous:
+        return input
+    found = clone(input)
+    found._array = np.ascontiguousarray(found._array)
+    return found
+
+
+TABLE = {
+    function.__name__: function
+    for function in (
+        *(view, reshape, flatten, squeeze, unsqueeze, permute, transpose, t, expand, expand_as, clone, contiguous),
+    )
+}

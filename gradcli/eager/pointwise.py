@@ -1,0 +1,283 @@
+"""Functions that work entry by entry: tensors and numbers go in, a tensor comes out; every rule is a declaration's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager.dispatch import apply, record
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ONE = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "erf erfc erfinv lgamma digamma sigmoid relu neg abs sign floor ceil trunc round sinc"
+)
+_TWO = {"atan2": "", "hypot": "", "xlogy": "", "logaddexp": "", "maximum": "", "minimum": ""}
+_COMPARED = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}
+ALIASES = {
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "absolute": "abs",
+    "negative": "neg",
+    "multiply": "mul",
+    "subtract": "sub",
+    "divide": "div",
+    "true_divide": "div",
+    "special_expit": "sigmoid",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "not_equal": "ne",
+    "clip": "clamp",
+    "fix": "trunc",
+}
+
+
+def as_tensor_or_number(x: Any) -> Any:
+    """An operand: a tensor as it is, an array's scalar as a number; TypeError for anything else."""
+    if isinstance(x, (Tensor, int, float)):
+        return x
+    if isinstance(x, np.generic):
+        return x.item()
+    raise TypeError(f"operands are tensors and numbers, not {type(x).__name__}")
+
+
+def _unary(name: str) -> Callable[[Tensor], Tensor]:
+    def function(input: Tensor) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}() needs a tensor, not {type(input).__name__}")
+        return apply(catalogue()[name], (input,), {})
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{catalogue()[name].summary}"
+    return function
+
+
+def _binary(name: str, ours: str) -> Callable[[Any, Any], Tensor]:
+    def function(input: Any, other: Any) -> Tensor:
+        return apply(catalogue()[ours], (as_tensor_or_number(input), as_tensor_or_number(other)), {})
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{catalogue()[ours].summary}"
+    return function
+
+
+def add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
+    """input + alpha * other."""
+    one, two = as_tensor_or_number(input), as_tensor_or_number(other)
+    if alpha != 1:
+        return record(_add_scaled, (one, two), {"alpha": alpha}, "AddBackward0", pointwise=True, whole=True)
+    return apply(catalogue()["add"], (one, two), {})
+
+
+def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
+    return x + y * alpha
+
+
+def sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
+    """input - alpha * other."""
+    one, two = as_tensor_or_number(input), as_tensor_or_number(other)
+    if alpha != 1:
+        return record(_add_scaled, (one, two), {"alpha": -alpha}, "SubBackward0", pointwise=True, whole=True)
+    return apply(catalogue()["sub"], (one, two), {})
+
+
+def rsub(input: Tensor, other: Any) -> Tensor:
+    """other - input, for a number: one node with one edge."""
+    return record(_rsub, (input, as_tensor_or_number(other)), {}, "RsubBackward1", pointwise=True, whole=True, edges=1)
+
+
+def _rsub(x: Any, y: Any) -> Any:
+    return y - x
+
+
+def mul(input: Any, other: Any) -> Tensor:
+    """input * other."""
+    return apply(catalogue()["mul"], (as_tensor_or_number(input), as_tensor_or_number(other)), {})
+
+
+def div(input: Any, other: Any) -> Tensor:
+    """input / other; a number over a tensor is the number times the reciprocal."""
+    one, two = as_tensor_or_number(input), as_tensor_or_number(other)
+    if isinstance(one, Tensor):
+        return apply(catalogue()["div"], (one, two), {})
+    return mul(reciprocal(two), one)
+
+
+def reciprocal(input: Tensor) -> Tensor:
+    """1 / input."""
+    return record(_reciprocal, (input,), {}, "ReciprocalBackward0", pointwise=True)
+
+
+def _reciprocal(x: Any) -> Any:
+    return 1 / x
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """input ** exponent; whole exponents are exact products where they are small."""
+    base, other = as_tensor_or_number(input), as_tensor_or_number(exponent)
+    if isinstance(base, Tensor):
+        if not isinstance(other, Tensor):
+            if float(other).is_integer() and base.dtype.is_floating_point:
+                return apply(catalogue()["power"], (base,), {"n": int(other)})
+            if isinstance(other, int) and not base.dtype.is_floating_point:
+                if other < 0:
+                    raise RuntimeError("integers to negative integer powers are not allowed")
+                return Tensor(base._array**other)
+            return record(catalogue()["pow"], (base, other), {}, "PowBackward0", edges=1)
+        return record(catalogue()["pow"], (base, other), {}, "PowBackward1")
+    return record(_exponential, (other, base), {}, "PowBackward2", pointwise=True, edges=1)
+
+
+def _exponential(x: Any, base: Any) -> Any:
+    return catalogue()["pow"](base, x)
+
+
+def square(input: Tensor) -> Tensor:
+    """input ** 2."""
+    return pow(input, 2)
+
+
+def remainder(input: Tensor, other: Any) -> Tensor:
+    """What is left of a division rounded down; it has the sign of the divisor."""
+    name = "RemainderBackward1" if isinstance(other, Tensor) else "RemainderBackward0"
+    edges = None if isinstance(other, Tensor) else 1
+    return record(catalogue()["mod"], (input, as_tensor_or_number(other)), {}, name, edges=edges)
+
+
+def where(condition: Any, input: Any, other: Any) -> Tensor:
+    """The entries of `input` where the condition holds, else those of `other`."""
+    if not isinstance(condition, Tensor) or condition._array.dtype != np.bool_:
+        raise RuntimeError("where() needs a condition of dtype torch.bool")
+    xs = (condition, as_tensor_or_number(input), as_tensor_or_number(other))
+    return record(_where, xs, {}, "WhereBackward0", pointwise=True, whole=True, apart=(0,), edges=(1, 2))
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return catalogue()["where"](condition, x, y)
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """A number where the mask holds, else the entries of `input`."""
+    return record(
+        _masked_fill,
+        (input, mask, as_tensor_or_number(value)),
+        {},
+        "MaskedFillBackward0",
+        pointwise=True,
+        whole=True,
+        apart=(1,),
+        edges=1,
+    )
+
+
+def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    return catalogue()["where"](mask, value, x)
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Entries held between two bounds, either of which may be missing."""
+    if min is None and max is None:
+        raise RuntimeError("clamp() needs at least one of min and max")
+    low = -np.inf if min is None else as_tensor_or_number(min)
+    high = np.inf if max is None else as_tensor_or_number(max)
+    numbers = not isinstance(low, Tensor) and not isinstance(high, Tensor)
+    whole = not input.dtype.is_floating_point
+    if whole and numbers:
+        return Tensor(np.clip(input._array, min, max))
+    name = "ClampBackward1" if numbers else "ClampBackward0"
+    return record(catalogue()["clamp"], (input, low, high), {}, name, whole=False, edges=1 if numbers else None)
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """Entries held above a bound."""
+    return clamp(input, min=min)
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """Entries held below a bound."""
+    return clamp(input, max=max)
+
+
+def _truth(name: str) -> Callable[[Tensor], Tensor]:
+    def function(input: Tensor) -> Tensor:
+        return Tensor(np.asarray(getattr(np, name)(input._array)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Where entries are {name[2:]}."
+    return function
+
+
+def logical_not(input: Tensor) -> Tensor:
+    """Where entries are zero."""
+    return Tensor(np.logical_not(input._array))
+
+
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
+    """Where both are not zero."""
+    return Tensor(np.logical_and(input._array, other._array))
+
+
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
+    """Where one is not zero."""
+    return Tensor(np.logical_or(input._array, other._array))
+
+
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where two tensors agree within a tolerance."""
+    return Tensor(np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan)))
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether two tensors agree within a tolerance everywhere."""
+    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and entries."""
+    return bool(np.array_equal(input._array, other._array))
+
+
+TABLE: dict[str, Any] = {name: _unary(name) for name in _ONE.split()}
+TABLE.update({name: _binary(name, name) for name in _TWO})
+TABLE.update({name: _binary(name, ours) for name, ours in _COMPARED.items()})
+TABLE.update({name: _truth(name) for name in ("isnan", "isinf", "isfinite")})
+TABLE.update(
+    {
+        function.__name__: function
+        for function in (
+            add,
+            sub,
+            mul,
+            div,
+            rsub,
+            reciprocal,
+            pow,
+            square,
+            remainder,
+            where,
+            masked_fill,
+            clamp,
+            clamp_min,
+            clamp_max,
+            logical_not,
+            logical_and,
+            logical_or,
+            isclose,
+            allclose,
+            equal,
+        )
+    }
+)
+TABLE.update({alias: TABLE[name] for alias, name in ALIASES.items() if name in TABLE})

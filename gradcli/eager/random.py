@@ -1,0 +1,299 @@
+"""A seed goes in, the numbers that PyTorch's CPU generator draws for it come out as NumPy arrays; it knows no tensor.
+
+The engine is the Mersenne Twister MT19937 (Matsumoto and Nishimura, 1998), seeded by its `init_genrand`. What each kind
+of draw takes from it (how many 32-bit words, which bits, in which order) is what PyTorch 2.13 takes, so that a program
+may mix them freely.
+
+>>> Generator(0).rand((2,)).tolist()
+[0.49625658988952637, 0.7682217955589294]
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.eager.normals import TWO_PI, box_muller32, box_muller64, fma32, fma64
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+    Shape = Sequence[int]
+
+DEFAULT_SEED = 67280421310721  # of a new torch.Generator()
+_FLOATS = ("float32", "float64", "float16")
+_LANES = 8  # Box-Muller pairs are the entries i and i + 8 of each 16
+
+
+class State(NamedTuple):
+    """Everything that the next draws depend on; opaque, for `Generator.set_state`."""
+
+    seed: int
+    engine: Any
+    spare: float | None
+
+
+class Generator:
+    """A stream of random numbers, equal to `torch.Generator()` on the CPU.
+
+    Every draw takes a shape (a sequence of sizes) and returns a new array. Float formats are "float32", "float64" and
+    "float16". RuntimeError for bounds, sizes and formats that PyTorch refuses too.
+
+    >>> Generator(1).randperm(5).tolist()
+    [0, 4, 2, 3, 1]
+    """
+
+    __slots__ = ("_bits", "_seed", "_spare")
+
+    def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of `seed` (-2**63 to 2**64-1; ValueError outside) and forget a normal number kept back.
+
+        >>> Generator().manual_seed(-1).initial_seed() == 2**64 - 1
+        True
+        """
+        seed = int(seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError(f"the seed {seed} does not fit in 64 bits")
+        self._seed = seed % 2**64
+        self._bits: np.random.MT19937 | None = None
+        self._spare: float | None = None
+        return self
+
+    def seed(self) -> int:
+        """Seed from the operating system's entropy; the seed is returned."""
+        return self.manual_seed(int.from_bytes(os.urandom(8)) >> 11)._seed
+
+    def initial_seed(self) -> int:
+        """The seed that the stream started from."""
+        return self._seed
+
+    def get_state(self) -> State:
+        """The state now; later draws do not change it."""
+        return State(self._seed, None if self._bits is None else self._bits.state, self._spare)
+
+    def set_state(self, state: State) -> Generator:
+        """Continue from a state that `get_state` returned.
+
+        >>> one = Generator(3); state = one.get_state(); first = one.randn((5,))
+        >>> bool((one.set_state(state).randn((5,)) == first).all())
+        True
+        """
+        self.manual_seed(state.seed)
+        if state.engine is not None:
+            self._engine().state = state.engine
+        self._spare = state.spare
+        return self
+
+    def rand(self, shape: Shape, dtype: str = "float32") -> Array:
+        """Uniform numbers in [0, 1)."""
+        return self.uniform(shape, 0.0, 1.0, dtype)
+
+    def randn(self, shape: Shape, dtype: str = "float32") -> Array:
+        """Normal numbers of mean 0 and deviation 1."""
+        return self.normal(shape, 0.0, 1.0, dtype)
+
+    def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Array:
+        """Uniform numbers in [low, high)."""
+        _require(dtype)
+        largest = float(np.finfo(dtype).max)
+        if not (abs(low) <= largest and abs(high) <= largest):
+            raise RuntimeError(f"uniform: bounds {low} and {high} must be finite numbers of {dtype}")
+        if low > high:
+            raise RuntimeError(f"uniform: from={low} is above to={high}")
+        if high - low > largest:
+            raise RuntimeError(f"uniform: the distance from {low} to {high} overflows {dtype}")
+        count = _count(shape)
+        values: Array
+        if dtype == "float64":
+            values = fma64(self._doubles(count), high - low, low)
+        else:
+            start, end = np.float32(low), np.float32(high)
+            values = self._singles(count)
+            if (low, high) != (0.0, 1.0):
+                values = fma32(values, end - start, start)
+            values = values.astype(dtype, copy=False)
+        # rounding may reach the upper end, which is excluded
+        values[values == values.dtype.type(high)] = low
+        return values.reshape(shape)
+
+    def normal(
+        self, shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: str = "float32", *, contiguous: bool = True
+    ) -> Array:
+        """Normal numbers by the method of Box and Muller.
+
+        From 16 elements on, in blocks of 16 and in the format itself; fewer (or the elements of a tensor that is not
+        contiguous) one by one in double precision, where the second number of a pair is kept for the next call.
+        """
+        _require(dtype)
+        if not std >= 0:
+            raise RuntimeError(f"normal: the standard deviation must not be negative, it is {std}")
+        count = _count(shape)
+        values: Array
+        if count < 16 or not contiguous:
+            values = fma64(np.array([self._one_normal() for _ in range(count)]), std, mean)
+            # PyTorch makes a half of a double by way of a single
+            values = values.astype("float32") if dtype == "float16" else values
+        elif dtype == "float64":
+            values = fma64(self._blocks(count, self._doubles, box_muller64), std, mean)
+        else:
+            values = self._blocks(count, self._singles, box_muller32, dtype == "float16")
+            values = fma32(values, np.float32(std), np.float32(mean))
+        return values.astype(dtype, copy=False).reshape(shape)
+
+    def bernoulli(self, shape: Shape, probability: float = 0.5) -> Array:
+        """True with the given probability; what dropout draws, with the probability to keep."""
+        if not 0 <= probability <= 1:
+            raise RuntimeError(f"bernoulli: a probability lies in [0, 1], {probability} does not")
+        return (self._doubles(_count(shape)) < probability).reshape(shape)
+
+    def bernoulli_each(self, probabilities: Array) -> Array:
+        """True with each of the given probabilities (float32 or float64): `torch.bernoulli`."""
+        if not ((probabilities >= 0) & (probabilities <= 1)).all():
+            raise RuntimeError("bernoulli: probabilities lie in [0, 1]")
+        draws: Array = (
+            self._doubles(probabilities.size)
+            if probabilities.dtype == np.float64
+            else (self._singles(probabilities.size))
+        )
+        return draws.reshape(probabilities.shape) < probabilities
+
+    def randint(self, low: int, high: int, shape: Shape) -> Array:
+        """Whole numbers (int64) in [low, high).
+
+        >>> Generator(0).randint(0, 10, (5,)).tolist()
+        [4, 9, 3, 0, 3]
+        """
+        if low >= high:
+            raise RuntimeError(f"randint: from={low} must be below to={high}")
+        if low < -(2**63) or high > 2**63 - 1:
+            raise RuntimeError(f"randint: the bounds {low} and {high} must be numbers of int64")
+        count = _count(shape)
+        span = high - low
+        words = self._words(count).astype(np.uint64) if span < 2**28 else self._long_words(count)
+        # modulo 2**64 the sum is right whatever the sign of `low`
+        return (words % np.uint64(span) + np.uint64(low % 2**64)).view(np.int64).reshape(shape)
+
+    def randperm(self, count: int) -> Array:
+        """The numbers 0 to count - 1 (int64) in random order, by Fisher and Yates' exchanges from the front."""
+        _count((count,))
+        result = list(range(count))
+        steps = self._words(max(count - 1, 0)) % np.arange(count, min(count, 1), -1, dtype=np.int64)
+        for place, step in enumerate(steps.tolist()):
+            other = place + step
+            result[place], result[other] = result[other], result[place]
+        return np.array(result, dtype=np.int64)
+
+    def uniform_(self, array: Array, low: float = 0.0, high: float = 1.0) -> Array:
+        """Fill an array of floats in place with `uniform`; views are filled in the order of memory, as PyTorch does."""
+        return _fill(array, self.uniform((array.size,), low, high, array.dtype.name))
+
+    def normal_(self, array: Array, mean: float = 0.0, std: float = 1.0) -> Array:
+        """Fill an array of floats in place with `normal`."""
+        contiguous = array.flags.c_contiguous
+        return _fill(array, self.normal((array.size,), mean, std, array.dtype.name, contiguous=contiguous))
+
+    def _engine(self) -> np.random.MT19937:
+        if self._bits is None:
+            self._bits = np.random.MT19937()
+            seeded: Any = np.random.RandomState(self._seed % 2**32).get_state(legacy=False)
+            self._bits.state = seeded
+        return self._bits
+
+    def _words(self, count: int) -> NDArray[np.uint32]:
+        return self._engine().random_raw(count).astype(np.uint32)
+
+    def _long_words(self, count: int) -> NDArray[np.uint64]:
+        words = self._engine().random_raw(2 * count)
+        return (words[0::2] << np.uint64(32)) | words[1::2]
+
+    def _singles(self, count: int) -> NDArray[np.float32]:
+        return (self._words(count) & np.uint32(2**24 - 1)).astype(np.float32) * np.float32(2.0**-24)
+
+    def _doubles(self, count: int) -> NDArray[np.float64]:
+        return (self._long_words(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2.0**-53
+
+    def _one_normal(self) -> float:
+        if self._spare is not None:
+            value, self._spare = self._spare, None
+            return value
+        turn, distance = self._doubles(2).tolist()
+        radius, angle = math.sqrt(-2 * math.log1p(-distance)), TWO_PI * turn
+        self._spare = radius * math.sin(angle)
+        return radius * math.cos(angle)
+
+    def _blocks(self, count: int, draw: Any, transform: Any, exact: bool = False) -> Array:
+        """Blocks of 16 uniform numbers to normal ones; the last 16 are drawn anew when `count` is no multiple of 16.
+
+        What is left over after whole blocks is drawn and thrown away, except in half precision (`exact`).
+        """
+        whole = count - count % 16
+        drawn = draw(whole if exact else count)
+        values: Array = np.empty(count, drawn.dtype)
+        values[:whole] = transform(drawn[:whole].reshape(-1, 2, _LANES)).ravel()
+        if whole < count:
+            values[-16:] = transform(draw(16).reshape(1, 2, _LANES)).ravel()
+        return values
+
+
+def kaiming_uniform(generator: Generator, shape: Shape, a: float = 0.0, dtype: str = "float32") -> Array:
+    """`nn.init.kaiming_uniform_` for a leaky ReLU of slope `a`, by the number of inputs (He et al., 2015).
+
+    RuntimeError for fewer than two axes.
+    """
+    if len(shape) < 2:
+        raise RuntimeError(f"the number of inputs is known for two axes or more, not for shape {tuple(shape)}")
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    deviation = math.sqrt(2.0 / (1 + a**2)) / math.sqrt(math.prod(shape[1:]))
+    bound = math.sqrt(3.0) * deviation
+    return generator.uniform(shape, -bound, bound, dtype)
+
+
+def linear_init(
+    generator: Generator, in_features: int, out_features: int, *, bias: bool = True, dtype: str = "float32"
+) -> tuple[Array, Array | None]:
+    """Weight (out_features, in_features) and bias (out_features,) that `nn.Linear` starts from.
+
+    >>> linear_init(Generator(0), 1, 1)[0].tolist()
+    [[-0.007486820220947266]]
+    """
+    weight = kaiming_uniform(generator, (out_features, in_features), math.sqrt(5), dtype)
+    if not bias:
+        return weight, None
+    bound = 1 / math.sqrt(in_features) if in_features > 0 else 0.0
+    return weight, generator.uniform((out_features,), -bound, bound, dtype)
+
+
+def _require(dtype: str) -> None:
+    if dtype not in _FLOATS:
+        raise RuntimeError(f"random floats are drawn in {', '.join(_FLOATS)}; {dtype} is none of them")
+
+
+def _count(shape: Shape) -> int:
+    if any(size < 0 for size in shape):
+        raise RuntimeError(f"a shape has no negative sizes: {tuple(shape)}")
+    return math.prod(shape)
+
+
+def _fill(array: Array, values: Array) -> Array:
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    array.transpose(order)[...] = values.reshape([array.shape[axis] for axis in order])
+    return array
+
+
+default_generator = Generator()
+default_generator.seed()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator and return it."""
+    return default_generator.manual_seed(seed)

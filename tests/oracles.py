@@ -1,0 +1,119 @@
+"""Nodes at a point go in, what SymPy and balls say of them comes out; they read `symbolic`, `ball` and `entries` only.
+
+An oracle that has nothing to say raises `Silent` with the reason. Derivatives are `sympy.diff` of the value in symbols,
+evaluated in balls at the point.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from gradcli.checks import balls
+from gradcli.checks.entries import Entries, Failure, Reading, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.symbolic import Place, SymbolicField, Symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.graph.node import Node
+
+    Point = Mapping[str, np.ndarray]
+
+BITS = 256
+MOST_ENTRIES = 40  # symbols in one expression
+
+
+class Silent(Exception):  # noqa: N818
+    """An oracle that cannot read a program, and why."""
+
+
+def place_of(point: Point) -> dict[str, tuple[list[float], tuple[int, ...]]]:
+    """A point as the readings of `checks` take it."""
+    return {name: (np.ravel(value).tolist(), np.shape(value)) for name, value in point.items()}
+
+
+class Symbolic:
+    """Nodes as SymPy expressions in symbols for the entries of the leaves, with branches decided at the point."""
+
+    def __init__(self, nodes: Sequence[Node], leaves: Mapping[str, Node], point: Point) -> None:
+        if sum(leaf.type.size for leaf in leaves.values()) > MOST_ENTRIES:
+            raise Silent("too many entries for symbols")
+        self.place = Place(place_of(point))
+        self.symbols = Symbols()
+        self.field = SymbolicField(self.symbols, self.place, hold=False)
+        self.named = {
+            name: [self.symbols.symbol(f"{name}[{i}]", ("node", leaf, i)) for i in range(leaf.type.size)]
+            for name, leaf in leaves.items()
+        }
+        given = {name: Entries(flat, leaves[name].shape) for name, flat in self.named.items()}
+        try:
+            self.entries = Reading(self.field, given).read(nodes)
+        except Unsupported as reason:
+            raise Silent(str(reason)) from None
+        for entries in self.entries:
+            for entry in entries.flat:
+                if isinstance(entry, Failure):
+                    raise Silent(repr(entry))
+
+    def number(self, expression: Any) -> float:
+        """An expression at the point."""
+        if isinstance(expression, (bool, int)):
+            return float(expression)
+        try:
+            return float(self.symbols.value(expression, self.place, BITS).mid())
+        except (Unsupported, Undecided, UndefinedAt) as reason:
+            raise Silent(str(reason)) from None
+
+    def values(self) -> list[np.ndarray]:
+        """The nodes at the point."""
+        return [np.reshape([self.number(entry) for entry in one.flat], one.shape) for one in self.entries]
+
+    def gradient(self, name: str) -> list[Any]:
+        """`sympy.diff` of the first node, a scalar, by each entry of a leaf; Silent on a kink."""
+        made = []
+        for symbol in self.named[name]:
+            for x, side in self.field.signs.items():
+                if side == 0 and symbol in x.free_symbols:
+                    raise Silent(f"a branch that hangs on {x} = 0")
+            made.append(sympy.diff(self.entries[0].flat[0], symbol))
+        return made
+
+
+def ball_values(nodes: Sequence[Node], point: Point) -> list[Entries]:
+    """The nodes at the point as balls with 56 good bits."""
+    try:
+        found = balls.enclose(nodes, place_of(point), seconds=20)
+    except Unsupported as reason:
+        raise Silent(str(reason)) from None
+    for entries in found:
+        for entry in entries.flat:
+            if isinstance(entry, Failure):
+                raise Silent(repr(entry))
+    return found
+
+
+def middle(entries: Entries) -> np.ndarray:
+    """The middles of balls, as floats."""
+    return np.reshape(
+        [float(x.mid()) if hasattr(x, "mid") else float(x) for x in entries.flat], entries.shape
+    )
+
+
+def ball_slope(node: Node, point: Point, way: Point) -> float:
+    """The derivative of a scalar along a direction: a central difference in balls, its step a power of 2, so exact."""
+    step = 2.0**-36
+    sides = []
+    with balls.precision(BITS):
+        for by in (-step, step):
+            at = {**point, **{name: point[name] + by * way[name] for name in way}}
+            try:
+                entry = balls.read(balls.BallField(), [node], place_of(at))[0].flat[0]
+            except Unsupported as reason:
+                raise Silent(str(reason)) from None
+            if isinstance(entry, Failure):
+                raise Silent(repr(entry))
+            sides.append(entry)
+        return float(((sides[1] - sides[0]) / (2 * step)).mid())

@@ -1,0 +1,154 @@
+"""Folders of scripts: found in one order, checked by workers that may die, reported the same whatever their number."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradcli.batch import check_paths, run
+from gradcli.batch.discovery import scripts
+from gradcli.batch.transport import report_from_json, report_to_json
+from gradcli.checks import check_script
+from gradcli.language.limits import Limits
+
+FILES = {
+    "b.grad": "x = 2\nassert grad(x**2, x) == 2*x\nx**2",
+    "a/wrong.grad": "x = 2\nassert grad(x**2, x) == x\nx**2",
+    "a/error.grad": "x = 2\nsine(x)",
+    "a/expected.grad": "# expect: error GC201\nsine(x)",
+    "c/kink.grad": "x = 0\nabs(x) # expect: kink",
+    ".hidden/skip.grad": "nonsense (",
+    "c/readme.txt": "no script",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def summary(reports: list[Any], folder: Path) -> dict[str, Any]:
+    return {
+        str(Path(report.file).relative_to(folder)): [(one.verdict, one.passed) for one in report.checks]
+        or [one.code for one in report.diagnostics]
+        for report in reports
+    }
+
+
+EXPECTED = {
+    "a/error.grad": ["GC201"],
+    "a/expected.grad": [("ERROR", True)],
+    "a/wrong.grad": [("PROVED", True), ("DISAGREES", False)],
+    "b.grad": [("PROVED", True), ("PROVED", True)],
+    "c/kink.grad": [("KINK", True)],
+}
+
+
+def test_discovery(folder: Path) -> None:
+    found = [str(Path(path).relative_to(folder)) for path in scripts([str(folder), str(folder / "b.grad")])]
+    assert found == list(EXPECTED)
+
+
+def test_reports_do_not_depend_on_the_number_of_workers(folder: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    one = check_paths([str(folder)], {"jobs": 1, "progress": lambda done, total, label: seen.append((done, total))})
+    assert summary(one, folder) == EXPECTED
+    assert seen == [(i, 5) for i in range(1, 6)]
+    two = check_paths([str(folder)], jobs=2, at=(), limits=Limits(), timeout=10.0, samples=3)
+    packed = [json.dumps([report_to_json(report) for report in reports]) for reports in (one, two)]
+    assert packed[0] == packed[1]
+
+
+def test_no_scripts(tmp_path: Path) -> None:
+    assert check_paths([str(tmp_path)]) == []
+
+
+def test_a_report_survives_its_journey() -> None:
+    report = check_script("1 + log(x - 3)", at={"x": 1.0})
+    after = report_from_json(json.loads(json.dumps(report_to_json(report))))
+    assert after.summary == report.summary
+    one, other = report.checks[0], after.checks[0]
+    assert (one.id, one.verdict, one.evidence, one.message) == (other.id, other.verdict, other.evidence, other.message)
+    assert one.diagnostics[0].span == other.diagnostics[0].span
+    source: Any = other.diagnostics[0].source
+    assert source.line(1) == "1 + log(x - 3)"
+
+
+FAKE = """
+import json, os, sys, time
+json.loads(sys.stdin.readline())
+for line in sys.stdin:
+    path = json.loads(line)
+    if "dies" in path:
+        os.kill(os.getpid(), 9)
+    if "hangs" in path:
+        time.sleep(60)
+    if "breaks" in path:
+        print(json.dumps({"failure": "RuntimeError: broken"}), flush=True)
+        continue
+    if "slow" in path:
+        for _ in range(4):
+            time.sleep(0.3)
+            print(json.dumps({"beat": True}), flush=True)
+    empty = {name: [] for name in ("diagnostics", "checks", "sources")}
+    report = {"expression": path, "file": path, "summary": {"passed": 0}, **empty}
+    print(json.dumps({"report": report}), flush=True)
+"""
+
+
+@pytest.fixture
+def fake_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    started: list[int] = []
+
+    def start(module: str) -> subprocess.Popen[str]:
+        started.append(1)
+        return subprocess.Popen(
+            [sys.executable, "-c", FAKE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+        )
+
+    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr(run, "GRACE", 1.0)
+    return started
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_exactly_the_guilty_script_is_blamed(tmp_path: Path, fake_workers: list[int], jobs: int) -> None:
+    names = ["a", "b_dies", "c", "d_hangs", "e", "f_breaks", "g_slow", "h_dies", "i"]
+    for name in names:
+        (tmp_path / f"{name}.grad").write_text("1", encoding="utf-8")
+    reports = check_paths([str(tmp_path)], {"jobs": jobs, "timeout": 0.001})
+    found = {Path(str(report.file)).stem: report for report in reports}
+    assert list(found) == names
+    for name, report in found.items():
+        if "_" in name and "slow" not in name:
+            assert [check.verdict for check in report.checks] == ["ERROR"], name
+            assert not report.checks[0].passed
+        else:
+            assert not report.checks, name
+    assert "signal 9" in found["b_dies"].checks[0].message
+    assert "no sign of life" in found["d_hangs"].checks[0].message
+    assert "RuntimeError: broken" in found["f_breaks"].checks[0].message
+    assert jobs < len(fake_workers) <= jobs + 3
+
+
+@pytest.mark.deep
+def test_the_samples_pass() -> None:
+    samples = Path(__file__).parent.parent / "samples"
+    reports = check_paths([str(samples)], jobs=2)
+    assert len(reports) > 60
+    for report in reports:
+        assert report.checks or not any(one.severity == "error" for one in report.diagnostics), report.file
+        assert all(check.passed for check in report.checks), report.file

@@ -1,0 +1,236 @@
+"""Right claims are proved or certified, wrong ones refuted with a counterexample and a reading of the error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli.checks import Check, check_script
+
+MEAN = "mean((A@w - t)**2)"
+TWO = {"A": [[1, 2], [3, 4]], "w": [0.5, -1], "t": [1, 0]}
+THREE = {"A": [[1, 2], [3, 4], [5, 6]], "w": [0.5, -1], "t": [1, 0, -1]}
+
+
+def claim(text: str, at: dict[str, Any], leaf: str, formula: str, **options: Any) -> Check:
+    report = check_script(text, at=at, claims={leaf: formula}, **options)
+    found = [check for check in report.checks if check.kind == "claim"]
+    assert len(found) == 1
+    return found[0]
+
+
+def claims(script: str, **options: Any) -> list[Check]:
+    return [check for check in check_script(script, **options).checks if check.kind != "gradient"]
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "leaf", "formula"),
+    [
+        ("x**2*sin(y)", {"x": 1.3, "y": 0.4}, "x", "2*x*sin(y)"),
+        ("x**2*sin(y)", {"x": 1.3, "y": 0.4}, "y", "x**2*cos(y)"),
+        (MEAN, TWO, "w", "A.T @ (A@w - t)"),
+        (MEAN, THREE, "w", "2*A.T @ (A@w - t)/len(t)"),
+        ("log(exp(x) + 1)", {"x": 800.0}, "x", "sigmoid(x)"),
+        ("softmax(x)[0]", {"x": [0.1, 1.2]}, "x", "s = softmax(x)\ns[0]*([1, 0] - s)"),
+        ("logdet(X)", {"X": [[2.0, 0.5], [-0.3, 1.5]]}, "X", "inv(X).T"),
+        ("x**y", {"x": 1.3, "y": 0.4}, "y", "x**y*log(x)"),
+        ("3", {"x": 1.0}, "x", "0"),
+    ],
+)
+def test_right_claims_are_proved(text: str, at: dict[str, Any], leaf: str, formula: str) -> None:
+    if text == "3":
+        text = "3 + 0*x"
+    found = claim(text, at, leaf, formula, wrt=[leaf])
+    assert found.verdict == "PROVED"
+    assert found.passed
+    assert found.leaf == leaf
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "leaf", "formula", "reading", "factor"),
+    [
+        (MEAN, THREE, "w", "A.T @ (A@w - t)", "constant factor", "2/3"),
+        (MEAN, THREE, "w", "0*w", "zero", None),
+        (MEAN, THREE, "w", "-2*A.T @ (A@w - t)/3", "wrong sign", "-1"),
+        ("1e-9*x**2", {"x": 3.0}, "x", "0", "zero", None),
+        ("x**2", {"x": 3.0}, "x", "x", "constant factor", "2"),
+        ("logdet(X)", {"X": [[2.0, 0.5], [-0.3, 1.5]]}, "X", "inv(X)", "transposed", None),
+        ("x**2 + y**3", {"x": 3.0, "y": 2.0}, "x", "3*y**2", "swapped", None),
+        ("sum(w**2)", {"w": [1.0, -2.0]}, "w", "2*abs(w)", "some signs", None),
+    ],
+)
+def test_wrong_claims_are_refuted(
+    text: str, at: dict[str, Any], leaf: str, formula: str, reading: str, factor: str | None
+) -> None:
+    found = claim(text, at, leaf, formula)
+    assert found.verdict == "DISAGREES"
+    assert not found.passed
+    readings: Any = found.evidence["diagnosis"]
+    assert reading in [one["name"] for one in readings]
+    assert factor is None or readings[0]["factor"] == factor
+    example: Any = found.evidence["counterexample"]
+    assert example["exact"] != example["claimed"]
+    assert set(example["at"]) >= {leaf}
+
+
+def test_readings_are_no_more_than_consistent() -> None:
+    assert (
+        "consistent with a constant factor: the right gradient is 2/3 of the claim"
+        in claim(MEAN, THREE, "w", "A.T @ (A@w - t)").message
+    )
+
+
+@pytest.mark.parametrize("error", ["1.000000000001", "(1 + 1e-20)", "-1", "2", "0"])
+def test_any_relative_error_is_caught(error: str) -> None:
+    assert claim("sin(x)*exp(y)", {"x": 0.7, "y": 1.1}, "x", f"{error}*cos(x)*exp(y)").verdict == "DISAGREES"
+
+
+def test_a_lucky_point_does_not_help() -> None:
+    """At 2 the claim x*x of the derivative 2*x is right; beside it it is not."""
+    found = claim("x**2", {"x": 2.0}, "x", "x*x")
+    assert found.verdict == "DISAGREES"
+    example: Any = found.evidence["counterexample"]
+    assert example["at"] != {"x": 2.0}
+
+
+def test_a_symmetric_point_stays_symmetric() -> None:
+    """The gradient of logdet is inv(X).T; for a symmetric X nobody can tell inv(X) from it."""
+    found = claim("logdet(X)", {"X": [[2.0, 1.0], [1.0, 3.0]]}, "X", "inv(X)")
+    assert found.verdict == "CERTIFIED"
+    assert "symmetric" in found.message
+
+
+def test_data_never_move() -> None:
+    """The claim uses a fact of the data, that A'A is the identity."""
+    at = {"A": [[0.0, 1.0], [1.0, 0.0]], "w": [0.5, -1.0], "t": [1.0, 0.0]}
+    assert claim("sum((A@w - t)**2)/2", at, "w", "w - A.T@t", wrt=["w"]).verdict == "PROVED"
+
+
+@pytest.mark.parametrize(
+    ("formula", "verdict"),
+    [
+        ("6", "CERTIFIED"),
+        ("6.0001", "DISAGREES"),
+        ("x + 3", "DISAGREES"),
+    ],
+)
+def test_bare_numbers_are_claimed_at_one_point(formula: str, verdict: str) -> None:
+    assert claim("x**2", {"x": 3.0}, "x", formula).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("digits", "verdict"),
+    [("0.5403", "AGREES"), ("0.540302305868", "AGREES"), ("0.5403023058681398", "AGREES"), ("0.5413", "DISAGREES")],
+)
+def test_numbers_count_to_their_digits(digits: str, verdict: str) -> None:
+    assert claim("sin(x)", {"x": 1.0}, "x", digits).verdict == verdict
+
+
+def test_decimals_may_be_meant_as_written() -> None:
+    """0.1 is no double: the gradient of x**2 there is 0.2 for the reader, not for the machine."""
+    found = claims("x = 0.1\nassert grad(x**2, x) == 2*x\nassert grad(x**2, x) + y == 0.2 + y\nx**2", at={"y": 1.0})
+    assert [check.verdict for check in found] == ["PROVED", "CERTIFIED"]
+    found = claims("const c = 0.3\nx = 2\nassert grad(c*x, x) == 3*0.1*x/x\nc*x")
+    assert found[0].verdict == "CERTIFIED"
+
+
+def test_a_constant_of_many_digits_may_be_rounded() -> None:
+    text = "assert grad(e**x, x) == {} *e**x\ne**x"
+    for digits, verdict in [("0.9999999999999999", "CERTIFIED"), ("0.999999999999", "DISAGREES")]:
+        assert claims(text.format(digits), at={"x": 0.5})[0].verdict == verdict
+
+
+def test_a_claim_that_is_undefined_where_the_derivative_is_not() -> None:
+    found = claim("x**2", {"x": 0.0}, "x", "2*x**2/x")
+    assert found.verdict == "UNDEFINED"
+    assert not found.passed
+
+
+def test_tolerances() -> None:
+    good = "assert grad(sin(x), x) == 1 - x**2/2 # rtol=1e-3\nsin(x)"
+    assert claims(good, at={"x": 0.1})[0].verdict == "CERTIFIED"
+    assert claims(good.replace("1e-3", "1e-9"), at={"x": 0.1})[0].verdict == "DISAGREES"
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "passed"),
+    [
+        ("assert sin(x)**2 + cos(x)**2 == 1\nx", "PROVED", True),
+        ("assert exp(x)*exp(y) == exp(x + y)\nx*y", "PROVED", True),
+        ("assert (x + y)**2 == x**2 + y**2\nx*y", "DISAGREES", False),
+        ("assert (x + y)**2 == x**2 + y**2 # expect: fail\nx*y", "DISAGREES", True),
+        ("assert x == x # expect: fail\nx*y", "PROVED", False),
+        ("assert sqrt(x - 9) == 1 # expect: undefined\nx*y", "UNDEFINED", True),
+        ("assert grad(relu(x - x0), x) == 0 # expect: kink\nx*y", "KINK", True),
+        ("assert grad(relu(x - x0), x) == 2 # expect: kink\nx*y", "KINK", False),
+        ("assert grad(x**2, x) == 2*x # expect: kink\nx*y", "PROVED", False),
+        ("assert hessian(x**3*y, x) == 6*x*y\nx*y", "PROVED", True),
+    ],
+)
+def test_equalities_and_expectations(script: str, verdict: str, passed: bool) -> None:
+    found = claims(f"const x0 = 1.3\n{script}", at={"x": 1.3, "y": 0.4})
+    assert [(check.verdict, check.passed) for check in found] == [(verdict, passed)]
+    if not passed and found[0].expected:
+        assert found[0].message.startswith(f"expected {found[0].expected}")
+
+
+def test_a_remark_at_the_output_speaks_of_the_point() -> None:
+    report = check_script("abs(x)*y # expect: kink", at={"x": 0.0, "y": 2.0})
+    assert [check.passed for check in report.checks] == [True, True]
+    report = check_script("abs(x)*y # expect: kink", at={"x": 1.0, "y": 2.0})
+    assert [check.passed for check in report.checks] == [False, False]
+
+
+def test_intermediate_targets() -> None:
+    script = "p = x**2\ny = sin(p)*x\nassert grad(y, p) == cos(p)*x\nassert grad(y, p) == cos(p) # expect: fail\ny"
+    assert [check.verdict for check in claims(script, at={"x": 1.3})] == ["PROVED", "DISAGREES"]
+
+
+def test_hand_written_rules_are_judged_on_a_cotangent() -> None:
+    script = "def f(a, b): return a*b**2\ndef f.vjp(a, b, ct): return (ct*b**2, {})\nf(x, y)"
+    right = claims(script.format("2*ct*a*b"), at={"x": 2.0, "y": 3.0})
+    assert [(check.kind, check.leaf, check.verdict) for check in right] == [
+        ("vjp", "a", "PROVED"),
+        ("vjp", "b", "PROVED"),
+    ]
+    wrong = claims(script.format("ct*a*b"), at={"x": 2.0, "y": 3.0})
+    assert [check.verdict for check in wrong] == ["PROVED", "DISAGREES"]
+    assert "2 times the claim" in wrong[1].message
+
+
+def test_a_whole_script_may_be_expected_to_fail() -> None:
+    script = "# expect: fail\nassert grad(x**2, x) == x\nx**2"
+    assert all(check.passed for check in check_script(script, at={"x": 3.0}).checks)
+    script = "# expect: fail\nassert grad(x**2, x) == 2*x\nx**2"
+    assert not any(check.passed for check in check_script(script, at={"x": 3.0}).checks)
+
+
+def test_an_expected_error() -> None:
+    report = check_script("# expect: error GC201\nsine(x)", at={"x": 1.0})
+    assert [(check.verdict, check.passed) for check in report.checks] == [("ERROR", True)]
+    report = check_script("# expect: error GC301\nsine(x)", at={"x": 1.0})
+    assert [check.passed for check in report.checks] == [False]
+    report = check_script("# expect: error GC301\nsin(x)", at={"x": 1.0})
+    assert [check.passed for check in report.checks] == [False]
+
+
+def test_a_large_wrong_gradient_is_refuted_at_one_entry() -> None:
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=300).tolist()
+    assert claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) + w*cos(w)").verdict == "AGREES"
+    wrong = claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) - w*cos(w)")
+    assert wrong.verdict == "DISAGREES"
+    planted = claim("sum(sin(w)*w)", {"w": w}, "w", "(sin(w) + w*cos(w))*(1 + 1e-12*(w == w[17]))")
+    assert planted.verdict == "DISAGREES"
+    example: Any = planted.evidence["counterexample"]
+    assert example["entry"] == "[17]"
+
+
+def test_frozen_entries_stay_where_they_are() -> None:
+    """Entries of a large leaf that SymPy took as constants must not move at points nearby."""
+    rng = np.random.default_rng(1)
+    at = {"W": rng.normal(size=(6, 4)).tolist(), "x": rng.normal(size=(5, 6)).tolist()}
+    report = check_script("mean(relu(x@W)**2)", at=at, wrt=["W"])
+    assert {check.verdict for check in report.checks} == {"AGREES"}

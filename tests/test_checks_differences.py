@@ -1,0 +1,106 @@
+"""Differences of values: their bounds hold, and where they cannot tell they say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from gradcli.checks import differences
+from gradcli.graph.domain import Closed, Interval, Open
+
+Scalar = Callable[[np.ndarray], np.ndarray]
+
+SMOOTH: list[tuple[str, Scalar, float, float]] = [
+    ("sin", np.sin, 1.3, np.cos(1.3)),
+    ("sqrt beside 0", np.sqrt, 1e-7, 0.5 / np.sqrt(1e-7)),
+    ("log beside 0", np.log, 2e-6, 5e5),
+    ("a tiny value", lambda x: 1e-9 * x**2, 3.0, 6e-9),
+    ("a huge point", lambda x: x**2, 1e12, 2e12),
+    ("an odd cube", lambda x: x**3, 0.0, 0.0),
+    ("exp", np.exp, -3.0, np.exp(-3.0)),
+    ("a line", lambda x: 3 * x, 0.25, 3.0),
+]
+
+
+def partial(f: Scalar, x: float, domain: Interval | None = None) -> differences.Estimate:
+    return differences.partials(lambda points: f(points[:, 0]), np.array([x]), [0], domain)[0]
+
+
+@pytest.mark.parametrize(("name", "f", "x", "exact"), SMOOTH, ids=[row[0] for row in SMOOTH])
+def test_the_bound_holds(name: str, f: Scalar, x: float, exact: float) -> None:
+    found = partial(f, x)
+    assert found.reason is None
+    assert abs(found.value - exact) <= found.bound + 1e-15 * abs(exact)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: 1e10 + x**2 * 1e-9, 1.0),
+        (lambda x: 0 * x, 1.0),
+        (np.cos, 0.0),
+        (lambda x: np.log(np.exp(x) + 1), 800.0),
+        (lambda x: np.where(x == 1.0, 1.0, np.nan), 1.0),
+    ],
+)
+def test_what_does_not_move_is_not_zero(f: Scalar, x: float) -> None:
+    with np.errstate(all="ignore"):
+        assert partial(f, x).reason is not None
+
+
+def test_points_stay_inside_the_domain() -> None:
+    seen: list[float] = []
+
+    def f(x: np.ndarray) -> np.ndarray:
+        seen.extend(x.tolist())
+        return np.log(x) + np.log(1 - x)
+
+    found = partial(f, 0.999, Open(0, 1))
+    assert all(0 < x < 1 for x in seen)
+    assert abs(found.value - (1 / 0.999 - 1 / 0.001)) <= found.bound
+    assert partial(np.sqrt, 0.0, Closed(0, 1)).reason is not None
+
+
+def test_one_batch_for_all_entries() -> None:
+    calls = []
+
+    def f(points: np.ndarray) -> np.ndarray:
+        calls.append(len(points))
+        return (points**2).sum(axis=1)
+
+    x = np.arange(1.0, 6.0)
+    found = differences.partials(f, x, range(5))
+    assert len(calls) == 1
+    assert [round(one.value) for one in found] == [2, 4, 6, 8, 10]
+
+
+def test_directions() -> None:
+    x = np.array([1.0, -2.0, 0.5])
+    way = np.array([0.3, 0.1, -0.2])
+    found = differences.directional(lambda p: np.sin(p).sum(axis=1), x, [way])[0]
+    assert abs(found.value - np.cos(x) @ way) <= found.bound
+
+
+@pytest.mark.parametrize(
+    ("f", "left", "right"),
+    [(np.abs, -1, 1), (lambda x: np.maximum(x, 0), 0, 1), (lambda x: x * np.abs(x), 0, 0), (np.exp, 1, 1)],
+)
+def test_both_sides(f: Scalar, left: float, right: float) -> None:
+    seen = differences.sides(lambda p: f(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    assert seen.left is not None
+    assert seen.right is not None
+    assert abs(seen.left.slope - left) <= seen.left.slope_bound + 1e-7
+    assert abs(seen.right.slope - right) <= seen.right.slope_bound + 1e-7
+
+
+def test_edges_and_jumps() -> None:
+    root = differences.sides(lambda p: np.sqrt(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    assert root.left is None
+    assert root.right is not None
+    assert root.right.slope == np.inf
+    step = differences.sides(lambda p: (p[:, 0] > 0) * 2.0, np.zeros(1), [np.ones(1)])[0]
+    assert step.right is not None
+    assert abs(step.right.limit - 2) < 1e-9
+    assert step.value == 0

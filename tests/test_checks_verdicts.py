@@ -1,0 +1,205 @@
+"""Scripts and points go in, verdicts are expected: the traps that a checker of gradients must not fall into."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli.checks import Check, Report, check_script
+
+
+def checked(text: str, at: dict[str, Any] | None = None, **options: Any) -> Report:
+    report = check_script(text, at=at or {}, **options)
+    for check in report.checks:
+        json.dumps(check.evidence, allow_nan=False)
+        assert check.message
+    return report
+
+
+def only(text: str, at: dict[str, Any] | None = None, **options: Any) -> Check:
+    found = checked(text, at, **options).checks
+    assert len(found) == 1
+    return found[0]
+
+
+VERDICTS = [
+    ("x**2*sin(y)", {"x": 1.3, "y": 0.4}, "PROVED"),
+    ("relu(x)", 1e-9, "PROVED"),
+    ("abs(x)", -1e-300, "PROVED"),
+    ("floor(x)", 0.999, "PROVED"),
+    ("sqrt(x)", 1e-7, "PROVED"),
+    ("log(x)", 2e-6, "PROVED"),
+    ("1e-9*x**2", 3.0, "PROVED"),
+    ("1e10 + x**2", 1.0, "PROVED"),
+    ("x**2", 1e12, "PROVED"),
+    ("sin(1e6*x)", 1.0, "PROVED"),
+    ("(1 - cos(x))/x**2", 1e-4, "IMPRECISE"),
+    ("x**3", 0.0, "PROVED"),
+    ("log(exp(x) + 1)", 800.0, "IMPRECISE"),
+    ("exp(-x)", 800.0, "PROVED"),
+    ("sinc(x)", 0.0, "AGREES"),
+    ("x**0", 0.0, "PROVED"),
+    ("x*abs(x)", 0.0, "AGREES"),
+    ("where(x > 0, sqrt(x), 0)", -1.0, "PROVED"),
+    ("maximum(x, x)", 2.0, "PROVED"),
+    ("sum(cumprod(x))", [0.0, 2.0, 3.0], "PROVED"),
+    ("prod(x)", [0.0, 0.0, 3.0], "PROVED"),
+    ("det(X)", {"X": [[1.0, 2.0], [2.0, 4.0]]}, "PROVED"),
+    ("x*x", 2.0, "PROVED"),
+    ("eigvalsh(X)", {"X": [[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]]}, "AGREES"),
+    ("detach(x)*x", 1.7, "PROVED"),
+    ("ste(round(x), x)**2", 1.7, "PROVED"),
+    ("x + 0*y", {"x": 1.0, "y": 2.0}, "PROVED"),
+    ("abs(x)", 0.0, "KINK"),
+    ("relu(x)", 0.0, "KINK"),
+    ("norm(x)", [0.0, 0.0], "KINK"),
+    ("max(x)", [1.0, 1.0, 0.0], "KINK"),
+    ("minimum(abs(x), abs(y))", {"x": 0.0, "y": 0.0}, "KINK"),
+    ("relu(x) - relu(-x)", 0.0, "KINK"),
+    ("hypot(x, y)", {"x": 0.0, "y": 0.0}, "KINK"),
+    ("sqrt(x)", 0.0, "BOUNDARY"),
+    ("cbrt(x)", 0.0, "BOUNDARY"),
+    ("sqrt(x)**2", 0.0, "BOUNDARY"),
+    ("where(x > 0, log(x), 0)", 0.0, "BOUNDARY"),
+    ("floor(x)", 0.0, "DISCONTINUOUS"),
+    ("sign(x)", 0.0, "DISCONTINUOUS"),
+    ("where(x == 0, 5, x)", 0.0, "DISCONTINUOUS"),
+    ("log(x)", 0.0, "UNDEFINED"),
+    ("exp(log(x))", 0.0, "UNDEFINED"),
+    ("sqrt(x)", -1.0, "UNDEFINED"),
+    ("x/0", 1.0, "UNDEFINED"),
+    ("x**y", {"x": -8.0, "y": 1 / 3}, "UNDEFINED"),
+    ("gamma(x)", -1.0, "UNDEFINED"),
+    ("x + 1", float("inf"), "UNDEFINED"),
+    ("x*0", float("nan"), "UNDEFINED"),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "verdict"), VERDICTS)
+def test_verdicts(text: str, at: Any, verdict: str) -> None:
+    point = at if isinstance(at, dict) else {"x": at}
+    found = {check.verdict for check in checked(text, point).checks}
+    assert found == {verdict}
+
+
+def test_a_kink_shows_both_slopes_and_whether_the_value_is_one_of_them() -> None:
+    check = only("relu(x)", {"x": 0.0})
+    assert check.evidence["left"] == [pytest.approx(0.0, abs=1e-9)]
+    assert check.evidence["right"] == [pytest.approx(1.0, abs=1e-9)]
+    assert check.evidence["inside"] is True
+    assert not check.passed
+    assert only("relu(x)", {"x": 0.0}, allow_kink=True).passed
+    off = only("relu(x) - relu(-x)", {"x": 0.0}, allow_kink=True)
+    assert not off.passed
+    assert "true slope is 1" in off.message
+
+
+def test_a_kink_in_one_leaf_says_nothing_of_another() -> None:
+    found = {check.leaf: check.verdict for check in checked("abs(x)*y", {"x": 0.0, "y": 2.0}).checks}
+    assert found == {"x": "KINK", "y": "CERTIFIED"}
+
+
+def test_undefined_names_the_node() -> None:
+    check = only("1 + log(x - 3)", {"x": 1.0})
+    assert check.evidence["node"] == "log(x - 3)"
+    assert check.diagnostics[0].code == "GC401"
+    assert check.diagnostics[0].span is not None
+    assert tuple(check.diagnostics[0].span) == (1, 5, 1, 15)
+
+
+def test_imprecise_names_the_node_that_loses_digits() -> None:
+    check = only("(1 - cos(x))/x**2", {"x": 1e-4})
+    assert check.evidence["node"] == "1 - cos(x)"
+    assert check.evidence["ulps"] > 1024  # type: ignore[operator]
+    assert check.passed
+    assert not only("(1 - cos(x))/x**2", {"x": 1e-4}, require="precise").passed
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "rewrite"),
+    [
+        ("(1 - cos(x))/x**2", {"x": 1e-4}, "2*sin(x/2)**2"),
+        ("(exp(x) - 1)/x", {"x": 1e-9}, "expm1(x)"),
+        ("log(1 + x)/x", {"x": 1e-9}, "log1p(x)"),
+        ("log(exp(x) + 1)", {"x": 800.0}, "softplus(x)"),
+        ("log(exp(x) + exp(y))", {"x": 800.0, "y": 1.0}, "logaddexp(x, y)"),
+        ("log(sum(exp(w)))", {"w": [800.0, 1.0]}, "logsumexp(x)"),
+        ("sqrt(x**2 + y**2)", {"x": 3e200, "y": 4e200}, "hypot(x, y)"),
+        ("exp(x)/(1 + exp(x))", {"x": 800.0}, "sigmoid(x)"),
+    ],
+)
+def test_imprecise_proposes_a_better_spelling(text: str, at: dict[str, Any], rewrite: str) -> None:
+    found = [check for check in checked(text, at).checks if check.verdict == "IMPRECISE"]
+    assert found
+    assert rewrite in found[0].message
+
+
+def test_numerical_evidence_says_so() -> None:
+    check = only("eigvalsh(X)", {"X": [[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]]})
+    assert check.evidence["basis"] == "numerical"
+    assert check.evidence["points"] == 4
+    assert check.evidence["bound"] < 1e-6  # type: ignore[operator]
+    assert isinstance(check.evidence["seed"], int)
+    assert check.passed
+    text = {"X": [[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]]}
+    assert not only("eigvalsh(X)", text, require="certified").passed
+
+
+def test_the_region_of_a_proof_is_told() -> None:
+    check = only("abs(x)*sqrt(x**2)", {"x": -1.5})
+    assert check.verdict == "PROVED"
+    assert check.evidence["region"] == ["x < 0"]
+
+
+def test_a_free_name_is_sampled_inside_its_domain() -> None:
+    first = only("y in (0, 1)\nlog(y) + log(1 - y)")
+    again = only("y in (0, 1)\nlog(y) + log(1 - y)")
+    assert first.verdict == "PROVED"
+    assert 0 < first.evidence["at"]["y"] < 1  # type: ignore[index]
+    assert first.evidence == again.evidence
+    assert {c.verdict for c in checked("log(x)*sqrt(y - 3)").checks} == {"PROVED"}
+    assert only("sqrt(a - 2)", seed=1).evidence["at"] != only("sqrt(a - 2)", seed=2).evidence["at"]
+
+
+def test_every_output_is_judged() -> None:
+    report = checked("x*y, x + y**2", {"x": 1.0, "y": 2.0})
+    assert [(check.id, check.verdict) for check in report.checks] == [
+        ("gradient:x (output 1)", "PROVED"),
+        ("gradient:y (output 1)", "PROVED"),
+        ("gradient:x (output 2)", "PROVED"),
+        ("gradient:y (output 2)", "PROVED"),
+    ]
+    assert report.summary == {"passed": 4, "failed": 0, "inconclusive": 0, "PROVED": 4}
+
+
+def test_a_large_array_is_sampled_and_says_so() -> None:
+    w = np.linspace(0.5, 2.0, 300).tolist()
+    check = only("sum(sin(w)*w)", {"w": w})
+    assert check.verdict == "AGREES"
+    assert "300 entries" in str(check.evidence["covered"])
+
+
+def test_complex_numbers_are_not_judged() -> None:
+    check = only("x**2", {"x": 2.0}, dtype="complex128")
+    assert check.verdict == "INCONCLUSIVE"
+    assert not check.passed
+
+
+def test_float32_is_measured_in_its_own_ulps() -> None:
+    assert only("sin(x)*x", {"x": 1.3}, dtype="float32").verdict == "PROVED"
+
+
+def test_inconclusive_counts_as_such() -> None:
+    report = checked("abs(sin(x)**2 + cos(x)**2 - 1)", {"x": 0.7})
+    assert report.checks[0].verdict == "INCONCLUSIVE"
+    assert report.summary["inconclusive"] == 1
+    assert checked("abs(sin(x)**2 + cos(x)**2 - 1)", {"x": 0.7}, lenient=True).checks[0].passed
+
+
+def test_the_same_input_gives_the_same_bytes() -> None:
+    text = "w = [0.3, 1.2]\nassert grad(sum(w**3), w) == 3*w\nsum(w**3)*y"
+    one, other = (checked(text, {"y": 2.0}) for _ in range(2))
+    assert repr(one.checks) == repr(other.checks)
