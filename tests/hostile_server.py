@@ -1,4 +1,4 @@
-"""Command lines come in, one per line as JSON; each runs in a process of its own, and what it cost and touched goes out.
+"""Command lines come in as JSON; each runs in a process of its own, and what it cost and touched goes out.
 
 A server that has loaded the package forks for every command line: a process costs milliseconds instead of a start-up.
 The child may read the script, the package and the Python installation; an audit hook notes everything else.

@@ -67,7 +67,7 @@ def gradient_by_sympy(case: Case) -> None:
 
 def sympy_gradient(it: Study, number: int, name: str) -> np.ndarray:
     """The gradient of the loss in one leaf, by SymPy; raises Silent where it has nothing to say."""
-    made = Symbolic([it.loss], it.leaves, it.point(number))
+    made = Symbolic([it.loss], it.leaves, it.point(number), hold=True)
     return np.reshape([made.number(entry) for entry in made.gradient(name)], it.leaves[name].shape)
 
 
@@ -83,7 +83,7 @@ def higher_by_sympy(case: Case) -> None:
     for number in range(POINTS):
         second = third = 0.0
         try:
-            made = Symbolic([it.loss], it.leaves, it.point(number))
+            made = Symbolic([it.loss], it.leaves, it.point(number), hold=True)
             for first in it.leaves:
                 once = made.gradient(first)[0]
                 for other in it.leaves:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BITS = 256
 MOST_ENTRIES = 40  # symbols in one expression
+MOST_OPERATIONS = 4000
 
 
 class Silent(Exception):  # noqa: N818
@@ -38,12 +39,14 @@ def place_of(point: Point) -> dict[str, tuple[list[float], tuple[int, ...]]]:
 class Symbolic:
     """Nodes as SymPy expressions in symbols for the entries of the leaves, with branches decided at the point."""
 
-    def __init__(self, nodes: Sequence[Node], leaves: Mapping[str, Node], point: Point) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], leaves: Mapping[str, Node], point: Point, *, hold: bool = False
+    ) -> None:
         if sum(leaf.type.size for leaf in leaves.values()) > MOST_ENTRIES:
             raise Silent("too many entries for symbols")
         self.place = Place(place_of(point))
         self.symbols = Symbols()
-        self.field = SymbolicField(self.symbols, self.place, hold=False)
+        self.field = SymbolicField(self.symbols, self.place, hold=hold)
         self.named = {
             name: [self.symbols.symbol(f"{name}[{i}]", ("node", leaf, i)) for i in range(leaf.type.size)]
             for name, leaf in leaves.items()
@@ -73,13 +76,29 @@ class Symbolic:
 
     def gradient(self, name: str) -> list[Any]:
         """`sympy.diff` of the first node, a scalar, by each entry of a leaf; Silent on a kink."""
+        expression = self.entries[0].flat[0]
+        if tree_size(expression, {}) > MOST_OPERATIONS:
+            raise Silent("too long an expression: sympy.diff copies what is shared")
         made = []
         for symbol in self.named[name]:
             for x, side in self.field.signs.items():
                 if side == 0 and symbol in x.free_symbols:
                     raise Silent(f"a branch that hangs on {x} = 0")
-            made.append(sympy.diff(self.entries[0].flat[0], symbol))
+            made.append(sympy.diff(expression, symbol))
         return made
+
+
+def tree_size(expression: Any, known: dict[Any, int]) -> int:
+    """The number of operations of an expression written out."""
+    stack = [expression]
+    while stack:
+        missing = [arg for arg in stack[-1].args if arg not in known]
+        if missing:
+            stack.extend(missing)
+        else:
+            top = stack.pop()
+            known[top] = 1 + sum(known[arg] for arg in top.args)
+    return known[expression]
 
 
 def ball_values(nodes: Sequence[Node], point: Point) -> list[Entries]:

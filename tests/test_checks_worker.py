@@ -15,6 +15,7 @@ import pytest
 
 from gradcli.checks import check_script, worker
 from gradcli.checks.worker import NoAnswer, Oracle
+from gradcli.diagnostics import GradcliError
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,6 +61,15 @@ def test_no_answer_in_time(oracle: Oracle) -> None:
     with pytest.raises(NoAnswer, match="no answer within"):
         oracle.ask("values", 0.0, rows=[], point={})
     assert oracle._process is None
+
+
+def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weaker verdicts from differences alone must not hide a broken installation."""
+    monkeypatch.setattr("gradcli.checks.child.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
+    made = Oracle()
+    with pytest.raises(GradcliError, match="GC999"):
+        check_script("x**2", at={"x": 1.0}, oracle=made)
+    made.close()
 
 
 def test_a_hang_ends_at_the_timeout(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,3 +168,19 @@ def test_a_leaf_that_only_decides_is_named_where_nothing_else_is_left() -> None:
     found = problem(lambda: gradcli.grad("x = 3\nif x > 2:\n    y = x\nelse:\n    y = 0\ny"))
     assert found.code == "GC209"
     assert "`x` is read" in found.message
+
+
+def test_only_the_command_line_notes_a_name_that_nothing_uses() -> None:
+    from gradcli.batch import serve
+
+    answers: list[object] = []
+    serve(['{"id": 1, "command": "grad", "script": "rate*x", "at": {"rate": 1, "x": 2, "rat": 3}}'], answers.append)
+    assert answers[0].outcome.diagnostics == ()  # type: ignore[attr-defined]
+    (note,) = gradcli.grad("rate*x", at=["rate=1,x=2,rat=3"]).diagnostics
+    assert (note.code, note.help) == ("GC211", "did you mean `rate`?")
+
+
+def test_every_public_name_can_be_had() -> None:
+    for name in gradcli.__all__:
+        assert getattr(gradcli, name) is not None
+    assert callable(gradcli.check)

@@ -1,7 +1,7 @@
 """The examples of the README go in: each command is run and its output compared, each Python block is executed.
 
 A console block holds lines `$ gradcli ...`; the lines up to the next one are what it prints. A command without such
-lines only has to succeed, with the exit code that the text around it leads one to expect. Scripts are evaluated and checked.
+lines only has to end with the exit code that the text around it leads one to expect. Scripts are checked.
 """
 
 from __future__ import annotations

@@ -200,6 +200,9 @@ def leaf_names(lowered: Lowered) -> tuple[str, ...]:
     """The leaves to differentiate by; raises GradcliError GC209 where there is none."""
     if lowered.wrt:
         return lowered.wrt
+    free = [name for name, leaf in lowered.program.leaves.items() if not leaf.const]
+    if free:
+        raise error("GC209", "no name is given to differentiate by", help="the leaves are: " + ", ".join(free))
     for name, span in lowered.reassigned.items():
         raise error(
             "GC209",

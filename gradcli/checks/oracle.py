@@ -223,7 +223,7 @@ def main() -> None:
     os.dup2(2, 1)  # nothing else may write among the answers
     limit_memory()
     sys.setrecursionlimit(20_000)
-    sys.set_int_max_strrelations.digits(0)  # exact numbers grow long; the process is limited by time
+    sys.set_int_max_str_digits(0)  # exact numbers grow long; the process is limited by time
     requests: SimpleQueue[str] = SimpleQueue()
 
     def listen() -> None:

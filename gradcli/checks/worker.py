@@ -13,6 +13,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.child import start
+from gradcli.diagnostics import error
 
 if TYPE_CHECKING:
     import subprocess
@@ -35,6 +36,7 @@ class Oracle:
         self._process: subprocess.Popen[str] | None = None
         self._answers: SimpleQueue[str | None] = SimpleQueue()
         self._number = 0
+        self._answered = False  # whether any process has ever answered: one that cannot start is a fault of its own
         self.generation = 0  # counts programs sent: what was derived belongs to one of them
         self._loaded: Any = None  # what the present process holds
         self._wanted: Any = None  # what it should hold
@@ -49,7 +51,10 @@ class Oracle:
         return self._process is not None and self._process.poll() is None and self._loaded is self._wanted
 
     def ask(self, op: str, timeout: float, **question: Any) -> Answer:
-        """The answer to one question; raises NoAnswer where the process did not give one in time."""
+        """The answer to one question; raises NoAnswer where the process did not give one in time.
+
+        Raises GradcliError GC999 where no process could ever be started.
+        """
         self.prepare(timeout)
         return self._exchange(op, timeout, question)
 
@@ -94,7 +99,14 @@ class Oracle:
         if line is None:
             code = self._process.wait()
             self.close()
+            if not self._answered:
+                raise error(
+                    "GC999",
+                    f"the process for exact arithmetic does not start (exit code {code})",
+                    help="see why with: python -c 'import gradcli.checks.derived'",
+                )
             raise NoAnswer(f"the oracle's process ended with code {code}")
+        self._answered = True
         answer: Answer = loads(line)
         if answer.pop("number") != self._number:
             self.close()

@@ -14,7 +14,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.eager import dtypes
 from gradcli.eager.nodes import Node, Saved, class_named
 from gradcli.eager.plans import Backward, names_for, plan_of
-from gradcli.eager.state import Place, place, recording
+from gradcli.eager.state import place, recording
 from gradcli.eager.tensor import Tensor
 from gradcli.graph.operand import Closed
 from gradcli.primitives import catalogue
@@ -345,8 +345,3 @@ def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
         node.kind = x._array.dtype
         result._requires, result._edge = True, (node, 0)
     return result
-
-
-def here() -> Place:
-    """The line of the user's code that is running."""
-    return place()

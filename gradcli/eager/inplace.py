@@ -34,7 +34,7 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
         raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
     old = x
     if tracked:
-        old = Tensor(x._array.copy(), x._requires)
+        old = Tensor(x._array.copy(), x.requires_grad)
         old._edge = x._current_edge()
     result = function(old)
     if result._array.shape != x._array.shape:

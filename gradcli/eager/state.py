@@ -14,7 +14,6 @@ from typing import Any
 class _State(threading.local):
     grad_enabled = True
     inference = False
-    inside_create_graph = False
 
 
 state = _State()

@@ -24,7 +24,8 @@ def bounded(shape: Shape) -> Shape:
         sizes = ", ".join(map(str, shape))
         raise error(
             "GC508",
-            f"an array of shape [{visible(sizes)}] would have {count_text(size_of(shape))} entries; {MAX_ENTRIES:,} are allowed",
+            f"an array of shape [{visible(sizes)}] would have {count_text(size_of(shape))} entries; "
+            f"{MAX_ENTRIES:,} are allowed",
             help="sum over an axis before repeating it, or use smaller sizes",
         )
     return shape

@@ -53,7 +53,7 @@ def _triangle_entries(lower: bool) -> Any:
 def _diagonal(x: Any, k: int) -> int:
     """The number of a diagonal; beyond the corners all of them are alike."""
     rows, columns = x.shape[-2:]
-    return max(-rows, min(whole_number(k, "k"), columns))
+    return max(-int(rows), min(whole_number(k, "k"), int(columns)))
 
 
 def _tril_call(x: Any, k: int = 0) -> Any:

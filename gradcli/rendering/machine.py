@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
-
 def text(payload: Payload) -> str:
     """A payload on one line, in ASCII, without a NaN that JSON does not know."""
     return dumps(payload, allow_nan=False)
