@@ -87,6 +87,11 @@ def test_any_relative_error_is_caught(error: str) -> None:
     assert claim("sin(x)*exp(y)", {"x": 0.7, "y": 1.1}, "x", f"{error}*cos(x)*exp(y)").verdict == "DISAGREES"
 
 
+def test_zero_stands_for_what_no_double_can_hold() -> None:
+    assert claim("exp(-x**2)", {"x": 100.0}, "x", "0*x").verdict == "CERTIFIED"
+    assert claim("exp(-x**2)", {"x": 10.0}, "x", "0*x").verdict == "DISAGREES"
+
+
 def test_a_lucky_point_does_not_help() -> None:
     """At 2 the claim x*x of the derivative 2*x is right; beside it it is not."""
     found = claim("x**2", {"x": 2.0}, "x", "x*x")

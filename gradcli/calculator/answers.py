@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.calculator.convention import complex_notes, conjugated
 from gradcli.calculator.questions import runs_forward
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
 from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
@@ -50,24 +51,14 @@ def ask_gradient(
     value = found[0]
     extra: list[Diagnostic] = []
     if dtype == "complex128":
-        value, gradient, extra = real_part(value, gradient, question.lowered)
+        value, gradient = conjugated(value, gradient)
+        extra = complex_notes(question, values, found[0], gradient, backend)
     higher = None
     if order > 1:
         rest = found[1 + len(names) :]
         higher = {name: tuple(rest[i * order : (i + 1) * order]) for i, name in enumerate(names)}
     diagnostics = diagnose_answer(question, values, found, (*notes, *extra), dtype)
     return Gradient(question.lowered.text, point_of(question.lowered, values), value, gradient, higher, diagnostics)
-
-
-def real_part(value: Any, gradient: dict[str, Any], lowered: Lowered) -> tuple[Any, dict[str, Any], list[Diagnostic]]:
-    """The convention for complex leaves: dL/d(conj z) of the real part L of the output, as PyTorch has it."""
-    notes = []
-    if isinstance(value, complex):
-        if value.imag:
-            message, place = "the output is complex: its real part is taken", lowered.program.outputs[0].span
-            notes.append(Diagnostic("GC407", message, place, severity="note", source=lowered.source))
-        value = value.real
-    return value, {name: g.conjugate() for name, g in gradient.items()}, notes
 
 
 def ask_hessian(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.answers import ask_hessian, real_part
+from gradcli.calculator.answers import ask_hessian
+from gradcli.calculator.convention import conjugated
 from gradcli.calculator.questions import (
     Question,
     gradient_question,
@@ -82,7 +83,7 @@ class Compiled:
         found = question.run(question.values(point), self.backend, self.dtype)
         value, gradient = found[0], dict(zip(question.names, found[1:], strict=True))
         if self.dtype == "complex128":
-            value, gradient, _ = real_part(value, gradient, question.lowered)
+            return conjugated(value, gradient)
         return value, gradient
 
     def at_points(self, *, shared: Sequence[str] = (), **leaves: Any) -> tuple[Any, dict[str, Any]]:
@@ -119,7 +120,8 @@ class Compiled:
         values = {**question.values(first), **{k: v for k, v in columns.items() if k in names}}
         found = question.run(values, self.backend, self.dtype)
         if self.dtype == "complex128":
-            found = [found[0].real, *(gradient.conjugate() for gradient in found[1:])]
+            value, gradient = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
+            found = [value, *gradient.values()]
         shapes = [(), *(names[name].node.type.shape for name in question.names)]
         full = [_spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
         return full[0], dict(zip(question.names, full[1:], strict=True))

@@ -75,4 +75,11 @@ DOMAINS: dict[str, CodeDoc] = {
         "abs(x)  # with --at x=0",
         "Check at another point, mark the line with # expect: kink, or use --allow-kink.",
     ),
+    "GC411": CodeDoc(
+        "complex gradient without a rule",
+        "With --dtype complex128, the gradient differs from differences of the real part: part of it is not holomorphic.",
+        "Operations such as norm use |z|, and |z|*z has no complex derivative. The rules here are the holomorphic ones.",
+        "abs(sqrt(x))*sqrt(x)  # with --at x=-1 --dtype complex128",
+        "Use the real and the imaginary part as leaves of their own.",
+    ),
 }
