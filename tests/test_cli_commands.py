@@ -157,6 +157,7 @@ def test_check_of_a_single_file(rooms: SimpleNamespace, tmp_path: Path) -> None:
     assert main(["check", "a.grad"]) == 0
     assert rooms.asked[0][:2] == ("check_script", "x**2")
     assert main(["check", "missing.grad"]) == 2
+    assert main(["check", "models_that_are_not_there"]) == 2
     assert main(["check", "a.grad", "x**2"]) == 2
     assert main(["check", "a.grad", str(tmp_path), "--claim", "x = 1"]) == 2
     assert len(rooms.asked) == 1
@@ -167,7 +168,7 @@ def test_github_annotations(
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     rooms.script = handmade.bad
-    assert main(["check", "x"]) == 1
+    assert main(["check", "(x)"]) == 1
     assert "::error file=models/loss.grad,line=9," in capsys.readouterr().err
 
 

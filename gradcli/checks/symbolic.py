@@ -8,14 +8,13 @@ because they are the region on which the derivative holds. Runs in the oracle's 
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from gradcli.checks import balls, expressions
-from gradcli.checks.calculus import symbols_of, tree_size
+from gradcli.checks.calculus import parts, substituted, symbols_of, tree_size
 from gradcli.checks.entries import (
     Entries,
     Failure,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 MOST_OPERATIONS = 5_000
 MOST_SHOWN = 400  # operations of an expression that is written out
 PREFIX = "g:"
-LONG_NUMBER = re.compile(r"\d{10,}(/\d+)?|\d+/\d{10,}")
+LONG_NUMBER = 10**9  # a fraction of larger numbers is shown rounded
 DECIDING_BITS = 1024
 
 
@@ -238,17 +237,10 @@ def text(expression: Any, most: int = 100) -> str:
     """An expression as people read it, cut where it is long."""
     if tree_size(expression, {}) > MOST_SHOWN:
         return "a long expression"
-    shown = LONG_NUMBER.sub(_rounded, str(expression).replace(PREFIX, ""))
+    long = [part for part in parts(expression) if part.is_Rational and max(abs(part.p), part.q) > LONG_NUMBER]
+    rounded = substituted(expression, {part: sympy.Float(part, 6) for part in long})
+    shown = str(rounded).replace(PREFIX, "")
     return shown if len(shown) <= most else shown[: most - 4] + " ..."
-
-
-def _rounded(found: re.Match[str]) -> str:
-    """A fraction of many digits as a short decimal: for reading only."""
-    top, _, bottom = found[0].partition("/")
-    try:
-        return f"{int(top) / int(bottom or 1):.6g}"
-    except OverflowError:
-        return "a long number"
 
 
 def region(field: SymbolicField) -> list[str]:

@@ -70,6 +70,12 @@ def check(
     told |= {"require": require, "allow_kink": allow_kink, "lenient": lenient}
     single = targets[0] if len(targets) == 1 else None
     if single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single)):
+        if looks_like_path(single) and not at and not claim:
+            raise error(
+                "GC601",
+                f"cannot read {single}: no such file or folder",
+                help=f'to check it as an expression, give a point, or write "({single})"',
+            )
         reports = [checks.check_script(load(single, output, bounds), **told)]
     else:
         if claim:
@@ -93,6 +99,14 @@ def check(
     if code:
         output.say(f"gradcli check: {reason}")
     return code
+
+
+def looks_like_path(target: str) -> bool:
+    """Whether a target is more likely a mistyped folder than an expression: names and slashes only, and not there.
+
+    A check of the expression `samples / fise` would pass, and nobody would see that nothing was checked.
+    """
+    return not is_file(target) and all(part.isidentifier() for part in target.strip("/").split("/"))
 
 
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
