@@ -70,7 +70,7 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "cross": lambda x, y, axis=-1: np.cross(x, y, axis=axis),
     "softmax": lambda x, axis=-1: scipy.special.softmax(x, axis),
     "log_softmax": lambda x, axis=-1: scipy.special.log_softmax(x, axis),
-    "logsumexp": scipy.special.logsumexp,
+    "logsumexp": lambda x, axis=None, keepdims=False: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
     "gelu": lambda x, approximate="none": (
         x * scipy.special.ndtr(x)
         if approximate == "none"
@@ -215,9 +215,13 @@ class _Reader:
 
     def read_call(self, node: s.Call) -> Any:
         function = self.table[self.names[node.function.id].name]
-        args = [self.read(arg) for arg in node.args]
+        args = [self._operand(self.read(arg)) for arg in node.args]
         keywords = {keyword.name: self.read(keyword.value) for keyword in node.keywords}
         return function(*args, **keywords)
+
+    def _operand(self, x: Any) -> Any:
+        """NumPy computes with truth values in half precision; in the language they are numbers."""
+        return x.astype(np.float64) if getattr(x, "dtype", None) is not None and x.dtype == bool else x
 
     def read_subscript(self, node: s.Subscript) -> Any:
         value = self.read(node.value)

@@ -49,8 +49,9 @@ def check(seed: int) -> None:
     forward = Tape(along).run({**values, **given_tangents})[0]
 
     other = Tape([direct.output, *derivatives.grad(direct.output, list(direct.leaves.values()))]).run(values)
-    for mine, theirs in zip([value, *gradient], other, strict=True):
-        assert np.array_equal(mine, theirs), "the text and the graph built by hand differ"
+    assert value == other[0], "the text and the graph built by hand differ"
+    for mine, theirs in zip(gradient, other[1:], strict=True):  # sums may run in another order
+        assert np.allclose(mine, theirs, rtol=1e-13, atol=1e-13), "the gradients of text and graph differ"
 
     parts = [np.asarray(g) * ways[name] for g, name in zip(gradient, values, strict=True)]
     size = max(1.0, *(float(np.abs(part).max()) for part in parts))
@@ -170,7 +171,7 @@ def expressions(draw: Any, depth: int = 3) -> str:
             f"({x}).T", f"flatten({x})", f"squeeze({x})", f"sort({x})", f"cumsum({x}, axis=-1)", f"flip({x})",
             f"expand_dims({x}, 0)", f"expand_dims({x}, -1)", f"abs({x})", f"sin({x})", f"softmax({x})",
             f"roll({x}, 1)", f"roll({x}, 1, axis=0)", f"tile({x}, 2)", f"repeat({x}, 2, axis=-1)", f"cumsum({x})",
-            f"argmax({x}, axis=0)", f"argsort({x})", f"norm({x})", f"len({x})", f"broadcast_to({x}, (2, 3))",
+            f"argmax({x}, axis=0)", f"argsort(flatten({x}))", f"norm({x})", f"len({x})", f"broadcast_to({x}, (2, 3))",
             f"swapaxes({x}, 0, -1)", f"reshape({x}, -1)", f"reshape({x}, (3, -1))", f"trace({x})", f"tril({x})",
             f"diag({x})", f"pad({x}, 1)",
         ]))  # fmt: skip
@@ -184,8 +185,9 @@ def expressions(draw: Any, depth: int = 3) -> str:
 
 NUMPY_ERRORS = (ValueError, IndexError, TypeError, np.exceptions.AxisError, np.linalg.LinAlgError)
 
-# What NumPy takes and the language refuses on purpose, or the other way round: a part of the message.
-ON_PURPOSE: tuple[str, ...] = ()
+# Where the language is kinder or stricter than NumPy on purpose, by a part of the message.
+KINDER = ("array of dimension 0", "duplicate value in 'axis'")  # a number takes the axes of a reduction, or any sort
+STRICTER = ("tril needs a matrix", "out of range for a scalar")  # NumPy makes a matrix of equal rows of a vector
 
 
 @settings(max_examples=600, deadline=None, derandomize=True)
@@ -207,7 +209,12 @@ def compare(text: str, point: dict[str, np.ndarray]) -> None:
             found = calculator.evaluate(text, at=point).value
         except GradcliError:
             return
-        raise AssertionError(f"NumPy refuses {text}: {refused}; we give {np.shape(found)}") from refused
-    found = calculator.evaluate(text, at=point).value
+        assert any(part in str(refused) for part in KINDER), f"NumPy refuses {text}: {refused}; we give {found}"
+        return
+    try:
+        found = calculator.evaluate(text, at=point).value
+    except GradcliError as refused:
+        assert any(part in str(refused) for part in STRICTER), f"{text}: {refused}; NumPy gives {expected}"
+        return
     assert np.shape(found) == np.shape(expected), f"{text}: {np.shape(found)}, NumPy {np.shape(expected)}"
     assert np.allclose(found, np.asarray(expected, float), rtol=1e-12, atol=1e-12, equal_nan=True), text
