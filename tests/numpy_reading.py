@@ -131,18 +131,33 @@ class NumpyTable(dict[str, Any]):
 FLOATS: Mapping[str, Any] = NumpyTable()
 
 
+class Numpy:
+    """How arrays are made and combined; a peer with arrays of its own has another one."""
+
+    add, sub, mul, div, pow, matmul = np.add, np.subtract, np.multiply, np.divide, np.power, np.matmul
+    less, less_equal, greater, greater_equal = np.less, np.less_equal, np.greater, np.greater_equal
+    equal, not_equal = np.equal, np.not_equal
+    logical_and, logical_or, logical_not = np.logical_and, np.logical_or, np.logical_not
+    transpose, stack, asarray = np.transpose, np.stack, np.asarray
+
+
 def read(
-    text: str, point: Mapping[str, Any], table: Mapping[str, Any] = FLOATS, number: Any = np.float64
+    text: str,
+    point: Mapping[str, Any],
+    table: Mapping[str, Any] = FLOATS,
+    number: Any = np.float64,
+    arrays: Any = Numpy,
 ) -> Any:
     """The value of a script's last expression; raises KeyError for a function that the table lacks.
 
-    `number` makes the table's numbers from exact ones; integers stay Python's until arithmetic meets them.
+    `number` makes the table's numbers from exact ones; integers stay Python's until arithmetic meets them. `arrays`
+    says how arrays are combined.
     """
     scope: dict[str, Any] = {
         name: number(value) if number is not np.float64 else value for name, value in NAMES.items()
     }
     scope.update(point)
-    reader = _Reader(scope, table, number)
+    reader = _Reader(scope, table, number, arrays)
     result: Any = None
     for statement in parse(text).statements:
         if isinstance(statement, s.Assign):
@@ -158,10 +173,12 @@ def read(
 
 
 class _Reader:
-    def __init__(self, scope: dict[str, Any], table: Mapping[str, Any], number: Any) -> None:
+    def __init__(self, scope: dict[str, Any], table: Mapping[str, Any], number: Any, arrays: Any) -> None:
         self.scope = scope
         self.table = table
         self.number = number
+        self.arrays = arrays
+        self.exact = arrays is Numpy and number is not np.float64
         self.names = functions()
 
     def read(self, node: Any) -> Any:
@@ -172,7 +189,7 @@ class _Reader:
         """An operand of arithmetic: every number is a float."""
         if isinstance(x, (int, Fraction)) and not isinstance(x, np.generic):
             return self.number(Fraction(x))
-        return x.astype(np.float64) if getattr(x, "dtype", None) is not None and x.dtype.kind in "bi" else x
+        return x.astype(np.float64) if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "bi" else x
 
     def read_name(self, node: s.Name) -> Any:
         return None if node.id == "None" else self.scope[node.id]
@@ -183,34 +200,43 @@ class _Reader:
     def read_unary(self, node: s.Unary) -> Any:
         x = self.read(node.operand)
         if node.op == "not":
-            return np.logical_not(self.value(x) != 0)
+            return self.arrays.logical_not(self.value(x) != 0)
         return -x if node.op == "-" else x
 
     def read_binary(self, node: s.Binary) -> Any:
         x, y = self.value(self.read(node.left)), self.value(self.read(node.right))
+        arrays = self.arrays
         if node.op in ("and", "or"):
-            return (np.logical_and if node.op == "and" else np.logical_or)(x != 0, y != 0)
-        if node.op == "@":
-            return np.matmul(x, y)
-        if node.op == "**":
-            return np.power(x, y) if self.number is np.float64 else self.table["pow"](x, y)
-        if node.op == "/":
-            return np.divide(x, y) if self.number is np.float64 else self.table["div"](x, y)
-        return {"+": np.add, "-": np.subtract, "*": np.multiply}[node.op](x, y)
+            return (arrays.logical_and if node.op == "and" else arrays.logical_or)(x != 0, y != 0)
+        if self.exact and node.op in ("**", "/"):
+            return self.table["pow" if node.op == "**" else "div"](x, y)
+        signs = {
+            "+": arrays.add,
+            "-": arrays.sub,
+            "*": arrays.mul,
+            "/": arrays.div,
+            "**": arrays.pow,
+            "@": arrays.matmul,
+        }
+        return signs[node.op](x, y)
 
     def read_compare(self, node: s.Compare) -> Any:
         values = [self.value(self.read(operand)) for operand in node.operands]
+        arrays = self.arrays
         signs = {
-            "<": np.less,
-            "<=": np.less_equal,
-            ">": np.greater,
-            ">=": np.greater_equal,
-            "==": np.equal,
-            "!=": np.not_equal,
+            "<": arrays.less,
+            "<=": arrays.less_equal,
+            ">": arrays.greater,
+            ">=": arrays.greater_equal,
+            "==": arrays.equal,
+            "!=": arrays.not_equal,
         }
-        result: Any = True
-        for op, left, right in zip(node.ops, values, values[1:], strict=False):
-            result = np.logical_and(result, signs[op](left, right))
+        links = [
+            signs[op](left, right) for op, left, right in zip(node.ops, values, values[1:], strict=False)
+        ]
+        result = links[0]
+        for link in links[1:]:
+            result = arrays.logical_and(result, link)
         return result
 
     def read_call(self, node: s.Call) -> Any:
@@ -221,12 +247,14 @@ class _Reader:
 
     def _operand(self, x: Any) -> Any:
         """NumPy computes with truth values in half precision; in the language they are numbers."""
-        return x.astype(np.float64) if getattr(x, "dtype", None) is not None and x.dtype == bool else x
+        return x.astype(np.float64) if isinstance(x, (np.ndarray, np.generic)) and x.dtype == bool else x
 
     def read_subscript(self, node: s.Subscript) -> Any:
         value = self.read(node.value)
         items = tuple(self._item(item) for item in node.items)
-        return value[items[0]] if isinstance(value, tuple) else np.asarray(value)[items]
+        if isinstance(value, tuple):
+            return value[items[0]]
+        return (np.asarray(value) if self.arrays is Numpy else value)[items]
 
     def _item(self, item: Any) -> Any:
         if isinstance(item, s.Slice):
@@ -238,11 +266,11 @@ class _Reader:
         return None if found is None else int(found) if np.ndim(found) == 0 else np.asarray(found).astype(int)
 
     def read_transpose(self, node: s.Transpose) -> Any:
-        return np.transpose(self.read(node.value))
+        return self.arrays.transpose(self.read(node.value))
 
     def read_list(self, node: s.List) -> Any:
-        entries = [np.asarray(self.value(self.read(item))) for item in node.items]
-        return np.stack(entries) if entries else np.zeros(0)
+        entries = [self.arrays.asarray(self.value(self.read(item))) for item in node.items]
+        return self.arrays.stack(entries) if entries else np.zeros(0)
 
     def read_tuple(self, node: s.Tuple) -> Any:
         return tuple(self.read(item) for item in node.items)

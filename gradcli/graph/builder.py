@@ -114,6 +114,20 @@ class Builder:
                 return self._seen_again(known)
         return self._cons(key, primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
 
+    def expanded(self, node: Node) -> Node:
+        """The definition of a composite node, on its arguments as they are.
+
+        Nothing is rewritten here: a rule such as -x - y to -(x + y) would read x, which lies below the argument -x,
+        and a sweep that stops at the arguments would lose that path.
+        """
+        assert node.primitive.definition is not None
+        simplifying, self.simplifying = self.simplifying, False
+        try:
+            result: Node = node.primitive.definition(*node.args, **node.params)
+        finally:
+            self.simplifying = simplifying
+        return result
+
     def call(self, name: str, *xs: Any, **params: Any) -> Node:
         """The node of the operation with this name."""
         return self.bind(self.vocabulary[name], xs, params)

@@ -70,8 +70,7 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
             if tangent is not None and rule is not None
         ]
     else:
-        assert primitive.definition is not None
-        inner = primitive.definition(*args, **params)
+        inner = builder.expanded(node)
         here = {arg: known[arg] for arg in args if arg in known}
         return push(builder, [inner], here, stops=args)[0]
     total: Node | None = None

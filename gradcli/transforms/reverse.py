@@ -94,9 +94,8 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
     if kind == "structured":
         return _structured(builder, node, flow, active)
     if kind == "composite":
-        assert primitive.definition is not None
         args = [arg for arg in dict.fromkeys(node.args) if arg in active]
-        inner = primitive.definition(*node.args, **node.params)
+        inner = builder.expanded(node)
         flows = sweep(builder, [(inner, flow)], args, stops=node.args)
         return [(arg, found) for arg, found in zip(args, flows, strict=True) if found is not None]
     return []
