@@ -142,10 +142,7 @@ def draw(random: Any, leaf: Leaf, count: int) -> np.ndarray:
     elif leaf.form is not None:
         raise AssertionError(f"a sample of an unknown form: {leaf.form}")
     elif square:  # well away from singular matrices
-        values = (
-            values
-            + 3 * np.eye(leaf.shape[-1]) * np.sign(np.trace(values, axis1=-2, axis2=-1))[..., None, None]
-        )
+        values = values + 3 * np.eye(leaf.shape[-1]) * np.sign(np.trace(values, axis1=-2, axis2=-1))[..., None, None]
     return values
 
 
@@ -173,8 +170,8 @@ def _sampled(primitive: Primitive) -> Iterator[Case]:
     required = [n for n in signature.names if n in primitive.static and n not in signature.defaults]
     if (
         required
-        or len(operands) > len(primitive.sample)
-        and not all(n in signature.defaults for n in operands[len(primitive.sample) :])
+        or (len(operands) > len(primitive.sample)
+        and not all(n in signature.defaults for n in operands[len(primitive.sample) :]))
     ):
         return
     leaves = {f"x{i}": _leaf(primitive, i, (4,)) for i in range(min(len(operands), len(primitive.sample)))}
@@ -289,8 +286,7 @@ def _literals(
 ) -> None:
     signature = signature_of(primitive)
     given = [
-        (signature.names[i] if i < len(signature.names) else signature.variadic, arg)
-        for i, arg in enumerate(call.args)
+        (signature.names[i] if i < len(signature.names) else signature.variadic, arg) for i, arg in enumerate(call.args)
     ]
     given += [(keyword.name, keyword.value) for keyword in call.keywords]
     position = 0
@@ -371,9 +367,7 @@ class InnerCase(Case):
                 args.append(builder.array(f"fixed{i}", value, type))
             else:
                 x = leaves[f"x{i}"] = builder.leaf(f"x{i}", type.shape)
-                if is_symmetric(
-                    self.start[f"x{i}"]
-                ):  # LAPACK reads one triangle, so nothing else ever comes here
+                if is_symmetric(self.start[f"x{i}"]):  # LAPACK reads one triangle, so nothing else ever comes here
                     x = builder.call("mul", builder.call("add", x, x.mT), Fraction(1, 2))
                 args.append(x)
         output = builder.apply(self.primitive, tuple(args), dict(self.params))
@@ -401,9 +395,7 @@ def _harvest() -> dict[str, dict[Any, InnerCase]]:
                 known = found.setdefault(node.primitive.name, {})
                 if key not in known and len(known) < 12 and sum(arg.type.size for arg in node.args) <= 40:
                     types = [arg.type for arg in node.args]
-                    known[key] = InnerCase(
-                        node.primitive, types, node.params, [values[arg] for arg in node.args]
-                    )
+                    known[key] = InnerCase(node.primitive, types, node.params, [values[arg] for arg in node.args])
     return found
 
 
@@ -445,9 +437,7 @@ def inner_cases(name: str) -> tuple[InnerCase, ...]:
     """The cases of an operation that only graphs contain; of several at most three, of different forms."""
     known = list(_harvest().get(name, {}).values())
     known += [
-        InnerCase(
-            catalogue()[name], [Type("float", shape) for shape in shapes], {}, [np.zeros(s) for s in shapes]
-        )
+        InnerCase(catalogue()[name], [Type("float", shape) for shape in shapes], {}, [np.zeros(s) for s in shapes])
         for shapes in INNER_SHAPES.get(name, ())
     ]
     sample = catalogue()[name].sample
@@ -458,9 +448,7 @@ def inner_cases(name: str) -> tuple[InnerCase, ...]:
     known.sort(key=lambda case: (sizes[case] > 24, -len(case.text)))
     shapes = [list(one) for one in INNER_SHAPES.get(name, ())]
     asked = [
-        case
-        for case in known
-        if [list(type.shape) for type in case.types] in [list(map(list, s)) for s in shapes]
+        case for case in known if [list(type.shape) for type in case.types] in [list(map(list, s)) for s in shapes]
     ]
     known = asked + known[:1] + [case for case in known[1:] if sizes[case] <= 24]
     known = list(dict.fromkeys(known))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SLIGHT = Fraction(1_000_001, 1_000_000)
 
 
-class Same(Exception):  # noqa: N818
+class Same(Exception):
     """The change does not apply here, or leaves what it found."""
 
 
@@ -134,11 +134,7 @@ def dropped(number: int, side: int) -> Change:
         if not isinstance(found, Node):
             raise Same
         newest = max((x.serial for x in xs if isinstance(x, Node)), default=0)
-        sums = [
-            node
-            for node in reachable([found])
-            if node.primitive.name in ("add", "sub") and node.serial > newest
-        ]
+        sums = [node for node in reachable([found]) if node.primitive.name in ("add", "sub") and node.serial > newest]
         if number >= len(sums):
             raise Same
         chosen = sums[number]
@@ -176,9 +172,7 @@ def within(change: Change, found: Any, xs: tuple[Any, ...]) -> Any:
     if isinstance(found, tuple) and found:
         return tuple(within(change, part, xs) for part in found)
     if isinstance(found, Closed):
-        parts = tuple(
-            within(change, x, xs) if isinstance(x, (Closed, int, Fraction)) else x for x in found.xs
-        )
+        parts = tuple(within(change, x, xs) if isinstance(x, (Closed, int, Fraction)) else x for x in found.xs)
         return Closed(found.primitive, parts, found.params)
     if isinstance(found, ArrayData):
         return ArrayData(found.shape, [within(change, entry, xs) if entry else entry for entry in found.flat])
@@ -202,9 +196,7 @@ def rule_mutants(primitive: Primitive) -> Iterator[Mutant]:
         for position in range(primitive.arity or 0):
             for kind, change in CHANGES.items():
                 if kind != "axis":
-                    yield _mutant(
-                        primitive, f"partials[{position}]", kind, rule, _partial(rule, position, change)
-                    )
+                    yield _mutant(primitive, f"partials[{position}]", kind, rule, _partial(rule, position, change))
         if (primitive.arity or 0) > 1:
             yield _mutant(primitive, "partials", "swapped", rule, _swapped_partials(rule))
     transpose = primitive.transpose
@@ -296,11 +288,7 @@ def _swapped(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 def _swapped_call(rule: Callable[..., Any]) -> Callable[..., Any]:
     def swapped(*xs: Any, **params: Any) -> Any:
-        if (
-            len(xs) < 2
-            or not (isinstance(xs[0], Node) and isinstance(xs[1], Node))
-            or xs[0].type != xs[1].type
-        ):
+        if len(xs) < 2 or not (isinstance(xs[0], Node) and isinstance(xs[1], Node)) or xs[0].type != xs[1].type:
             raise Same
         right, made = rule(*xs, **params), rule(xs[1], xs[0], *xs[2:], **params)
         if made is right:
@@ -333,9 +321,7 @@ def value_mutants(primitive: Primitive) -> Iterator[Mutant]:
     }
     for kind, change in kinds.items():
         if kind != "axis" or not primitive.pointwise:
-            yield Mutant(
-                primitive, "impl", kind, lambda damaged, change=change: damaged(impl, changed(change))
-            )
+            yield Mutant(primitive, "impl", kind, lambda damaged, change=change: damaged(impl, changed(change)))
     yield Mutant(primitive, "impl", "swapped", lambda damaged: damaged(impl, exchanged))
 
 

@@ -42,9 +42,7 @@ for _name in ("detach", "peak", "magnitude"):
 for _name in ("peak", "magnitude"):
     for _law in ("value_by_sympy", "value_by_balls"):
         EXEMPT[_law, _name] = "it cancels from every result, so exact readings take another number on purpose"
-EXEMPT["value_to_80_digits", "ste"] = (
-    "its value is one operand's, its derivative the other's: the table has the other"
-)
+EXEMPT["value_to_80_digits", "ste"] = "its value is one operand's, its derivative the other's: the table has the other"
 EXEMPT["jvp_by_differences", "ste"] = "its value does not depend on the operand that carries the derivative"
 _REAL = "its value is real or depends on conj(z): no complex derivative; tests/test_convention.py has its gradient"
 for _name in ("abs", "abs_slope", "sign", "norm", "std", "hypot", "l1_loss", "huber_loss", "cosine_similarity",
@@ -55,9 +53,7 @@ for _name in ("detach", "peak", "magnitude", "ste"):
     EXEMPT["complex_is_analytic", _name] = _HELD
 for _name in ("eigvecs", "svd_u", "svd_v"):
     for _law in ("value_by_sympy", "value_by_balls", "gradient_by_sympy", "higher_by_sympy"):
-        EXEMPT[_law, _name] = (
-            "a vector of norm 1 is known up to its sign, and the exact forms choose another sign"
-        )
+        EXEMPT[_law, _name] = "a vector of norm 1 is known up to its sign, and the exact forms choose another sign"
 
 # (law, operation): what is wrong at present. Each row is a strict expected failure: it complains when it is mended.
 KNOWN: dict[tuple[str, str], str] = {}
@@ -66,6 +62,12 @@ KNOWN: dict[tuple[str, str], str] = {}
 # --- values ---------------------------------------------------------------------------------------------------
 
 ROUNDING = 1e-13  # of a value, relative to its largest entry
+LOOSER = {"expm": 1e-12}  # SciPy's closed form for two rows cancels a few digits
+
+
+def rounding(case: Case) -> float:
+    """The relative error that a value may have."""
+    return LOOSER.get(case.name, ROUNDING)
 
 
 def value_to_80_digits(case: Case) -> None:
@@ -75,7 +77,7 @@ def value_to_80_digits(case: Case) -> None:
         for number in range(POINTS):
             for value, exact in zip(it.values, it.exact(it.point(number)), strict=True):
                 assert np.shape(value[number]) == np.shape(exact)
-                close(value[number], np.asarray(exact, dtype=object).astype(float), ROUNDING, "value")
+                close(value[number], np.asarray(exact, dtype=object).astype(float), rounding(case), "value")
     except Missing as row:
         pytest.skip(f"no row in tests/reference.py: {row}")
 
@@ -93,7 +95,7 @@ def value_by_numpy(case: Case) -> None:
         found = found if isinstance(found, tuple) else (found,)
         for value, other in zip(it.values, found, strict=True):
             assert np.shape(value[number]) == np.shape(other)
-            close(value[number], other, ROUNDING, "value")
+            close(value[number], other, rounding(case), "value")
 
 
 def value_by_sympy(case: Case) -> None:
@@ -105,7 +107,7 @@ def value_by_sympy(case: Case) -> None:
         except Silent as reason:
             pytest.skip(f"no reading in symbols: {reason}")
         for value, right in zip(it.values, found, strict=True):
-            close(value[number], right, ROUNDING, "value in symbols")
+            close(value[number], right, rounding(case), "value in symbols")
 
 
 def value_by_balls(case: Case) -> None:
@@ -119,7 +121,7 @@ def value_by_balls(case: Case) -> None:
             need("2x2" in str(reason), str(reason))
             pytest.skip("no closed form for balls")
         for k, (value, entries) in enumerate(zip(it.values, found, strict=True)):
-            close(value[number], middle(entries), ROUNDING, "value in balls")
+            close(value[number], middle(entries), rounding(case), "value in balls")
             for entry, plain in zip(entries.flat, _exact_entries(it, point, k), strict=False):
                 if hasattr(entry, "rel_accuracy_bits"):
                     assert entry.rel_accuracy_bits() >= 56 or balls.is_tiny(entry)
@@ -138,9 +140,7 @@ def _exact_entries(it: Study, point: Any, k: int) -> list[Any]:
 def _inside(ball: Any, exact: Any) -> bool:
     with balls.precision(256):
         text = mp.nstr(reference.number(exact), 50)
-        near = type(ball)(text) * (1 + type(ball)(0, "1e-30")) + type(ball)(
-            0, "1e-30"
-        )  # some rows are differences
+        near = type(ball)(text) * (1 + type(ball)(0, "1e-30")) + type(ball)(0, "1e-30")  # some rows are differences
         return bool(ball.overlaps(near))
 
 
@@ -178,9 +178,7 @@ def batch(case: Case) -> None:
             rows = tape.run({**single, **tangents}, backend="numpy")
             for node, value, row in zip(nodes, found, rows, strict=True):
                 one = np.broadcast_to(value, (POINTS, *node.shape))[number]
-                close(
-                    one, row, 1e-13, f"row {number} of a batch in {[n for n in mixed if mixed[n]]}, {node!r}"
-                )
+                close(one, row, 1e-13, f"row {number} of a batch in {[n for n in mixed if mixed[n]]}, {node!r}")
     if it.leaves:  # two batch axes, the second of them broadcast
         deep = {n: v[:, None] for n, v in it.points.items()}
         first = next(iter(deep))
@@ -288,18 +286,18 @@ def complex_is_analytic(case: Case) -> None:
     slope = it.programs["u"][0]
     way = {name: direction * (1 + 0.5j) for name, direction in it.directions[0].items()}
     tangents = {**it.tangents, **dict(zip(it.tangents, way.values(), strict=False))}
-    try:
-        found = Tape(slope).run({**given, **tangents}, backend="numpy", dtype="complex128")[0]
-    except GradcliError as problem:
-        first = problem.diagnostics[0]
-        need(first.code not in ("GC334", "GC714"), first.message)
-        raise
     step = 2.0**-10
     tape = Tape(it.loss)
-    near = [
-        np.asarray(tape.run({n: z + k * step * way[n] for n, z in given.items()}, dtype="complex128")[0])
-        for k in (-2, -1, 1, 2)
-    ]
+    try:
+        found = Tape(slope).run({**given, **tangents}, backend="numpy", dtype="complex128")[0]
+        near = [
+            np.asarray(tape.run({n: z + k * step * way[n] for n, z in given.items()}, dtype="complex128")[0])
+            for k in (-2, -1, 1, 2)
+        ]
+    except GradcliError as problem:
+        first = problem.diagnostics[0]
+        need(first.code not in ("GC334", "GC401", "GC714"), first.message)  # it asks for order, and says so
+        raise
     expected = (near[0] - 8 * near[1] + 8 * near[2] - near[3]) / (12 * step)
     away = np.abs(np.asarray(found) - expected) / np.maximum(1, np.abs(expected))
     assert np.all(away <= 1e-7), f"{found} instead of {expected}"

@@ -34,9 +34,7 @@ def derivatives_to_80_digits(case: Case) -> None:
         pytest.skip(f"no row in tests/reference.py: {row}")
     for value, name in zip(it.found["gradient"], it.leaves, strict=True):
         close(value[0], expected[0]["gradient"][name], TOLERANCE[1], f"gradient in {name}")
-    size = np.max(
-        [np.abs(g).max(axis=tuple(range(1, g.ndim)), initial=1) for g in it.found["gradient"]], axis=0
-    )
+    size = np.max([np.abs(g).max(axis=tuple(range(1, g.ndim)), initial=1) for g in it.found["gradient"]], axis=0)
     for label, values, order in (
         ("u", it.found["u"][0], 1),
         ("u", it.dotted("gradient", u), 1),

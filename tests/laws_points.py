@@ -39,9 +39,7 @@ def finite_inside(case: Case) -> None:
 def outside_is_diagnosed(primitive: Primitive) -> None:
     """Outside its domain an operation has the IEEE value, NaN or infinite, and a diagnostic with a span says so."""
     need(not primitive.internal, "no script can call it")
-    need(
-        any(math.isfinite(x) for d in primitive.domain for x in (d.low, d.high)), "its domain is every number"
-    )
+    need(any(math.isfinite(x) for d in primitive.domain for x in (d.low, d.high)), "its domain is every number")
     case = next((c for c in cases(primitive.name) if c.leaves), None)
     need(case is not None and len(case.leaves) == len(primitive.domain), "no case with all of its operands")
     assert case is not None
@@ -52,9 +50,7 @@ def outside_is_diagnosed(primitive: Primitive) -> None:
             at = {n: v.tolist() for n, v in case.one().items()}
             at[name] = np.full(case.leaves[name].shape, end + way * 0.625).tolist()
             answer = calculator.evaluate(case.text, at=at)
-            assert not np.isfinite(answer.value).any(), (
-                f"{answer.value} outside the domain {domain}, at {end}"
-            )
+            assert not np.isfinite(answer.value).any(), f"{answer.value} outside the domain {domain}, at {end}"
             said = [one for one in answer.diagnostics if one.code in ("GC401", "GC402", "GC403")]
             assert said, "no diagnostic"
             assert said[0].span is not None, said[0].message
@@ -63,9 +59,7 @@ def outside_is_diagnosed(primitive: Primitive) -> None:
                        for other in (at, *({n: np.full(leaf.shape, k).tolist() for n, leaf in case.leaves.items()}
                                            for k in (0.0, 1.0)))]  # fmt: skip
             reached = any(np.isfinite(one.value).all() for one in on_edge)
-            assert reached == (not open_end), (
-                f"{[one.value for one in on_edge]} on the edge {end} of {domain}"
-            )
+            assert reached == (not open_end), f"{[one.value for one in on_edge]} on the edge {end} of {domain}"
 
 
 # --- kinks --------------------------------------------------------------------------------------------------------
@@ -105,9 +99,7 @@ WORDS: dict[tuple[str, str], list[tuple[str, dict[str, Any], dict[str, Any]]]] =
         ("clamp(x, a, b)", {"x": 1.0, "a": 1.0, "b": 2.0}, {"x": 1.0, "a": 0.0, "b": 0.0}),
         ("clamp(x, 1, 1)", {"x": 1.0}, {"x": 1.0}),
     ],
-    ("clamp", "x = high"): [
-        ("clamp(x, a, b)", {"x": 2.0, "a": 1.0, "b": 2.0}, {"x": 1.0, "a": 0.0, "b": 0.0})
-    ],
+    ("clamp", "x = high"): [("clamp(x, a, b)", {"x": 2.0, "a": 1.0, "b": 2.0}, {"x": 1.0, "a": 0.0, "b": 0.0})],
     ("argsort", "where two entries tie"): [
         ("sum(take(x, argsort(x))*[1, 10, 100])", {"x": [2.0, 1.0, 2.0]}, {"x": [10.0, 1.0, 100.0]}),
     ],
@@ -137,18 +129,14 @@ def kinks(primitive: Primitive) -> None:
         case, nodes, point = _on_kink(primitive, kink)
         gradient = _gradient(nodes, case, point)
         for (name, value), right in zip(gradient.items(), _declared(primitive, kink, point), strict=True):
-            assert math.isnan(right) or np.all(value == right), (
-                f"{value} in {name} at {point}, declared {right}"
-            )
+            assert math.isnan(right) or np.all(value == right), f"{value} in {name} at {point}, declared {right}"
         if not kink.discontinuity:
             _between_slopes(case, point, gradient)
 
 
 def _on_kink(primitive: Primitive, kink: Kink) -> tuple[Case, list[Node], dict[str, np.ndarray]]:
     """A case, its outputs, and a point where the surface of the kink vanishes."""
-    for case in sorted(
-        cases(primitive.name), key=lambda one: sum(leaf.shape != () for leaf in one.leaves.values())
-    ):
+    for case in sorted(cases(primitive.name), key=lambda one: sum(leaf.shape != () for leaf in one.leaves.values())):
         outputs, leaves = case.nodes()
         calls = [node for node in reachable(outputs) if node.primitive is primitive]
         operands, params = (calls[0].args, calls[0].params) if calls else (tuple(leaves.values()), {})

@@ -231,9 +231,7 @@ class _Reader:
             "==": arrays.equal,
             "!=": arrays.not_equal,
         }
-        links = [
-            signs[op](left, right) for op, left, right in zip(node.ops, values, values[1:], strict=False)
-        ]
+        links = [signs[op](left, right) for op, left, right in zip(node.ops, values, values[1:], strict=False)]
         result = links[0]
         for link in links[1:]:
             result = arrays.logical_and(result, link)

@@ -27,7 +27,7 @@ MOST_ENTRIES = 40  # symbols in one expression
 MOST_OPERATIONS = 4000
 
 
-class Silent(Exception):  # noqa: N818
+class Silent(Exception):
     """An oracle that cannot read a program, and why."""
 
 
@@ -39,9 +39,7 @@ def place_of(point: Point) -> dict[str, tuple[list[float], tuple[int, ...]]]:
 class Symbolic:
     """Nodes as SymPy expressions in symbols for the entries of the leaves, with branches decided at the point."""
 
-    def __init__(
-        self, nodes: Sequence[Node], leaves: Mapping[str, Node], point: Point, *, hold: bool = False
-    ) -> None:
+    def __init__(self, nodes: Sequence[Node], leaves: Mapping[str, Node], point: Point, *, hold: bool = False) -> None:
         if sum(leaf.type.size for leaf in leaves.values()) > MOST_ENTRIES:
             raise Silent("too many entries for symbols")
         self.place = Place(place_of(point))
@@ -116,9 +114,7 @@ def ball_values(nodes: Sequence[Node], point: Point) -> list[Entries]:
 
 def middle(entries: Entries) -> np.ndarray:
     """The middles of balls, as floats."""
-    return np.reshape(
-        [float(x.mid()) if hasattr(x, "mid") else float(x) for x in entries.flat], entries.shape
-    )
+    return np.reshape([float(x.mid()) if hasattr(x, "mid") else float(x) for x in entries.flat], entries.shape)
 
 
 def ball_slope(node: Node, point: Point, way: Point) -> float:

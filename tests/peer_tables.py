@@ -91,8 +91,11 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
     def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
         bounds = [tensor(b) for b in (low, high) if b is not None]
         x, *bounds = torch.broadcast_tensors(tensor(x), *bounds)
-        return torch.clamp(x, *bounds) if len(bounds) == 2 else torch.clamp(x, None if low is None else bounds[0],
-                                                                              None if high is None else bounds[-1])
+        return (
+            torch.clamp(x, *bounds)
+            if len(bounds) == 2
+            else torch.clamp(x, None if low is None else bounds[0], None if high is None else bounds[-1])
+        )
 
     def symmetric(x: Any) -> Any:
         return (x + x.mT) / 2
@@ -175,10 +178,7 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "cosine_similarity": lambda x, y, axis=-1: f.cosine_similarity(x, y, dim=axis),
         "trunc": torch.trunc, "round": torch.round, "square": torch.square,
     }  # fmt: skip
-    for name in (
-        "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc"
-        " erfinv lgamma digamma sinc abs sign floor ceil sigmoid"
-    ).split():
+    for name in ["sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "lgamma", "digamma", "sinc", "abs", "sign", "floor", "ceil", "sigmoid"]:
         table[name] = getattr(torch, name)
     return table, Tensors
 

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 mp: Any = mpmath.mp.clone()
 mp.dps = 80
 half = mp.mpf("0.5")
-STEP = (
-    mp.mpf(10) ** -16
-)  # a difference of order n then has 32 digits, and cancellation leaves as many of the 80
+STEP = mp.mpf(10) ** -16  # a difference of order n then has 32 digits, and cancellation leaves as many of the 80
 
 
-class Missing(Exception):  # noqa: N818
+class Missing(Exception):
     """The tables have no row for a name, or its row no value at a point."""
 
 
@@ -301,9 +299,7 @@ def along(function: Callable[[Any], Any], *orders: int) -> Any:
     return total / STEP ** sum(orders)
 
 
-def moved(
-    point: Mapping[str, Any], directions: Sequence[Mapping[str, Any]], by: Sequence[Any]
-) -> dict[str, Any]:
+def moved(point: Mapping[str, Any], directions: Sequence[Mapping[str, Any]], by: Sequence[Any]) -> dict[str, Any]:
     """The point, moved by some amounts along some directions; a direction names the leaves that move."""
     found = dict(point)
     for direction, amount in zip(directions, by, strict=True):

@@ -136,7 +136,9 @@ def test_chain(name: str, depth: int) -> None:
         del script, lowered, output, target, gradient, forward
         gc.collect()
     assert used < MEGABYTES, f"{used:.0f} MB"
-    print(f"\n{name}: " + ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in times.items()) + f", {used:.0f} MB")
+    print(
+        f"\n{name}: " + ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in times.items()) + f", {used:.0f} MB"
+    )
 
 
 def test_library_call_on_a_chain() -> None:
@@ -144,7 +146,11 @@ def test_library_call_on_a_chain() -> None:
     found = calculator.grad("1" + "+x" * DEPTH, at={"x": 0.5}, limits=LARGE)
     assert found.value == 1 + DEPTH * 0.5
     assert found.gradient == {"x": float(DEPTH)}
-    for text in ("1" + "+x" * DEPTH, "sin(" * 1000 + "x" + ")" * 1000, "y = x\nfor i in range(10**7):\n  y = sin(y)\ny"):
+    for text in (
+        "1" + "+x" * DEPTH,
+        "sin(" * 1000 + "x" + ")" * 1000,
+        "y = x\nfor i in range(10**7):\n  y = sin(y)\ny",
+    ):
         with pytest.raises(GradcliError) as problem:
             calculator.grad(text, at={"x": 0.5})
         assert problem.value.diagnostics[0].code.startswith("GC5"), problem.value

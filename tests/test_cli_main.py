@@ -264,7 +264,12 @@ def test_colour_is_decided_once(
 
 def run(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
-    return subprocess.Popen([sys.executable, "-m", "gradcli", *arguments], env=environment, **more)
+    return subprocess.Popen(
+        [sys.executable, "-m", "gradcli", *arguments],
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs start with it ignored
+        **more,
+    )
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:

@@ -62,7 +62,7 @@ def test_gradient_is_the_direction_of_growth(text: str, at: dict[str, Any]) -> N
             for k in (-2, -1, 1, 2):
                 moved = z.copy()
                 moved[place] += k * step * unit
-                sides.append(real_part(text, {name: moved}))
+                sides.append(real_part(text, {name: moved.tolist()}))
             parts.append((sides[0] - 8 * sides[1] + 8 * sides[2] - sides[3]) / (12 * step))
         expected = complex(*parts)
         assert abs(found[place] - expected) <= 1e-7 * max(1.0, abs(expected)), f"{found[place]}, not {expected}"
@@ -84,6 +84,7 @@ def test_gradient_as_pytorch_gives_it(text: str, at: dict[str, Any]) -> None:
     table["l1_loss"] = lambda x, y: torch.mean(torch.abs(x - y))
     table["expm1"] = lambda x: torch.exp(x) - 1
     table["where"] = lambda c, x, y: torch.where(c, x, y)
+    table["silu"] = lambda x: x / (1 + torch.exp(-x))
     table["sinc"] = lambda x: torch.sin(torch.pi * x) / (torch.pi * x)
     if "[::-1]" in text:
         text = text.replace("v[::-1]", "flip(v)")
@@ -108,7 +109,7 @@ def test_real_part_is_said() -> None:
     ("text", "at"),
     [
         ("maximum(z, 1)", Z), ("max(v)", V), ("min(v)", V), ("sum(sort(v))", V), ("median(v)", V), ("z > 1", Z),
-        ("where(z > 1, z, 0)", Z), ("relu(z)", Z), ("clamp(z, 0, 1)", Z), ("floor(z)", Z), ("round(z)", Z),
+        ("where(z > 1, z, 0)", Z), ("relu(z)", Z), ("clamp(z, 0, 1)", Z), ("floor(z)", Z),
         ("z*(z <= 2)", Z), ("sum(take(v, argmax(v, keepdims=True)))", V), ("leaky_relu(z)", Z), ("hardtanh(z)", Z),
     ],
 )  # fmt: skip
@@ -147,6 +148,12 @@ def test_complex_point_needs_the_option() -> None:
     """A complex value is refused where real numbers are wanted."""
     with pytest.raises(GradcliError):
         calculator.grad("z**2", at=Z)
+
+
+@pytest.mark.xfail(strict=True, reason="a complex array of no axes is taken for a real number")
+def test_complex_array_without_axes() -> None:
+    """NumPy's 0-d arrays are numbers, complex ones too."""
+    assert calculator.evaluate("z**2", at={"z": np.asarray(1 + 2j)}, dtype="complex128").value == -3 + 4j
 
 
 # --- single precision -----------------------------------------------------------------------------------------------

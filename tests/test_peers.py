@@ -103,9 +103,7 @@ def test_torch(name: str) -> None:
             right = np.zeros(leaf.shape) if gradient is None else plain(gradient)
             close(it.found["gradient"][number][0], right, max(10 * VALUE, rough), f"gradient of {case}")
         along = sum(
-            (g * torch.tensor(it.directions[0][n])).sum()
-            for g, n in zip(first, leaves, strict=True)
-            if g is not None
+            (g * torch.tensor(it.directions[0][n])).sum() for g, n in zip(first, leaves, strict=True) if g is not None
         )
         if not getattr(along, "requires_grad", False):
             continue
@@ -116,7 +114,12 @@ def test_torch(name: str) -> None:
             continue
         for number, (product, leaf) in enumerate(zip(second, leaves.values(), strict=True)):
             right = np.zeros(leaf.shape) if product is None else plain(product)
-            close(it.found["·u reverse over reverse"][number][0], right, max(SECOND, 10 * rough), f"second derivative of {case}")
+            close(
+                it.found["·u reverse over reverse"][number][0],
+                right,
+                max(SECOND, 10 * rough),
+                f"second derivative of {case}",
+            )
 
 
 # --- kinks: what PyTorch returns, we return ------------------------------------------------------------------------

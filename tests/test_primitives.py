@@ -84,7 +84,7 @@ def test_every_operation_has_two_oracles() -> None:
     poor = []
     laws = ("value_to_80_digits", "value_by_numpy", "value_by_sympy", "value_by_balls")
     for name in NAMES:
-        if not cases(name):
+        if not cases(name) or catalogue()[name].internal:  # what no script can call is judged through its callers
             continue
         confirmed = []
         for law in laws:
@@ -106,20 +106,7 @@ def test_every_operation_has_two_oracles() -> None:
 
 # --- the list of functions that the language promises ------------------------------------------------------------
 
-PROMISED = """
-sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p sqrt cbrt rsqrt
-square abs sign pow hypot erf erfc erfinv gamma lgamma digamma polygamma beta sinc floor ceil round trunc mod
-sigmoid logsigmoid softplus relu leaky_relu elu selu gelu silu mish hardtanh hardsigmoid logaddexp xlogy minimum maximum
-clamp where heaviside
-sum mean prod max min amax amin var std norm logsumexp softmax log_softmax cumsum cumprod argmax argmin any all median sort
-reshape transpose swapaxes squeeze expand_dims broadcast_to flatten concatenate concat stack split pad roll flip tile
-repeat take gather diag triu tril zeros ones full eye arange linspace randn rand len shape
-dot matmul outer inner einsum trace det logdet slogdet inv solve cholesky qr eigvalsh svdvals matrix_power expm kron cross
-vecdot
-mse_loss l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits cross_entropy nll_loss kl_div
-cosine_similarity
-arcsin arccos arctan arctan2 arcsinh arccosh arctanh power absolute
-""".split()
+PROMISED = ["sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "rsqrt", "square", "abs", "sign", "pow", "hypot", "erf", "erfc", "erfinv", "gamma", "lgamma", "digamma", "polygamma", "beta", "sinc", "floor", "ceil", "round", "trunc", "mod", "sigmoid", "logsigmoid", "softplus", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "mish", "hardtanh", "hardsigmoid", "logaddexp", "xlogy", "minimum", "maximum", "clamp", "where", "heaviside", "sum", "mean", "prod", "max", "min", "amax", "amin", "var", "std", "norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "argmax", "argmin", "any", "all", "median", "sort", "reshape", "transpose", "swapaxes", "squeeze", "expand_dims", "broadcast_to", "flatten", "concatenate", "concat", "stack", "split", "pad", "roll", "flip", "tile", "repeat", "take", "gather", "diag", "triu", "tril", "zeros", "ones", "full", "eye", "arange", "linspace", "randn", "rand", "len", "shape", "dot", "matmul", "outer", "inner", "einsum", "trace", "det", "logdet", "slogdet", "inv", "solve", "cholesky", "qr", "eigvalsh", "svdvals", "matrix_power", "expm", "kron", "cross", "vecdot", "mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "nll_loss", "kl_div", "cosine_similarity", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh", "power", "absolute"]
 
 # Calls of the functions that take something else than one array.
 CALLED = {
@@ -168,6 +155,4 @@ def test_promised_function(name: str) -> None:
     second = calculator.hessian(total, at=at)
     assert all(np.isfinite(value).all() for row in second.hessian.values() for value in row.values())
     for prefix in ("np.", "torch.") if text.startswith(name) else ():
-        assert np.array_equal(
-            calculator.evaluate(prefix + text, at=at).value, calculator.evaluate(text, at=at).value
-        )
+        assert np.array_equal(calculator.evaluate(prefix + text, at=at).value, calculator.evaluate(text, at=at).value)

@@ -50,10 +50,7 @@ _SHIFT = "a shift of all entries cancels, whatever it is"
 UP_TO_SIGN = ("eigvecs", "svd_u", "svd_v")
 # (operation, rule, damage): why the damaged rule is as good as the right one.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    **{
-        (name, "impl" if catalogue()[name].impl else "definition", "swapped"): "it is symmetric"
-        for name in SYMMETRIC
-    },
+    **{(name, "impl" if catalogue()[name].impl else "definition", "swapped"): "it is symmetric" for name in SYMMETRIC},
     **{(name, rule, "sign"): "-v is as good as v" for name in UP_TO_SIGN for rule in ("impl", "definition")},
     ("eigvecs", "definition", "axis"): "of a 2 by 2 matrix these are [[-s, c], [c, s]], a symmetric matrix",
     ("softmax", "definition", "term 1 dropped"): _SHIFT,
@@ -91,11 +88,7 @@ class Trial(Study):
         super().__init__(case, count)
         if count > 3:
             self.points = wide_points(case, count)
-        elif (
-            isinstance(case, InnerCase)
-            and case.primitive.kind == "nondifferentiable"
-            and len(self.points) == 2
-        ):
+        elif isinstance(case, InnerCase) and case.primitive.kind == "nondifferentiable" and len(self.points) == 2:
             chosen = self.random.random(self.points["x0"].shape) < 0.5  # a comparison needs ties
             self.points["x1"] = np.where(chosen, self.points["x0"], self.points["x1"])
 
@@ -343,8 +336,7 @@ def judged_by_reading(mutant: Mutant) -> set[str] | None:
     for it in trials(mutant.primitive.name):
         for number in range(it.count):
             floats = [
-                np.broadcast_to(v, (it.count, *o.shape))[number]
-                for v, o in zip(it.values, it.outputs, strict=True)
+                np.broadcast_to(v, (it.count, *o.shape))[number] for v, o in zip(it.values, it.outputs, strict=True)
             ]
             for oracle, reading in (("symbols", symbols_read), ("balls", balls_read)):
                 try:
@@ -414,9 +406,7 @@ def test_symmetric(name: str) -> None:
         return
     turned = {**point, leaves[0]: point[leaves[1]], leaves[1]: point[leaves[0]]}
     for one, other in zip(it.exact(point), it.exact(turned), strict=True):
-        assert not differ(
-            np.asarray(one, dtype=object).astype(float), np.asarray(other, dtype=object).astype(float)
-        )
+        assert not differ(np.asarray(one, dtype=object).astype(float), np.asarray(other, dtype=object).astype(float))
 
 
 @pytest.mark.parametrize(
@@ -431,9 +421,7 @@ def test_what_keeps_numbers_in_range(name: str, text: str, expected: Any) -> Non
     """Without the shift or the scale the value overflows."""
     assert not differ(calculator.evaluate(text).value, expected)
     primitive = catalogue()[name]
-    nothing = Mutant(
-        primitive, "impl", "none", lambda damaged: lambda xp, x, **p: primitive_neutral(xp, x, name, **p)
-    )
+    nothing = Mutant(primitive, "impl", "none", lambda damaged: lambda xp, x, **p: primitive_neutral(xp, x, name, **p))
     users = [catalogue()[user] for user in ("logsumexp", "softmax", "norm")]
     right = [user.impl for user in users]
     try:

@@ -77,8 +77,8 @@ DOMAINS: dict[str, CodeDoc] = {
     ),
     "GC411": CodeDoc(
         "complex gradient without a rule",
-        "With --dtype complex128, the gradient differs from differences of the real part: part of it is not holomorphic.",
-        "Operations such as norm use |z|, and |z|*z has no complex derivative. The rules here are the holomorphic ones.",
+        "With --dtype complex128, the gradient differs from differences of the real part of the output.",
+        "The rules are the holomorphic ones. norm uses |z|, and |z|*z has no complex derivative.",
         "abs(sqrt(x))*sqrt(x)  # with --at x=-1 --dtype complex128",
         "Use the real and the imaginary part as leaves of their own.",
     ),

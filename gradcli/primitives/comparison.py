@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.graph.domain import Closed
+from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, elementwise, linear, nondifferentiable
 from gradcli.graph.types import Type
 
@@ -95,6 +95,7 @@ where: Primitive = linear(
     rewrite=_where_rewrite,
     pointwise=True,
     arity=3,
+    domain=[REAL, REAL, REAL],
     sample=[None, Closed(-2, 2), Closed(-2, 2)],
     node="WhereBackward0",
     formula="x if condition else y",
@@ -131,6 +132,7 @@ detach = nondifferentiable(
     pointwise=True,
     arity=1,
     aliases=("stop_gradient",),
+    domain=[REAL],
     sample=[Closed(-2, 2)],
     node="",
     formula="x",
@@ -144,6 +146,7 @@ ste = elementwise(
     symbolic=lambda sp, value, surrogate: surrogate,
     ball=lambda fl, value, surrogate: surrogate,
     partials=lambda value, surrogate, *, out: (None, 1),
+    domain=[REAL, REAL],
     sample=[None, Closed(-2, 2)],
     formula="value, differentiated as surrogate",
     examples=[("ste(3, 2)", 3)],

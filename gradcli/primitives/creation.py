@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
 from gradcli.graph.arrays import ArrayData
+from gradcli.graph.domain import REAL
 from gradcli.graph.operand import Closed as ClosedValue
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import composite
@@ -166,6 +167,7 @@ full = composite(
     "An array of one number.",
     definition=_full,
     static=("shape",),
+    domain=[REAL],
     formula="c, c, ...",
     examples=[("full((2, 1), 3)", [[3], [3]])],
 )

@@ -62,6 +62,8 @@ def _lead_gap(x: Any, axes: Axes, at_top: bool) -> Any:
 def _arg(name: str, summary: str, sign: int, example: int) -> Primitive:
     def call(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         shape = x.shape
+        if isinstance(axis, tuple):
+            raise error("GC303", f"{name} takes one axis, not {len(axis)}", help="flatten the axes first")
         axes = normalize_axes(axis, len(shape))
         require_entries(x, axes or tuple(range(-len(shape), 0)), name)
         if axis is None or not axes:

@@ -6,7 +6,7 @@ from math import comb, factorial, pi, sqrt
 
 from gradcli.diagnostics import error
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.domain import POSITIVE, REAL, Closed, Open
+from gradcli.graph.domain import REAL, Closed, Open
 from gradcli.graph.primitive import Primitive, elementwise
 
 TYPE_CHECKING = False
@@ -221,7 +221,7 @@ beta = elementwise(
         out * (digamma(x) - digamma(x + y)),
         out * (digamma(y) - digamma(x + y)),
     ),
-    domain=[POSITIVE, POSITIVE],
+    domain=[REAL, REAL],
     sample=[Closed(0.5, 3), Closed(0.5, 3)],
     examples=[("beta(2, 3)", 0.08333333333333333), ("beta(0.5, 0.5)", 3.141592653589793)],
     formula="Γ(x)Γ(y)/Γ(x + y)",

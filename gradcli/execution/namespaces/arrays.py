@@ -40,7 +40,7 @@ REAL_ONLY = frozenset(
     (
         *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "max", "min"),
         *("sort", "argsort", "argmax", "argmin", "median", "heaviside"),
-        *("floor", "ceil", "trunc", "mod", "hypot", "arctan2", "cbrt", "logaddexp", "frexp", "ldexp"),
+        *("floor", "ceil", "trunc", "rint", "mod", "hypot", "arctan2", "cbrt", "logaddexp", "frexp", "ldexp"),
         *("gammaln", "digamma", "polygamma", "zeta", "beta", "betaln", "erfinv"),
     )
 )
