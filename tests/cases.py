@@ -168,10 +168,9 @@ def _sampled(primitive: Primitive) -> Iterator[Case]:
     if any(name in POSITIONS for name in operands):
         return
     required = [n for n in signature.names if n in primitive.static and n not in signature.defaults]
-    if (
-        required
-        or (len(operands) > len(primitive.sample)
-        and not all(n in signature.defaults for n in operands[len(primitive.sample) :]))
+    if required or (
+        len(operands) > len(primitive.sample)
+        and not all(n in signature.defaults for n in operands[len(primitive.sample) :])
     ):
         return
     leaves = {f"x{i}": _leaf(primitive, i, (4,)) for i in range(min(len(operands), len(primitive.sample)))}

@@ -1,5 +1,4 @@
 """Small programs over `torch`, by name: both implementations run them, and every variable that they leave counts."""
-# ruff: noqa: E501 - a table of one-line programs
 
 from __future__ import annotations
 
