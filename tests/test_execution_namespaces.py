@@ -103,8 +103,11 @@ def stand_in_for_cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setitem(sys.modules, "cupyx.scipy.special", scipy.special)
     monkeypatch.delitem(sys.modules, "gradcli.execution.namespaces.cupy_", raising=False)
     monkeypatch.setattr(namespaces, "_made", {})
-    with np.errstate(all="ignore"):
-        yield namespace("cupy")
+    try:
+        with np.errstate(all="ignore"):
+            yield namespace("cupy")
+    finally:  # made on the stand-in: nobody else may find it
+        sys.modules.pop("gradcli.execution.namespaces.cupy_", None)
 
 
 @pytest.fixture(params=["numpy", "jax", "cupy", "stand-in"])
