@@ -328,6 +328,7 @@ CASE_LAWS: dict[str, Callable[[Case], None]] = {
     "higher_by_sympy": laws_derivatives.higher_by_sympy,
     "jvp_by_differences": laws_derivatives.jvp_by_differences,
     "adjoint": laws_derivatives.adjoint,
+    "operands_are_opaque": laws_derivatives.operands_are_opaque,
     "types": types,
     "batch": batch,
     "math_equals_numpy": math_equals_numpy,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import sympy
 
 from gradcli.execution.evaluate import Tape
 from gradcli.primitives import catalogue
+from tests.cases import Case
 from tests.oracles import Silent, Symbolic
 from tests.reference import Missing
 from tests.study import POINTS, close, need, study
@@ -17,7 +19,6 @@ from tests.study import POINTS, close, need, study
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.cases import Case
     from tests.study import Study
 
 TOLERANCE = {1: 1e-11, 2: 1e-9, 3: 1e-7}
@@ -130,6 +131,36 @@ def jvp_by_differences(case: Case) -> None:
     found = it.found["u"][0]
     assert np.all(np.abs(found - slope) <= bound), f"{found} and {slope} are more than {bound} apart"
     assert np.all(bound <= 1e-6 * np.maximum(1, np.abs(slope))), f"a bound of {bound} decides nothing"
+
+
+# Operands written in a roundabout way: what a local rewrite could look through.
+ROUNDABOUT = ("(-(-{}))", "(0 - (0 - {}))", "(({} + 0)*1)", "(({}/-1)/-1)", "(1/(1/{}))")
+ROUNDABOUT_ARRAYS = ("reshape(flatten({}), {shape})", "({}.T.T)", "((-({}.T)).T*(-1))", "where(1 > 0, {}, 0)")
+
+
+def operands_are_opaque(case: Case) -> None:
+    """Operands written in a roundabout way have the same gradient: no rewrite may look below an operand."""
+    it = study(case)
+    need(type(case) is Case, "no script can call it")
+    need(it.differentiable, "no float output depends on a leaf")
+    shapes = [leaf.shape for leaf in it.leaves.values()]
+    forms = [*ROUNDABOUT, *(ROUNDABOUT_ARRAYS if any(shapes) else ())]
+    point = it.point(0)
+    for form in forms:
+        if "(1/(1/" in form and any((value == 0).any() for value in point.values()):
+            continue
+
+        def written(found: re.Match[str], form: str = form) -> str:
+            shape = it.leaves[found[0]].shape
+            return form.format(found[0], shape=shape) if shape or form in ROUNDABOUT else found[0]
+
+        text = re.sub(r"\bx\d\b", written, case.text)
+        other = study(Case(case.name, text, case.leaves))
+        other.weights = it.weights
+        other.points, other.directions = it.points, it.directions
+        for label in ("gradient", "u", "·u reverse over reverse", "uvv forward"):
+            for mine, theirs in zip(other.found[label], it.found[label], strict=True):
+                close(mine[0], theirs[0], 1e-9 if "v" in label else 1e-11, f"{label} of {text}")
 
 
 def adjoint(case: Case) -> None:

@@ -30,9 +30,23 @@ BINARY = (
 )  # fmt: skip
 REDUCTIONS = (
     "sum({}, axis={})", "mean({}, axis={})", "logsumexp({}, axis={})", "prod(tanh({}), axis={})",
-    "var({}, axis={})", "norm(2 + sin({}), axis={})",
+    "var({}, axis={})", "norm(2 + sin({}), axis={})", "logsumexp(-{}, axis={})", "prod(-tanh({}), axis={})",
 )  # fmt: skip
-ARRAYS = ("softmax({})", "cumsum({}, axis=-1)", "cumprod(sin({}), axis=-1)", "log_softmax({})", "flip({}, axis=-1)")
+ARRAYS = (
+    "softmax(-{})",
+    "log_softmax(-{})",
+    "cumprod(-sin({}), axis=-1)",
+    "softmax({})",
+    "cumsum({}, axis=-1)",
+    "cumprod(sin({}), axis=-1)",
+    "log_softmax({})",
+    "flip({}, axis=-1)",
+)
+SQUARE = "4*eye(2) + tanh({} @ {}.T)"
+MATRICES = (
+    "tanh({} @ {}.T)", f"inv({SQUARE})", f"solve({SQUARE}, -{{}})", f"det(-({SQUARE}))", f"logdet({SQUARE})",
+    f"expm(tanh(-({SQUARE})))", f"solve(({SQUARE}).T, {{}})", f"matrix_power({SQUARE}, 2)",
+)  # fmt: skip
 SHAPES: tuple[Shape, ...] = ((), (3,), (2, 3))
 
 
@@ -106,8 +120,10 @@ def _statement(random: Any, name: str, pool: dict[str, Shape]) -> Statement:
         return Statement(name, template, (x,), tuple(n for i, n in enumerate(shape) if i != axis % len(shape)))
     if shape and kind < 0.35:
         return Statement(name, ARRAYS[int(random.integers(len(ARRAYS)))], (x,), shape)
-    if len(shape) == 2 and kind < 0.45:
-        return Statement(name, "tanh({} @ {}.T)", (x, x), (shape[0], shape[0]))
+    if shape == (2, 3) and kind < 0.45:
+        template = MATRICES[int(random.integers(len(MATRICES)))]
+        scalar = template.startswith(("det", "logdet"))
+        return Statement(name, template, (x,), () if scalar else (2, 3) if template.startswith("solve") else (2, 2))
     if kind < 0.7:
         return Statement(name, UNARY[int(random.integers(len(UNARY)))], (x,), shape)
     y = pick()
@@ -141,7 +157,7 @@ class Direct:
     def call(self, name: str, *xs: Any, **params: Any) -> Any:
         """An operation of the catalogue on nodes and numbers, the way scripts call it."""
         primitive = catalogue()[name]
-        if primitive.pointwise:
+        if (primitive.pointwise and primitive.definition is None) or name in ("silu", "gelu"):
             shape = next(x.shape for x in xs if not isinstance(x, (int, float)))
             nodes = [self.builder.constant(x, shape) if isinstance(x, (int, float)) else x for x in xs]
             return primitive(*together(*nodes), **params)
@@ -189,5 +205,29 @@ class Direct:
                 inner = call("tanh", x) if reduced.startswith("prod") else call("add", 2, call("sin", x))
                 return call(reduced[:4], inner, axis=int(template.split("axis=")[1][:-1]))
         if template.startswith("cumprod"):
-            return call("cumprod", call("sin", x), axis=-1)
+            inner = call("sin", x)
+            return call("cumprod", call("neg", inner) if "-sin" in template else inner, axis=-1)
+        if "(-" in template and "axis=" in template:
+            inner = call("neg", call("tanh", x) if "tanh" in template else x)
+            return call(template.split("(")[0], inner, axis=int(template.split("axis=")[1][:-1]))
+        if template in ("softmax(-{})", "log_softmax(-{})"):
+            return call(template.split("(")[0], call("neg", x))
+        if template in MATRICES[1:]:
+            return self._matrix(template, x)
         return special[template]()
+
+    def _matrix(self, template: str, x: Any) -> Any:
+        """The functions of the matrix 4*I + tanh(x x.T)."""
+        one = self.builder.call("unslice", self.builder.constant(1, (2,)), shape=(4,), start=(0,), step=(3,))
+        eye = self.builder.call("reshape", one, shape=(2, 2))
+        square = self.call("add", self.call("mul", 4, eye), self.call("tanh", x @ x.mT))
+        table = {
+            f"inv({SQUARE})": lambda: self.call("inv", square),
+            f"solve({SQUARE}, -{{}})": lambda: self.call("solve", square, self.call("neg", x)),
+            f"det(-({SQUARE}))": lambda: self.call("det", self.call("neg", square)),
+            f"logdet({SQUARE})": lambda: self.call("logdet", square),
+            f"expm(tanh(-({SQUARE})))": lambda: self.call("expm", self.call("tanh", self.call("neg", square))),
+            f"solve(({SQUARE}).T, {{}})": lambda: self.call("solve", square.mT, x),
+            f"matrix_power({SQUARE}, 2)": lambda: square @ square,
+        }
+        return table[template]()

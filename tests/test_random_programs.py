@@ -60,9 +60,8 @@ def check(seed: int) -> None:
 
     slope, bound = difference(output, values, ways)
     assert abs(forward - slope) <= bound + 1e-12 * size, f"forward {forward}, differences {slope} +- {bound}"
-    assert bound <= 1e-5 * max(1.0, abs(slope)), f"a bound of {bound} decides nothing"
-
-    if seed % EXACT_EVERY == 0:
+    decided = bound <= 1e-5 * max(1.0, abs(slope))  # not where the value swings within the smallest step
+    if seed % EXACT_EVERY == 0 or not decided:
         verify(nodes)
         exactly(program, value, forward, ways, size)
 
