@@ -86,6 +86,9 @@ def draw(random: Any, leaf: Leaf, count: int) -> np.ndarray:
     margin = (high - low) / 64
     values = random.uniform(low + margin, high - margin, (count, *leaf.shape))
     values = np.round(values / GRID) * GRID
+    for point in values:
+        while len(np.unique(point)) < point.size:  # equal entries are a tie of everything that puts them in order
+            point[...] = np.round(random.uniform(low + margin, high - margin, leaf.shape) / GRID) * GRID
     square = len(leaf.shape) >= 2 and leaf.shape[-1] == leaf.shape[-2]
     if leaf.form == "positive definite":
         values = np.round((values @ np.swapaxes(values, -1, -2) + np.eye(leaf.shape[-1])) / GRID) * GRID

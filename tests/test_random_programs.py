@@ -68,7 +68,7 @@ def check(seed: int) -> None:
 
 def difference(output: Any, values: Any, ways: Any) -> tuple[float, float]:
     """The slope along a direction by 5-point differences: of a ladder of steps the one that agrees best."""
-    steps = 2.0 ** -np.arange(4, 13)
+    steps = 2.0 ** -np.arange(4, 20)
     by = (steps[:, None] * np.array([-2.0, -1.0, 1.0, 2.0])).reshape(-1)
     moved = {n: v + by.reshape((-1,) + (1,) * v.ndim) * ways[n] for n, v in values.items()}
     found = np.broadcast_to(Tape(output).run(moved, backend="numpy")[0], by.shape).reshape(-1, 4)

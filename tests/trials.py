@@ -49,7 +49,7 @@ class Trial(Study):
         super().__init__(case, count)
         if count > 3:
             self.points = wide_points(case, count)
-        elif isinstance(case, InnerCase) and case.primitive.kind == "nondifferentiable" and len(self.points) == 2:
+        if isinstance(case, InnerCase) and case.primitive.kind == "nondifferentiable" and len(self.points) == 2:
             chosen = self.random.random(self.points["x0"].shape) < 0.5  # a comparison needs ties
             self.points["x1"] = np.where(chosen, self.points["x0"], self.points["x1"])
 
