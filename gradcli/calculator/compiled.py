@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import LimitsLike
     from gradcli.lowering import Lowered
 
+SETTLED = 2  # calls with scalars, after which straight-line code is worth its making
 MOST_KEPT = 64  # combinations of shapes and static values that stay compiled
 
 
@@ -58,6 +59,8 @@ class Compiled:
         self.backend = backend
         self.limits = limits_of(limits)
         self._kept: dict[Any, Question] = {}
+        self._calls: dict[str, int] = {}
+        self._value: Callable[..., Any] = self._careful_value
         try:
             parse(self.source, self.limits)
         except GradcliError as problem:
@@ -66,13 +69,20 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {visible(self.source.text, 60)!r}>"
 
-    def __call__(self, **leaves: Any) -> Value | tuple[Value, ...]:
+    def __call__(self, /, **leaves: Any) -> Value | tuple[Value, ...]:
         """The value at a point; a tuple for several outputs. Raises GradcliError as `calculator.evaluate` does."""
+        value: Value | tuple[Value, ...] = self._value(**leaves)
+        return value
+
+    def _careful_value(self, /, **leaves: Any) -> Value | tuple[Value, ...]:
+        """The value by way of a question, whatever is given."""
         question, point = self._question("value", value_question, leaves)
         found = question.run(question.values(point), self.backend, self.dtype)
+        if self._calls.get("_value", 0) < SETTLED:
+            self._specialise("_value", question, [None], Compiled._careful_value)
         return tuple(found) if question.lowered.several else found[0]
 
-    def value_and_grad(self, **leaves: Any) -> tuple[Value, dict[str, Value]]:
+    def value_and_grad(self, /, **leaves: Any) -> tuple[Value, dict[str, Value]]:
         """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar (else GC307).
 
         >>> f = compile("sum((A@w)**2)", wrt=("w",))
@@ -84,9 +94,37 @@ class Compiled:
         value, gradient = found[0], dict(zip(question.names, found[1:], strict=True))
         if self.dtype == "complex128":
             return conjugated(value, gradient)
+        if self._calls.get("value_and_grad", 0) < SETTLED:
+            self._specialise("value_and_grad", question, [None, *question.names], Compiled.value_and_grad)
         return value, gradient
 
-    def at_points(self, *, shared: Sequence[str] = (), **leaves: Any) -> tuple[Any, dict[str, Any]]:
+    def _specialise(
+        self, name: str, question: Question, result: Sequence[str | None], careful: Callable[..., Any]
+    ) -> None:
+        """At the second call with scalars, put straight-line code in the place of a method, on this instance.
+
+        From then on calls with floats meet nothing but that code; it hands everything else back to `careful`.
+        """
+        lowered = question.lowered
+        plain = self.dtype == "float64" and self.backend in ("auto", "math") and question.tape.scalar
+        if not plain or lowered.program.statics or lowered.several:
+            return
+        self._calls[name] = self._calls.get(name, 0) + 1
+        if self._calls[name] < SETTLED:
+            return
+        from gradcli.execution.straightline import straight
+
+        def rest(**given: Any) -> Any:
+            return careful(self, **{leaf: value for leaf, value in given.items() if value is not None})
+
+        leaves = lowered.program.leaves
+        defaults = {name: None if leaf.default is None else float(leaf.default) for name, leaf in leaves.items()}
+        made = straight(question.tape, defaults, result, rest)
+        if made is not None:
+            made.__name__, made.__doc__ = careful.__name__, careful.__doc__
+            setattr(self, name, made)
+
+    def at_points(self, /, *, shared: Sequence[str] = (), **leaves: Any) -> tuple[Any, dict[str, Any]]:
         """Values and gradients at many points: the first axis of each leaf counts points.
 
         All points share the leaves named in `shared`, and those that are given as one number.
@@ -126,12 +164,12 @@ class Compiled:
         full = [_spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
         return full[0], dict(zip(question.names, full[1:], strict=True))
 
-    def hessian(self, **leaves: Any) -> Hessian:
+    def hessian(self, /, **leaves: Any) -> Hessian:
         """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
         question, point = self._question("hessian", hessian_question, leaves)
         return ask_hessian(question, point, self.dtype, self.backend)
 
-    def gradient_formula(self, leaf: str, **leaves: Any) -> str:
+    def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
         """The derivative in one leaf as a formula; long shared parts are lines of their own above it.
 
         Values of leaves are needed only where they fix a shape.
