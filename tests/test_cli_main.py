@@ -225,7 +225,7 @@ def test_progress_is_for_terminals(calculator: Calculator, monkeypatch: pytest.M
     settings = {"output": None, "format": "plain", "color": "auto", "digits": None}
     for stream in (io.StringIO(), Terminal()):
         monkeypatch.setattr(sys, "stderr", stream)
-        output = cli.Output(settings, True)
+        output = cli.Output(settings, ("plain",), True)
         output.progress(1, 4, "a\x1b.grad")
         output.close()
         shown = stream.getvalue()

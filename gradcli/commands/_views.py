@@ -19,21 +19,28 @@ else:
 
 
 class View:
-    """The readings of one result. Only the one that the format needs is called."""
+    """The readings of one result. Only the one that the format needs is called.
 
-    __slots__ = ("diagnostics", "document", "lines", "payload", "tidy")
+    A result of formats of its own, such as a drawing, has `texts` instead of `document` and `tidy`: it takes the name
+    of the format and the style.
+    """
+
+    __slots__ = ("diagnostics", "document", "lines", "payload", "texts", "tidy")
 
     def __init__(
         self,
         *,
-        document: Callable[[Style], Document],
         payload: Callable[[], Payload],
-        tidy: Callable[[], Grid],
+        document: Callable[[Style], Document] | None = None,
+        tidy: Callable[[], Grid] | None = None,
+        texts: Callable[[str, Style], str] | None = None,
         lines: Callable[[], Iterable[Payload]] | None = None,
         diagnostics: tuple[Diagnostic, ...] = (),
     ) -> None:
+        assert texts is not None or (document is not None and tidy is not None)
         self.document = document
         self.payload = payload
+        self.texts = texts
         self.tidy = tidy
         self.lines = lines or (lambda: (payload(),))
         self.diagnostics = diagnostics

@@ -181,6 +181,12 @@ class Primitive:
             return types[0]
         return self.type_rule(*types, **params)
 
+    def node_name(self, params: Mapping[str, Any]) -> str:
+        """PyTorch's name of the node of this operation, or one made in the same way from ours."""
+        if self.node:
+            return self.node(**params) if callable(self.node) else self.node
+        return "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
+
     def written(self, params: Mapping[str, Any]) -> str:
         """The formula that people read, for these parameters."""
         return self.formula(**params) if callable(self.formula) else self.formula

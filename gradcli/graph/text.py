@@ -95,7 +95,7 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
         operands = dict(zip(_OPERANDS, [_inside(arg, _ATOM) for arg in args], strict=False))
         text = "".join(operands.get(word, word) for word in re.split(r"\b", template))
         return text, _ATOM if _CALL.fullmatch(template) else -3
-    static = [f"{key}={_static_text(value)}" for key, value in node.params.items() if not _is_default(node, value)]
+    static = [f"{key}={_static_text(value)}" for key, value in node.params.items() if not is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
 
 
@@ -118,7 +118,7 @@ def _slice_text(node: Node) -> str:
     return ", ".join(parts)
 
 
-def _is_default(node: Node, value: Any) -> bool:
+def is_default(node: Node, value: Any) -> bool:
     """Whether a parameter goes without saying: all axes of a sum."""
     return node.primitive.name == "sum" and len(value) == node.args[0].type.rank
 

@@ -1,0 +1,114 @@
+"""A lowered script goes in, its computation as a graph to look at comes out: with values and cotangents where known."""
+
+from __future__ import annotations
+
+from gradcli.calculator.questions import Question, leaf_names, scalar_output
+from gradcli.calculator.tracing import trace_passes
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.graphs import Graph, Vertex
+from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
+from gradcli.graph.text import formulas, is_default, step_names
+from gradcli.lowering import missing_values
+from gradcli.transforms import derivatives
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from gradcli.diagnostics import Diagnostic
+    from gradcli.execution.results import Trace, Value
+    from gradcli.graph.node import Node
+    from gradcli.lowering import Lowered
+
+
+def draw(
+    lowered: Lowered,
+    point: Mapping[str, Any],
+    at: dict[str, Value],
+    dtype: str,
+    backend: str,
+    gradient: bool,
+    notes: tuple[Diagnostic, ...],
+) -> Graph:
+    """The graph of the outputs, or of the output and its gradient; numbers are left out where a leaf has no value."""
+    program = lowered.program
+    outputs = list(program.outputs)
+    names: Sequence[str] = ()
+    slopes: list[Node] = []
+    if gradient:
+        names = leaf_names(lowered)
+        slopes = derivatives.grad(scalar_output(lowered), [program.leaves[name].node for name in names])
+    known: Mapping[Node, Any] = {}
+    back: Trace | None = None
+    order = reachable([*outputs, *slopes])
+    if not missing_values(lowered, point):
+        question = Question(lowered, names, [*outputs, *slopes])
+        values = question.values(point)
+        known = Tape(order).run_all(values, backend=backend, dtype=dtype)
+        scalar = len(outputs) == 1 and not outputs[0].type.shape
+        if scalar and not gradient and lowered.wrt:
+            back = trace_passes(lowered, lowered.wrt, values, at, dtype, backend, False, ())
+    index = {node: i for i, node in enumerate(order)}
+    sent, cotangents = returned(back, program.nodes(), index)
+    texts = formulas(order, step_names(index), lowered.names)
+    vertices = tuple(
+        vertex(node, index, dtype, texts[node], known.get(node), cotangents.get(index[node]), sent) for node in order
+    )
+    return Graph(
+        lowered.text,
+        at,
+        vertices,
+        tuple(index[node] for node in outputs),
+        {name: index[node] for name, node in zip(names, slopes, strict=True)},
+        tuple(lowered.source.text.splitlines()),
+        (*lowered.notes, *notes),
+    )
+
+
+def vertex(
+    node: Node,
+    index: Mapping[Node, int],
+    dtype: str,
+    text: str,
+    value: Value | None,
+    cotangent: Value | None,
+    sent: Mapping[tuple[int, int], Value],
+) -> Vertex:
+    """One node as a picture shows it."""
+    role = "leaf" if node.primitive is LEAF else "constant" if node.primitive in (CONSTANT, DATA) else "operation"
+    params = {name: value for name, value in node.params.items() if not is_default(node, value)}
+    torch = {"leaf": "AccumulateGrad", "constant": "constant"}.get(role) or node.primitive.node_name(params)
+    place = index[node]
+    return Vertex(
+        place,
+        text if role == "leaf" else node.primitive.name,
+        torch,
+        role,
+        tuple(index[arg] for arg in node.args),
+        node.type.text(dtype),
+        text,
+        node.span,
+        node.span.line if node.span else None,
+        value,
+        cotangent,
+        tuple(sent.get((place, position)) for position in range(len(node.args))),
+    )
+
+
+def returned(
+    back: Trace | None, order: Sequence[Node], index: Mapping[Node, int]
+) -> tuple[dict[tuple[int, int], Value], dict[int, Value]]:
+    """What each node sends to each of its inputs (node, position of the input), and the cotangent of each node."""
+    sent: dict[tuple[int, int], Value] = {}
+    cotangents: dict[int, Value] = {}
+    for step in back.backward if back is not None else ():
+        node = order[step.index]
+        cotangents[index[node]] = step.cotangent
+        free = list(enumerate(node.args))
+        for one in step.contributions:
+            taken = next((position, arg) for position, arg in free if arg is order[one.to])
+            free.remove(taken)
+            sent[index[node], taken[0]] = one.value
+            cotangents[index[order[one.to]]] = one.accumulated  # what came last makes it complete
+    return sent, cotangents

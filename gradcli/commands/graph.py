@@ -1,0 +1,101 @@
+"""A script or a Python file in, a picture of its computation out: one call, then the format that was asked for."""
+
+from __future__ import annotations
+
+import os
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._shared import EVALUATION, evaluation, presentation
+from gradcli.commands._views import View
+from gradcli.diagnostics import error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli import calculator
+    from gradcli.commands._shared import Output
+    from gradcli.eager import running
+    from gradcli.execution.graphs import Graph
+    from gradcli.rendering import machine
+    from gradcli.rendering.graphs import formats
+else:
+    calculator, running = room("calculator"), room("running")
+    formats, machine = room("formats"), room("machine")
+
+
+def graph(
+    output: Output,
+    script: str,
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    dtype: str,
+    backend: str,
+    limit: tuple[str, ...],
+    view: str,
+    style: str,
+    boxes: int,
+) -> int:
+    """The graph of a computation, as a tree, a drawing or a page.
+
+    Without a point the graph has types only; with one it holds values, and for a scalar output what each
+    node sends back. Above --boxes nodes, the nodes of a source line become one box.
+
+    A Python file is run on gradcli's tensors, as `gradcli run` does; what it prints is not shown. Its graph
+    is that of its last backward.
+
+    The ending of the output file chooses the format: .svg, .html, .dot, .mmd, .json.
+
+    Examples:
+      gradcli graph "(x*y+x)**2" --at x=2,y=3
+      gradcli graph "(x*y+x)**2" --at x=2,y=3 --output graph.svg
+      gradcli graph loss.grad --view backward --output loss.html
+      gradcli graph "sin(x)*x" --view gradient --style torch --format mermaid
+      gradcli graph snippet.py --view backward --output snippet.html
+    """
+    code, result = 0, None
+    if script.endswith(".py"):
+        if at or wrt or view == "gradient":
+            named = "--at" if at else "--wrt" if wrt else "--view gradient"
+            raise error("GC721", f"{named} is for scripts; a Python file says itself what it computes")
+        code, result = ran(output, script)
+    else:
+        source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+        result = calculator.graph(source, **told, gradient=view == "gradient")
+    output.emit(
+        View(
+            texts=lambda form, look: formats.text(
+                form, result, look, backward=view == "backward", torch=style == "torch", most=boxes
+            ),
+            payload=lambda: {**machine.opening("graph"), **formats.payload(result)},
+            diagnostics=result.diagnostics,
+        )
+    )
+    return code
+
+
+def ran(output: Output, file: str) -> tuple[int, Graph]:
+    """The exit code of a Python file, and the graph that it built."""
+    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep)
+    with running.hushed():
+        outcome = running.run_file(file, (), dtype="float32", watch=watch, tell=False)
+    if outcome.code and outcome.error is not None:
+        output.say(f"gradcli graph: the file ended with {running.told(outcome.error)}")
+    with open(file, encoding="utf-8", errors="replace") as text:
+        lines = text.read().splitlines()
+    return int(outcome.code), running.drawing(running.graphs_of(watch, file), lines)
+
+
+SOURCE = Operand("script", "EXPR|FILE|FILE.py|-", "An expression, a .grad or .py file, or - for standard input.")
+FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html")
+OPTIONS = (
+    Option(
+        "--view",
+        choices=("forward", "backward", "gradient"),
+        default="forward",
+        help="Values as they are computed, cotangents as they are sent back, or the graph of the gradient as well.",
+    ),
+    Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's."),
+    Option("--boxes", kind="int", low=1, high=100_000, default=150, help="Most nodes that are drawn one by one."),
+)
+DECLARATION = Declaration(graph, (SOURCE,), (*EVALUATION, *OPTIONS, *presentation(*FORMATS)))

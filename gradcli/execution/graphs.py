@@ -1,0 +1,54 @@
+"""What a picture of a computation shows: vertices with what they read, hold and send; data that draws nothing."""
+
+from __future__ import annotations
+
+from gradcli.execution.results import Record, Shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.diagnostics import Diagnostic, Span
+    from gradcli.execution.results import Value
+
+
+class Vertex(Record):
+    """One node: `inputs` are positions of other vertices, `sent` what goes back along each of them, if known.
+
+    `role` is leaf, constant or operation; `name` is what gradcli calls it, `torch` the name of PyTorch's node.
+    `source` says where it stands: a line for people; vertices of one `line` may be shown as one.
+    """
+
+    index: int
+    name: str
+    torch: str
+    role: str
+    inputs: tuple[int, ...]
+    type: str
+    text: str
+    span: Span | None = None
+    line: int | None = None
+    value: Value | None = None
+    cotangent: Value | None = None
+    sent: tuple[Value | None, ...] = ()
+
+
+class Graph(Shown):
+    """Vertices in topological order; `outputs` and `gradient` point into them by position.
+
+    `gradient` has an entry per leaf where the graph also computes the gradient. `lines` are the lines of the source.
+    """
+
+    expression: str
+    at: dict[str, Value]
+    vertices: tuple[Vertex, ...]
+    outputs: tuple[int, ...]
+    gradient: dict[str, int]
+    lines: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        yield "expression", self.expression
+        for vertex in self.vertices:
+            reads = f" reads {', '.join(map(str, vertex.inputs))}" if vertex.inputs else ""
+            yield f"{vertex.index} {vertex.name}", vertex.text + reads

@@ -1,0 +1,205 @@
+"""Results of commands go in, text on standard output or in a file comes out: the one writer of the process.
+
+It chooses the format, the width and the colours, and makes the Console where there is a table to show.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from gradcli.diagnostics import Diagnostic, error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import IO, Any, BinaryIO
+
+    from gradcli.commands._views import View
+
+# what is loaded when it is needed, by name
+ROOMS = {
+    "diagnostics": "gradcli.rendering.diagnostics",
+    "document": "gradcli.rendering.document",
+    "machine": "gradcli.rendering.machine",
+    "plain": "gradcli.rendering.plain",
+    "tables": "gradcli.rendering.tables",
+    "tabular": "gradcli.rendering.tabular",
+}
+
+# the formats that an ending may mean; the first that the command has
+SUFFIXES = {
+    ".json": ("json",), ".jsonl": ("jsonl",), ".csv": ("csv",), ".md": ("markdown", "mermaid"), ".tex": ("latex",),
+    ".svg": ("svg",), ".html": ("html",), ".dot": ("dot",), ".gv": ("dot",), ".mmd": ("mermaid",),
+}  # fmt: skip
+LISTED = 40  # entries of an array that a table lists
+UNLIMITED = 100_000  # the width of a table that no terminal shows
+
+
+def load(name: str) -> Any:
+    """A room of ROOMS."""
+    return import_module(ROOMS[name])
+
+
+def colourful(choice: str | None, stream: IO[str]) -> bool:
+    """Whether a stream gets colours: --color decides, then NO_COLOR, then FORCE_COLOR, then the terminal."""
+    if choice in ("always", "never"):
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    forced = os.environ.get("FORCE_COLOR")
+    if forced is not None:
+        return forced.lower() not in ("", "0", "false", "no")
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Output:
+    """Where a command's results go, in the chosen format; `commands/_shared.py` says what it offers."""
+
+    def __init__(self, settings: Mapping[str, Any], formats: Sequence[str], explicit: bool) -> None:
+        self.settings = settings
+        self.path: str | None = settings["output"]
+        self.file: IO[str] | None = None
+        self.drawn = False
+        terminal = self.path is None and sys.stdout.isatty()
+        self.format: str = settings["format"] or ("table" if terminal else "plain")
+        if self.path is not None and not explicit:
+            meant = SUFFIXES.get(os.path.splitext(self.path)[1], ())
+            self.format = next((form for form in meant if form in formats), self.format)
+        self.terminal = terminal
+
+    def emit(self, view: View) -> None:
+        """Render a result on standard output or into the file, and its diagnostics on standard error."""
+        if self.format == "table":
+            self.tables(view)
+        else:
+            self.line(self.rendered(view))
+        self.note(*view.diagnostics)
+
+    def rendered(self, view: View) -> str:
+        """The text of a result in a format that needs no Console."""
+        if self.format == "json":
+            return str(load("machine").text(view.payload()))
+        if self.format == "jsonl":
+            return "\n".join(map(load("machine").text, view.lines()))
+        style = load("document").Style(digits=self.settings["digits"])
+        if view.texts is not None:
+            return view.texts(self.format, style)
+        assert view.document is not None and view.tidy is not None  # else there are texts
+        if self.format == "csv":
+            return str(load("tabular").csv(view.tidy()))
+        document = view.document(style)
+        if self.format == "plain":
+            return str(load("plain").render(document))
+        return str(getattr(load("tabular"), self.format)(document))
+
+    def tables(self, view: View) -> None:
+        """Rich tables; off a terminal they are as wide as they like."""
+        colour = self.path is None and colourful(self.settings["color"], sys.stdout)
+        cells = width() if self.terminal else UNLIMITED
+        console = import_module("rich.console").Console(
+            file=self.sink(),
+            width=cells,
+            color_system="standard" if colour else None,
+            force_terminal=colour,
+            no_color=not colour,
+            markup=False,
+            highlight=False,
+            emoji=False,
+        )
+        assert view.document is not None  # a command without one has no format `table`
+        document = view.document(load("document").Style(self.settings["digits"], LISTED, cells))
+        console.print()
+        for part in load("tables").render(document, cells):
+            console.print(part)
+        console.print()
+
+    def line(self, text: str) -> None:
+        """Write one line at once."""
+        sink = self.sink()
+        sink.write(text + "\n")
+        sink.flush()
+
+    def sink(self) -> IO[str]:
+        """Standard output, or the file of --output, opened at the first use."""
+        if self.path is None:
+            return sys.stdout
+        if self.file is None:
+            self.file = opened(self.path)
+        return self.file
+
+    def close(self) -> None:
+        if self.drawn:
+            sys.stderr.write("\r\x1b[K")
+        if self.file is not None:
+            self.file.close()
+
+    def say(self, text: str) -> None:
+        """One line on standard error."""
+        sys.stdout.flush()
+        sys.stderr.write(text + "\n")
+
+    def note(self, *diagnostics: Diagnostic) -> None:
+        """Diagnostics on standard error."""
+        if diagnostics:
+            self.say(load("diagnostics").render(diagnostics, colourful(self.settings["color"], sys.stderr)))
+
+    def progress(self, done: int, total: int, label: str = "") -> None:
+        """A bar on standard error, if that is a terminal."""
+        if sys.stderr.isatty():
+            self.drawn = done < total
+            filled = 20 * done // max(total, 1)
+            bar = f"\r[{'#' * filled}{'.' * (20 - filled)}] {done}/{total} {visible(label, 40)}\x1b[K"
+            sys.stderr.write(bar if self.drawn else "\r\x1b[K")
+            sys.stderr.flush()
+
+    def save(self, path: str, text: str) -> None:
+        """Write a report file."""
+        with opened(path) as file:
+            file.write(text if text.endswith("\n") else text + "\n")
+
+    def read(self, most: int) -> bytes:
+        """Standard input, but no more than so many bytes."""
+        return standard_input().read(most)
+
+    def lines(self, path: str) -> Iterator[str]:
+        """The lines of a file or of standard input as they come; what is not UTF-8 is a lone surrogate."""
+        try:
+            stream = standard_input() if path == "-" else open(path, "rb")  # noqa: SIM115
+        except OSError as problem:
+            raise error("GC601", f"cannot read {visible(path, 200)}: {reason(problem)}") from None
+        with stream:
+            for number, line in enumerate(stream):
+                text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+                yield text if number else text.removeprefix("\ufeff")
+
+
+def standard_input() -> BinaryIO:
+    """Standard input as bytes; GC601 where it is closed."""
+    if sys.stdin is None:
+        raise error("GC601", "cannot read standard input: it is closed")
+    return sys.stdin.buffer
+
+
+def opened(path: str) -> IO[str]:
+    """A file for writing; GC690 where that is not possible."""
+    try:
+        return open(path, "w", encoding="utf-8", newline="\n")
+    except OSError as problem:
+        raise error("GC690", f"cannot write {visible(path, 200)}: {reason(problem)}") from None
+
+
+def reason(problem: OSError) -> str:
+    return (problem.strerror or str(problem)).lower()
+
+
+def width() -> int:
+    """The width of the terminal in cells: COLUMNS if set, else what the terminal says."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except OSError:
+        return 80

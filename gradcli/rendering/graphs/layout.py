@@ -1,0 +1,209 @@
+"""Sizes of boxes and arrows between them go in, places come out: layers from above to below, few crossings.
+
+The layered drawing of Sugiyama, Tagawa and Toda (1981): longest-path layers, waypoints for long arrows, orders by
+barycentres, then the places that are closest to their neighbours with the distances kept (isotonic regression).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from gradcli.records import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SWEEPS = 12
+GAP, RISE = 28.0, 62.0  # between boxes of a layer, and between layers
+WAYPOINT = 14.0
+
+
+class Layout(NamedTuple):
+    """The middle of each box, the points that each arrow goes through, and the size of the whole."""
+
+    places: tuple[tuple[float, float], ...]
+    routes: tuple[tuple[tuple[float, float], ...], ...]
+    width: float
+    height: float
+
+
+def layout(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]) -> Layout:
+    """Places for boxes of these widths and heights; boxes come in an order in which arrows point forward.
+
+    An arrow that points back (between lines of a loop) does not count for the layers.
+    """
+    forward = [(start, end) for start, end in arrows if start < end]
+    rank = ranks(len(sizes), forward)
+    graph = Layers(sizes, rank)
+    chains = [graph.chain(start, end) for start, end in arrows]
+    graph.order()
+    return graph.placed(chains)
+
+
+def ranks(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
+    """The layer of each box: below all that it reads; what reads nothing stands just above its first reader."""
+    rank = [0] * count
+    readers: list[list[int]] = [[] for _ in range(count)]
+    reads = [0] * count
+    for start, end in arrows:
+        readers[start].append(end)
+        reads[end] += 1
+    for box in range(count):
+        for reader in readers[box]:
+            rank[reader] = max(rank[reader], rank[box] + 1)
+    for box in range(count):
+        if not reads[box] and readers[box]:
+            rank[box] = min(rank[reader] for reader in readers[box]) - 1
+    return rank
+
+
+class Layers:
+    """Boxes and waypoints by layer, while their orders and places are found."""
+
+    def __init__(self, sizes: Sequence[tuple[float, float]], rank: Sequence[int]) -> None:
+        self.sizes = list(sizes)
+        self.rank = list(rank)
+        self.count = len(self.sizes)
+        self.above: list[list[int]] = [[] for _ in sizes]
+        self.below: list[list[int]] = [[] for _ in sizes]
+        self.rows: list[list[int]] = [[] for _ in range(max(rank, default=0) + 1)]
+        for box, layer in enumerate(rank):
+            self.rows[layer].append(box)
+
+    def chain(self, start: int, end: int) -> list[int]:
+        """An arrow as a chain of neighbours in adjacent layers, through waypoints of its own."""
+        low, high = self.rank[start], self.rank[end]
+        if low >= high:
+            return [start, end]
+        chain = [start]
+        for layer in range(low + 1, high):
+            point = len(self.sizes)
+            self.sizes.append((WAYPOINT, 0.0))
+            self.rank.append(layer)
+            self.above.append([])
+            self.below.append([])
+            self.rows[layer].append(point)
+            chain.append(point)
+        chain.append(end)
+        for one, other in pairwise(chain):
+            self.below[one].append(other)
+            self.above[other].append(one)
+        return chain
+
+    # --- the order within layers ---------------------------------------------------------------------------
+
+    def order(self) -> None:
+        """Sort layers by the mean position of neighbours, down and up in turn, and keep the best order seen."""
+        best, fewest = [list(row) for row in self.rows], self.crossings()
+        for sweep in range(SWEEPS):
+            down = sweep % 2 == 0
+            for row in self.rows[1:] if down else reversed(self.rows[:-1]):
+                self._sort(row, self.above if down else self.below)
+            found = self.crossings()
+            if found < fewest:
+                best, fewest = [list(row) for row in self.rows], found
+            if not fewest:
+                break
+        self.rows = best
+
+    def _sort(self, row: list[int], neighbours: Sequence[Sequence[int]]) -> None:
+        position = {box: place for layer in self.rows for place, box in enumerate(layer)}
+        own = {box: float(place) for place, box in enumerate(row)}
+        for box in row:
+            if neighbours[box]:
+                own[box] = sum(position[other] for other in neighbours[box]) / len(neighbours[box])
+        row.sort(key=lambda box: own[box])
+
+    def crossings(self) -> int:
+        """How many pairs of arrows cross between adjacent layers."""
+        total = 0
+        for row in self.rows[1:]:
+            position = {other: at for at, other in enumerate(self.rows[self.rank[row[0]] - 1])} if row else {}
+            ends = [position[other] for box in row for other in sorted(self.above[box], key=position.__getitem__)]
+            total += inversions(ends)
+        return total
+
+    # --- places ------------------------------------------------------------------------------------------------
+
+    def placed(self, chains: Sequence[Sequence[int]]) -> Layout:
+        """Places close to those of the neighbours, in the order of each layer."""
+        x = [0.0] * len(self.sizes)
+        for row in self.rows:
+            left = 0.0
+            for box in row:
+                x[box] = left + self.sizes[box][0] / 2
+                left += self.sizes[box][0] + GAP
+        for sweep in range(SWEEPS):
+            down = sweep % 2 == 0
+            for row in self.rows if down else reversed(self.rows):
+                self._settle(row, x, sweep)
+        y = self._heights()
+        left = min((x[box] - self.sizes[box][0] / 2 for box in range(self.count)), default=0.0)
+        points = [(x[box] - left, y[self.rank[box]]) for box in range(len(x))]
+        width = max((points[box][0] + self.sizes[box][0] / 2 for box in range(len(x))), default=0.0)
+        height = y[-1] + max((self.sizes[box][1] for box in self.rows[-1]), default=0.0) / 2 if self.rows else 0.0
+        routes = tuple(tuple(points[box] for box in chain) for chain in chains)
+        return Layout(tuple(points[: self.count]), routes, width, height)
+
+    def _settle(self, row: Sequence[int], x: list[float], sweep: int) -> None:
+        wanted = []
+        for box in row:
+            near = self.above[box] if sweep % 2 == 0 else self.below[box]
+            near = near or [*self.above[box], *self.below[box]]
+            wanted.append(sum(x[other] for other in near) / len(near) if near else x[box])
+        offsets, at = [], 0.0
+        for place, box in enumerate(row):
+            if place:
+                at += (self.sizes[row[place - 1]][0] + self.sizes[box][0]) / 2 + GAP
+            offsets.append(at)
+        free = ascending([want - offset for want, offset in zip(wanted, offsets, strict=True)])
+        for box, middle, offset in zip(row, free, offsets, strict=True):
+            x[box] = middle + offset
+
+    def _heights(self) -> list[float]:
+        y, bottom = [], 0.0
+        for row in self.rows:
+            tall = max((self.sizes[box][1] for box in row), default=0.0)
+            y.append(bottom + tall / 2)
+            bottom += tall + RISE
+        return y
+
+
+def ascending(wanted: Sequence[float]) -> list[float]:
+    """The ascending numbers closest to the wanted ones: neighbours that are out of order share their mean.
+
+    >>> ascending([1.0, 3.0, 2.0, 5.0])
+    [1.0, 2.5, 2.5, 5.0]
+    """
+    pools: list[tuple[float, int]] = []
+    for want in wanted:
+        total, size = want, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / size:
+            before = pools.pop()
+            total, size = total + before[0], size + before[1]
+        pools.append((total, size))
+    return [total / size for total, size in pools for _ in range(size)]
+
+
+def inversions(numbers: Sequence[int]) -> int:
+    """How many pairs stand in the wrong order, counted while they are merged.
+
+    >>> inversions([0, 2, 1, 1])
+    2
+    """
+    found = 0
+    runs = [[number] for number in numbers]
+    while len(runs) > 1:
+        merged = []
+        for first, second in zip(runs[::2], runs[1::2], strict=False):
+            joined, at = [], 0
+            for number in first:
+                while at < len(second) and second[at] < number:
+                    joined.append(second[at])
+                    at += 1
+                found += at
+                joined.append(number)
+            merged.append(joined + second[at:])
+        runs = merged + (runs[-1:] if len(runs) % 2 else [])
+    return found
