@@ -74,8 +74,11 @@ def outcome(request: Mapping[str, Any], kept: Kept) -> Any:
     """The result or report of a request; raises GradcliError."""
     command = request.get("command")
     if command not in COMMANDS:
-        told = visible(command) if isinstance(command, str) else type(command).__name__
-        raise error("GC902", f"there is no command `{told}`", help=f"the commands are {', '.join(COMMANDS)}")
+        if command is None:
+            told = "a request names its command"
+        else:
+            told = f"there is no command {f'`{visible(command)}`' if isinstance(command, str) else 'of that kind'}"
+        raise error("GC902", told, help=f"the commands are {', '.join(COMMANDS)}")
     script = request.get("script")
     if not isinstance(script, str):
         raise error("GC903", "`script` must be a text", help='such as "script": "x**2 + y"')

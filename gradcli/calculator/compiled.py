@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.calculator.answers import ask_hessian
+from gradcli.calculator.blocks import in_blocks
 from gradcli.calculator.convention import conjugated
 from gradcli.calculator.questions import (
     Question,
@@ -124,24 +125,22 @@ class Compiled:
             made.__name__, made.__doc__ = careful.__name__, careful.__doc__
             setattr(self, name, made)
 
-    def at_points(self, /, *, shared: Sequence[str] = (), **leaves: Any) -> tuple[Any, dict[str, Any]]:
+    def at_points(
+        self, /, *, shared: Sequence[str] = (), gradient: bool = True, out: Any = None, **leaves: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """Values and gradients at many points: the first axis of each leaf counts points.
 
         All points share the leaves named in `shared`, and those that are given as one number.
-        The values have shape [n], the gradient in a leaf [n, *shape of the leaf]. Raises GradcliError where the
-        counts of points differ.
+        The values have shape [n, *shape of the output], the gradient in a leaf [n, *shape of the leaf]; without
+        `gradient` the output may be an array, and no gradients come. `out`, a pair like the result, is filled and
+        returned instead of new arrays. Raises GradcliError where the counts of points differ.
 
         >>> values, gradient = compile("sin(x)*y").at_points(x=[0.0, 0.0], y=[1.0, 2.0])
         >>> gradient["x"]
         array([1., 2.])
         """
-        point = read_point(leaves)[0]
-        unknown = [name for name in shared if name not in point]
-        if unknown:
-            raise error("GC206", f"`{visible(unknown[0])}` is shared, but it has no value here")
-        columns = {name: array_of(value) for name, value in point.items()}
-        batched = {name: column for name, column in columns.items() if name not in shared and column.shape}
-        counts = {name: column.shape[0] for name, column in batched.items()}
+        columns, batched = self._columns(leaves, shared)
+        counts = {name: column.shape[0] for name, column in columns.items() if name in batched}
         if len(set(counts.values())) != 1:
             told = ", ".join(f"{visible(name)}: {n}" for name, n in counts.items())
             raise error(
@@ -153,16 +152,37 @@ class Compiled:
         if not count:
             raise error("GC332", "there is no point")
         first = {name: column[0] if name in batched else column for name, column in columns.items()}
-        question, _ = self._question("grad", _gradient, first)
-        names = question.lowered.program.leaves
+        kind, make = ("grad", _gradient) if gradient else ("value", value_question)
+        question, _ = self._question(kind, make, first)
+        lowered = question.lowered
+        if lowered.several:
+            raise error("GC307", "several outputs at many points", help="stack them in one array: [a, b]")
+        names = lowered.program.leaves
         values = {**question.values(first), **{k: v for k, v in columns.items() if k in names}}
-        found = question.run(values, self.backend, self.dtype)
-        if self.dtype == "complex128":
-            value, gradient = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
-            found = [value, *gradient.values()]
-        shapes = [(), *(names[name].node.type.shape for name in question.names)]
+        shapes = [lowered.program.outputs[0].type.shape, *(names[name].node.type.shape for name in question.names)]
+        blocks: list[Any] | None = None
+        if self.backend in ("auto", "numpy"):
+            used = [name for name in batched if name in names]
+            blocks = in_blocks(
+                lambda part: question.run(part, self.backend, self.dtype), question.tape, values, used, count, shapes
+            )
+        found = question.run(values, self.backend, self.dtype) if blocks is None else blocks
+        if self.dtype == "complex128" and gradient:
+            value, slopes = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
+            found = [value, *slopes.values()]
         full = [_spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
-        return full[0], dict(zip(question.names, full[1:], strict=True))
+        result = full[0], dict(zip(question.names, full[1:], strict=True))
+        return result if out is None else _filled(out, result)
+
+    @staticmethod
+    def _columns(leaves: Mapping[str, Any], shared: Sequence[str]) -> tuple[dict[str, Any], set[str]]:
+        """Every given value as an array, and the names of those whose first axis counts points."""
+        point = read_point(leaves)[0]
+        unknown = [name for name in shared if name not in point]
+        if unknown:
+            raise error("GC206", f"`{visible(unknown[0])}` is shared, but it has no value here")
+        columns = {name: array_of(value) for name, value in point.items()}
+        return columns, {name for name, column in columns.items() if name not in shared and column.shape}
 
     def hessian(self, /, **leaves: Any) -> Hessian:
         """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
@@ -235,6 +255,16 @@ def _refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
 def _equal(one: Any, other: Any) -> bool:
     same = one == other
     return bool(same.all()) if hasattr(same, "all") else bool(same)
+
+
+def _filled(out: Any, result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
+    """The result in arrays of the caller; GC332 where one has another shape."""
+    values, slopes = out
+    for place, found in [(values, result[0]), *((slopes[name], slope) for name, slope in result[1].items())]:
+        if place.shape != found.shape:
+            raise error("GC332", f"`out` has shape {list(place.shape)}, the result {list(found.shape)}")
+        place[...] = found
+    return values, slopes
 
 
 def _spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Protocol
 
+    from gradcli.batch import points as many
     from gradcli.commands._views import View
     from gradcli.diagnostics import Diagnostic
     from gradcli.language import limits, source
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
             """The lines of a file, or of standard input for `-`, one at a time."""
 
 else:
-    limits, source = room("limits"), room("source")
+    limits, many, source = room("limits"), room("many"), room("source")
 
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 
@@ -87,6 +88,12 @@ EVALUATION = (
         metavar="NAME=VALUE,...",
         help="Raise a limit: text=64KiB,nodes=1000000,nesting=200,digits=400.",
     ),
+)
+
+POINTS = Option(
+    "--points",
+    metavar="FILE",
+    help="Many points: a row each, in .csv, .npy, .npz or .parquet; --output says where results go, else CSV here.",
 )
 
 
@@ -174,6 +181,25 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
     for text in limit:
         bounds = limits.parse_limits(text, bounds or limits.DEFAULT_LIMITS)
     return bounds
+
+
+def many_points(output: Output, script: str, points: str, gradient: bool, **given: Any) -> int:
+    """Answer every row of a file of points, and say how many there were."""
+    source, told = evaluation(output, script, **given)
+    done = many.answer_points(
+        source,
+        points,
+        output.settings["output"],
+        **told,
+        gradient=gradient,
+        write=output.line,
+        progress=output.progress,
+    )
+    output.note(*done.diagnostics)
+    if done.path is not None:
+        before = f", {done.resumed:,} of them before" if done.resumed else ""
+        output.say(f"{done.points:,} point{'' if done.points == 1 else 's'} in {visible(done.path, 200)}{before}")
+    return 0
 
 
 def evaluation(

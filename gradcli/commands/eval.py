@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, SCRIPT, evaluation, many_points
 from gradcli.commands._views import calculation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli import calculator
     from gradcli.commands._shared import Output
 else:
@@ -24,6 +26,7 @@ def evaluate(
     dtype: str,
     backend: str,
     limit: tuple[str, ...],
+    points: str | None,
 ) -> int:
     """Value at a point.
 
@@ -37,10 +40,13 @@ def evaluate(
       gradcli eval "A @ b" --at "A=[[1,2],[3,4]]" --at b=[1,1]
       echo "x = 2; sin(x)" | gradcli eval -
     """
-    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
+    if points is not None:
+        return many_points(output, script, points, False, **given)
+    source, told = evaluation(output, script, **given)
     result = calculator.evaluate(source, **told)
     output.emit(calculation("eval", result))
     return 0
 
 
-DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, *OUTPUT))
+DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, POINTS, *OUTPUT))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, SCRIPT, evaluation, many_points
 from gradcli.commands._views import calculation
+from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli import calculator
     from gradcli.commands._shared import Output
 else:
@@ -24,6 +27,7 @@ def grad(
     dtype: str,
     backend: str,
     limit: tuple[str, ...],
+    points: str | None,
     order: int,
 ) -> int:
     """Value and gradient at a point.
@@ -32,6 +36,9 @@ def grad(
     shape, a leaf that the output does not depend on gets zeros. No point is refused: the result is what the
     formulas give in floating point, with a note where the point lies outside the domain.
 
+    With --points every row of a file is a point: its columns are named x, w[0], A[0,1]. Results stream to
+    the file of --output; an interrupted run goes on where it stopped.
+
     With --order N the derivatives 1..N by each scalar leaf are added.
 
     Examples:
@@ -39,12 +46,18 @@ def grad(
       gradcli grad "sum(w**2)" --at w=[1,2,3] --format json
       gradcli grad "-x**2" --at x=3 --order 2
       gradcli grad loss.grad --wrt w,b
+      gradcli grad "sin(x)*y" --points points.csv --output slopes.csv
     """
-    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
+    if points is not None:
+        if order > 1:
+            raise error("GC721", "--order does not go with --points")
+        return many_points(output, script, points, True, **given)
+    source, told = evaluation(output, script, **given)
     result = calculator.grad(source, **told, order=order)
     output.emit(calculation("grad", result))
     return 0
 
 
 ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives 1..N by each scalar leaf.")
-DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, ORDER, *OUTPUT))
+DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, ORDER, *OUTPUT))

@@ -7,6 +7,7 @@ import warnings
 import zipfile
 import zlib
 from io import BytesIO
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error, visible
@@ -41,11 +42,11 @@ def read_npy(file: BinaryIO, request: Request) -> Loaded:
 
 def read_npz(file: BinaryIO, request: Request) -> Loaded:
     """The one array of an .npz file, or the one with the wanted name."""
-    check_directory(file, request)
+    check_directory(file, request.path)
     try:
         with zipfile.ZipFile(file) as archive:
             member = wanted_member(archive.infolist(), request)
-            check_member(member, request)
+            check_member(member, request.path)
             with archive.open(member) as content:
                 label = f"{request.path}:{member.filename}"
                 return finished(request, read_array(content, member.file_size, request, label))
@@ -55,8 +56,24 @@ def read_npz(file: BinaryIO, request: Request) -> Loaded:
 
 def read_array(file: IO[bytes], size: int, request: Request, label: str) -> Any:
     """An array in NumPy's format from a stream of `size` bytes."""
-    np = namespace("numpy").library
-    form = np.lib.format
+    shape, fortran, dtype = read_header(file, label)
+    count = prod(shape)
+    check_count(label, count, request.elements)
+    rest = size - file.tell()
+    check_promise(label, count * dtype.itemsize, rest)
+    content = file.read(rest)
+    if len(content) != rest:
+        raise damaged(label, f"it ends after {len(content):,} of {rest:,} bytes")
+    array = namespace("numpy").library.frombuffer(content, dtype=dtype)
+    return array.reshape(shape, order="F" if fortran else "C")
+
+
+def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any]:
+    """Shape, whether columns lie behind each other, and the type of the entries; the stream stands at the data then.
+
+    Raises GradcliError: GC614 where there is no header, GC615 for entries that are no numbers.
+    """
+    form = namespace("numpy").library.lib.format
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a header written by Python 2, and of old names of types
@@ -67,19 +84,15 @@ def read_array(file: IO[bytes], size: int, request: Request, label: str) -> Any:
     if dtype.hasobject or dtype.kind not in "biufc":
         what = "Python objects" if dtype.hasobject else f"entries of type {visible(str(dtype))}"
         raise error("GC615", f"{visible(label)} holds {what}, not numbers", help="save x.astype(float)")
-    count = 1
-    for n in shape:
-        if n < 0:
-            raise damaged(label, f"the shape {shape} is negative")
-        count *= n
-    check_count(label, count, request.elements)
-    rest = size - file.tell()
-    if count * dtype.itemsize != rest:
-        raise damaged(label, f"the header promises {count * dtype.itemsize:,} bytes of data, the file has {rest:,}")
-    content = file.read(rest)
-    if len(content) != rest:
-        raise damaged(label, f"it ends after {len(content):,} of {rest:,} bytes")
-    return np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if fortran else "C")
+    if any(n < 0 for n in shape):
+        raise damaged(label, f"the shape {shape} is negative")
+    return shape, fortran, dtype
+
+
+def check_promise(label: str, promised: int, rest: int) -> None:
+    """GC614 where the header promises another number of bytes than there are."""
+    if promised != rest:
+        raise damaged(label, f"the header promises {promised:,} bytes of data, the file has {rest:,}")
 
 
 def header_of(file: IO[bytes], version: tuple[int, int]) -> BytesIO:
@@ -90,17 +103,17 @@ def header_of(file: IO[bytes], version: tuple[int, int]) -> BytesIO:
     return BytesIO(length + file.read(int.from_bytes(length, "little")))
 
 
-def check_directory(file: BinaryIO, request: Request) -> None:
+def check_directory(file: BinaryIO, path: str) -> None:
     """GC614 or GC507 for an archive without a directory, or with one too large to read."""
     size = os.fstat(file.fileno()).st_size
     file.seek(max(size - END_SIZE - LONGEST_COMMENT - LOCATOR_SIZE, 0))
     tail = file.read()
     at = tail.rfind(END)
     if at < 0 or len(tail) - at < END_SIZE:
-        raise damaged(request.path, "it is no archive, or is cut off")
+        raise damaged(path, "it is no archive, or is cut off")
     long_form = tail[max(at - LOCATOR_SIZE, 0) : at].startswith(END_64_LOCATOR)
     if long_form or int.from_bytes(tail[at + 12 : at + 16], "little") > LARGEST_DIRECTORY:
-        raise too_large(request.path, "the archive's directory lists too much")
+        raise too_large(path, "the archive's directory lists too much")
     file.seek(0)
 
 
@@ -119,10 +132,10 @@ def wanted_member(members: list[zipfile.ZipInfo], request: Request) -> zipfile.Z
     )
 
 
-def check_member(member: zipfile.ZipInfo, request: Request) -> None:
+def check_member(member: zipfile.ZipInfo, path: str) -> None:
     """GC614 for a member that NumPy never writes, GC507 for one that swells out of all proportion."""
     if member.flag_bits & 1 or member.compress_type not in PLAIN_METHODS:
-        raise damaged(request.path, "it is encrypted, or packed in a way that NumPy does not write")
+        raise damaged(path, "it is encrypted, or packed in a way that NumPy does not write")
     packed, size = member.compress_size, member.file_size
     if size > BOMB_BYTES and size > BOMB_RATIO * max(packed, 1):
-        raise too_large(request.path, f"{packed:,} bytes swell to {size:,}")
+        raise too_large(path, f"{packed:,} bytes swell to {size:,}")

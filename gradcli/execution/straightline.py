@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from keyword import iskeyword
-from types import CodeType, FunctionType
 
 from gradcli.execution.evaluate import IEEE_DIFFERS
+from gradcli.execution.generated import function
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, LEAF
@@ -136,16 +136,10 @@ def straight(
         text, functions = printed(tape, leaves, result)
     except Unavailable:
         return None
-    return made(text, {**functions, "_careful": careful}, leaves)
-
-
-def made(text: str, known: dict[str, Any], leaves: Mapping[str, float | None]) -> Callable[..., Any]:
-    """The function that a text of ours defines; the text holds one `def` and runs nothing by itself."""
-    module = compile(text, "<straight line>", "exec")  # allowed: our own printer wrote it, see the module's sentence
-    code = next(one for one in module.co_consts if isinstance(one, CodeType))
-    function = FunctionType(code, {"__builtins__": {}, "_type": type, "_float": float, **known}, "straight")
-    function.__kwdefaults__ = dict(leaves)
-    return function
+    scope = {"__builtins__": {}, "_type": type, "_float": float, "_careful": careful, **functions}
+    made = function(text, scope, "straight line")
+    made.__kwdefaults__ = dict(leaves)
+    return made
 
 
 def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str | None]) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,108 @@
+"""Leaves of a script and names of columns go in, which column is which entry of which leaf comes out, and back.
+
+A scalar leaf `x` is the column `x`; an array `w` is the columns `w[0]`, `w[1]`, ... or `A[0,1]`, in any order. In the
+results `value` is the value and `d_x` the derivative in `x`.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+CELL = re.compile(r"\s*(\w+)\s*(?:\[([\d\s,]+)\])?\s*")
+
+
+class Group(NamedTuple):
+    """A leaf and its columns: the shape of one value, and the positions of its entries in row-major order."""
+
+    name: str
+    shape: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
+    """The leaves that named columns make; raises GradcliError (GC618) for names that make no array, or come twice."""
+    found: dict[str, dict[tuple[int, ...], int]] = {}
+    for place, name in enumerate(names):
+        match = CELL.fullmatch(name)
+        if match is None:
+            raise error(
+                "GC618",
+                f"{visible(path)}: column {place + 1} is called {visible(name)!r}",
+                help="columns are named like leaves: x, w[0], A[0,1]",
+            )
+        index = tuple(int(i) for i in match[2].split(",")) if match[2] else ()
+        entries = found.setdefault(match[1], {})
+        if index in entries:
+            raise error("GC618", f"{visible(path)} has two columns {visible(name)}")
+        entries[index] = place
+    return tuple(_group(path, name, entries) for name, entries in found.items())
+
+
+def _group(path: str, name: str, entries: Mapping[tuple[int, ...], int]) -> Group:
+    ranks = {len(index) for index in entries}
+    shape = tuple(max(axis) + 1 for axis in zip(*entries, strict=False)) if len(ranks) == 1 else (-1,)
+    if len(ranks) > 1 or prod(shape) != len(entries):
+        raise error(
+            "GC618",
+            f"{visible(path)}: the columns of {visible(name)} are no whole array",
+            help=f"give every entry once: {visible(name)}[0], {visible(name)}[1], ...",
+        )
+    return Group(name, shape, tuple(entries[index] for index in sorted(entries)))
+
+
+def in_order(path: str, leaves: Sequence[str], count: int) -> tuple[Group, ...]:
+    """Columns without names: one for each leaf of the script, in its order; or all of them for its one leaf."""
+    if len(leaves) == 1 and count != 1:
+        return (Group(leaves[0], (count,), tuple(range(count))),)
+    if len(leaves) != count:
+        told = ", ".join(map(visible, leaves)) or "no leaf"
+        raise error(
+            "GC618",
+            f"{visible(path)} has {count} column{'' if count == 1 else 's'}, and the script has {told}",
+            help="name the columns in the first line, or give the other leaves with --at",
+        )
+    return tuple(Group(name, (), (place,)) for place, name in enumerate(leaves))
+
+
+def known(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Group, ...]:
+    """The groups that the script uses; raises GradcliError (GC618) where none does."""
+    leaves = list(leaves)
+    groups = list(groups)
+    used = tuple(group for group in groups if group.name in leaves)
+    if not used:
+        name = groups[0].name if groups else ""
+        guess = did_you_mean(name, leaves)
+        raise error(
+            "GC618",
+            f"{visible(path)}: no column belongs to a leaf of the script ({', '.join(leaves) or 'it has none'})",
+            help=f"is {visible(name)} meant as {guess}?" if guess else None,
+        )
+    return used
+
+
+def entry_names(name: str, shape: Sequence[int]) -> list[str]:
+    """The columns of an array: `d_w[0]`, `d_w[1]`."""
+    if not shape:
+        return [name]
+    found: list[list[int]] = [[]]
+    for n in shape:
+        found = [[*index, i] for index in found for i in range(n)]
+    return [f"{name}[{','.join(map(str, index))}]" for index in found]
+
+
+def block_of(groups: Sequence[Group], table: Any) -> dict[str, Any]:
+    """The leaves of a table of numbers [rows, columns]."""
+    return {
+        group.name: table[:, list(group.places)].reshape((len(table), *group.shape))
+        if group.shape
+        else table[:, group.places[0]]
+        for group in groups
+    }

@@ -1,0 +1,132 @@
+"""Values and gradients of blocks go in; they reach a file in their order, and workers turn them into text before."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.batch.points import texts
+from gradcli.batch.points.columns import entry_names
+from gradcli.batch.points.sinks import SINKS, Columns, Sink, TextSink, heading, sink_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Pool:
+    """Worker processes for text, started fresh: they inherit neither threads nor files."""
+
+    def __init__(self, count: int) -> None:
+        futures: Any = import_module("concurrent.futures")
+        fresh = import_module("multiprocessing").get_context("spawn")
+        self.count = count
+        self.workers = futures.ProcessPoolExecutor(count, mp_context=fresh)
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> Any:
+        """A future answer."""
+        return self.workers.submit(function, *args)
+
+    def close(self) -> None:
+        """End the workers; what was not asked for any more is dropped."""
+        self.workers.shutdown(wait=True, cancel_futures=True)
+
+
+class Results:
+    """What becomes of the results: a file, or lines of CSV for `write`. `taken` counts the points so far."""
+
+    def __init__(
+        self, out: str | None, key: str, write: Callable[[str], None] | None, pool: Pool | None, before: int
+    ) -> None:
+        self.out = out
+        self.key = key
+        self.write = write
+        self.pool = pool
+        self.taken = before
+        self.sink: Sink | None = None
+        self.delimiter: str | None = "," if out is None else None
+        self.begun = False
+        self.waiting: deque[tuple[Any, int, int]] = deque()
+
+    def add(self, value: Any, slopes: Mapping[str, Any], end: int) -> None:
+        """The results of a block; the source goes on at `end` behind it."""
+        if not self.begun:
+            self._begin(columns_of(value, slopes))
+        count = len(value)
+        table: Any = np.column_stack([part.reshape(count, -1) for part in (value, *slopes.values())])
+        self.taken += count
+        if self.delimiter is None:
+            self._store(table, count, end)
+        elif self.pool is None:
+            self._store(texts.written(table, self.delimiter), count, end)
+        else:
+            self.waiting.append((self.pool.ask(texts.written, table, self.delimiter), count, end))
+            while len(self.waiting) > 2 * self.pool.count:
+                self._arrived()
+
+    def _begin(self, columns: Columns) -> None:
+        self.begun = True
+        if self.out is not None:
+            self.sink = sink_of(self.out, columns, self.key)
+            self.sink.begin()
+            self.delimiter = self.sink.delimiter
+        elif self.write is not None:
+            self.write(heading(columns, ",").decode().rstrip("\n"))
+
+    def _arrived(self) -> None:
+        answer, count, end = self.waiting.popleft()
+        self._store(answer.result(), count, end)
+
+    def _store(self, content: Any, count: int, end: int) -> None:
+        if self.sink is not None:
+            self.sink.write(content, count, end)
+        elif self.write is not None:
+            self.write(content.decode().rstrip("\n"))
+
+    def finish(self) -> None:
+        """Wait for what is still on its way, and put the file in its place."""
+        while self.waiting:
+            self._arrived()
+        if self.sink is None and self.out is not None:  # every row was written by an earlier run
+            self.sink = sink_of(self.out, Columns((), {}), self.key)
+            self.sink.begin()
+        if self.sink is not None:
+            self.sink.finish()
+            self.sink = None
+
+    def discard(self) -> None:
+        """Take away what is unfinished."""
+        if self.sink is not None:
+            self.sink.discard()
+            self.sink = None
+
+    def leave(self) -> None:
+        """Close what is unfinished."""
+        if self.sink is not None:
+            self.sink.leave()
+            self.sink = None
+
+
+def written_before(out: str, key: str) -> tuple[int, int]:
+    """How many rows an unfinished file of the same question holds, and where its source goes on."""
+    return sink_of(out, Columns((), {}), key).known()
+
+
+def is_text(out: str) -> bool:
+    """Whether results are written as text there."""
+    return issubclass(SINKS.get(os.path.splitext(out)[1].lower(), Sink), TextSink)
+
+
+def columns_of(value: Any, slopes: Mapping[str, Any]) -> Columns:
+    """The columns of results: `value`, then `d_x` for each leaf."""
+    names: list[str] = []
+    arrays: dict[str, tuple[slice, tuple[int, ...]]] = {}
+    for name, part in [("value", value), *((f"d_{leaf}", slope) for leaf, slope in slopes.items())]:
+        shape = part.shape[1:]
+        entries = entry_names(name, shape)
+        arrays[name] = (slice(len(names), len(names) + len(entries)), shape)
+        names += entries
+    return Columns(tuple(names), arrays)

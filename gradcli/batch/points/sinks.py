@@ -1,0 +1,240 @@
+"""Rows of results go in, a file comes out: written beside its place and moved there when it is whole.
+
+What is unfinished is called FILE.part, with FILE.part.json beside it, which says how far it goes and of what question;
+the same question goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from importlib import import_module
+from io import BytesIO
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.diagnostics import error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import IO
+
+HEADER = 128  # bytes of an .npy header, whatever the shape
+ENDINGS = (".csv", ".tsv", ".npy", ".npz", ".parquet")
+COPY_ROWS = 1 << 16
+
+
+class Columns(NamedTuple):
+    """The results of one point: names of columns, and by name of an array its columns and shape."""
+
+    names: tuple[str, ...]
+    arrays: Mapping[str, tuple[slice, tuple[int, ...]]]
+
+
+class Sink:
+    """A file that grows by rows; `raw` says whether rows come as bytes of text or as a table of numbers."""
+
+    delimiter: str | None = None  # of a text
+    resumes = True
+
+    def __init__(self, path: str, columns: Columns, key: str) -> None:
+        self.path = path
+        self.columns = columns
+        self.key = key
+        self.part, self.record = f"{path}.part", f"{path}.part.json"
+        self.rows = 0  # that are written
+        self.offset = 0  # of the source, where the next row begins
+        self.file: IO[bytes] | None = None
+
+    def begin(self) -> None:
+        """Open the file, or go on with an unfinished one of the same question; GC690 where neither can be done."""
+        try:
+            if self.resumes and self._continues():
+                return
+            self.file = open(self.part, "wb")  # noqa: SIM115 - closed by `finish` or `leave`
+            self._head()
+        except OSError as problem:
+            raise cannot(self.path, problem) from None
+
+    def known(self) -> tuple[int, int]:
+        """The rows of an unfinished file of the same question, and where its source goes on; zeros without one."""
+        found = self._record() if self.resumes else None
+        return (0, 0) if found is None else (found["rows"], found["offset"])
+
+    def _record(self) -> dict[str, Any] | None:
+        try:
+            with open(self.record, encoding="utf-8") as text:
+                known: dict[str, Any] = json.load(text)
+            fits = known["key"] == self.key and os.path.getsize(self.part) >= known["bytes"]
+            return known if fits and known["rows"] >= 0 and known["offset"] >= 0 else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _continues(self) -> bool:
+        known = self._record()
+        if known is None:
+            return False
+        self.file = open(self.part, "r+b")  # noqa: SIM115
+        self.file.truncate(known["bytes"])
+        self.file.seek(known["bytes"])
+        self.rows, self.offset = known["rows"], known["offset"]
+        return True
+
+    def _head(self) -> None:
+        """What stands in front of the rows."""
+
+    def write(self, content: Any, rows: int, offset: int) -> None:
+        """Add rows; GC690 where the disk is full."""
+        assert self.file is not None
+        try:
+            self.file.write(content if isinstance(content, bytes) else np.ascontiguousarray(content).data)
+            self.file.flush()
+            self.rows, self.offset = self.rows + rows, offset
+            known = {"key": self.key, "rows": self.rows, "bytes": self.file.tell(), "offset": offset}
+            with open(f"{self.record}.new", "w", encoding="utf-8") as text:
+                json.dump(known, text)
+            os.replace(f"{self.record}.new", self.record)
+        except OSError as problem:
+            raise cannot(self.path, problem) from None
+
+    def finish(self) -> None:
+        """Move the whole file to its place."""
+        assert self.file is not None
+        try:
+            self._end()
+            self.file.close()
+            os.replace(self.part, self.path)
+            if os.path.exists(self.record):
+                os.remove(self.record)
+        except OSError as problem:
+            raise cannot(self.path, problem) from None
+
+    def _end(self) -> None:
+        """What is only known when all rows are there."""
+
+    def discard(self) -> None:
+        """Close an unfinished file and take it away."""
+        self.leave()
+        for path in (self.part, self.record):
+            if os.path.exists(path):
+                os.remove(path)
+
+    def leave(self) -> None:
+        """Close an unfinished file; it stays, to be gone on with."""
+        if self.file is not None:
+            self.file.close()
+
+
+class TextSink(Sink):
+    """A table of decimals with a header."""
+
+    def __init__(self, path: str, columns: Columns, key: str) -> None:
+        super().__init__(path, columns, key)
+        self.delimiter = "\t" if path.lower().endswith(".tsv") else ","
+
+    def _head(self) -> None:
+        assert self.file is not None and self.delimiter is not None
+        self.file.write(heading(self.columns, self.delimiter))
+
+
+def heading(columns: Columns, delimiter: str) -> bytes:
+    """The first line of a table."""
+    quoted = [f'"{name}"' if delimiter in name else name for name in columns.names]
+    return (delimiter.join(quoted) + "\n").encode()
+
+
+class ArraySink(Sink):
+    """An array [points, columns] in NumPy's format; the number of points is written at the end."""
+
+    def _head(self) -> None:
+        assert self.file is not None
+        self.file.write(header((0, len(self.columns.names))))
+
+    def _end(self) -> None:
+        assert self.file is not None
+        self.file.seek(0)
+        self.file.write(header((self.rows, len(self.columns.names))))
+
+
+class ArchiveSink(ArraySink):
+    """An array for the value and for each gradient, in one file; made of the finished rows at the end."""
+
+    def _end(self) -> None:
+        assert self.file is not None
+        width = len(self.columns.names)
+        made = f"{self.part}.zip"
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive, open(self.part, "rb") as rows:
+            for name, (where, shape) in self.columns.arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    member.write(header((self.rows, *shape)))
+                    rows.seek(HEADER)
+                    for _ in range(0, self.rows, COPY_ROWS):
+                        table = np.frombuffer(rows.read(COPY_ROWS * width * 8), dtype=np.float64).reshape(-1, width)
+                        member.write(np.ascontiguousarray(table[:, where]).data)
+        os.replace(made, self.part)
+
+
+class ParquetSink(Sink):
+    """A Parquet file, written by pyarrow; it cannot be gone on with."""
+
+    resumes = False
+
+    def begin(self) -> None:
+        """Open the writer."""
+        try:
+            self.arrow: Any = import_module("pyarrow")
+            module: Any = import_module("pyarrow.parquet")
+        except ImportError:
+            raise error("GC713", "Parquet files need pyarrow", help='pip install "gradcli[parquet]"') from None
+        schema = self.arrow.schema([(name, self.arrow.float64()) for name in self.columns.names])
+        try:
+            self.writer: Any = module.ParquetWriter(self.part, schema)
+        except OSError as problem:
+            raise cannot(self.path, problem) from None
+
+    def write(self, content: Any, rows: int, offset: int) -> None:
+        """Add a row group."""
+        columns = [np.ascontiguousarray(column) for column in content.T]
+        self.writer.write_table(self.arrow.table(columns, names=list(self.columns.names)))
+        self.rows += rows
+
+    def finish(self) -> None:
+        """Write the end, and move the file to its place."""
+        self.writer.close()
+        os.replace(self.part, self.path)
+
+    def leave(self) -> None:
+        """What is unfinished is of no use."""
+        self.writer.close()
+        os.remove(self.part)
+
+
+SINKS: dict[str, type[Sink]] = {
+    ".csv": TextSink, ".tsv": TextSink, ".npy": ArraySink, ".npz": ArchiveSink, ".parquet": ParquetSink,
+}  # fmt: skip
+
+
+def sink_of(path: str, columns: Columns, key: str) -> Sink:
+    """The sink for a path; raises GradcliError (GC690) for another ending."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in SINKS:
+        raise error("GC690", f"cannot write {visible(path)}: results end in {', '.join(ENDINGS)}")
+    return SINKS[ending](path, columns, key)
+
+
+def header(shape: Sequence[int]) -> bytes:
+    """A header of NumPy's format in HEADER bytes, for floats in rows."""
+    made = BytesIO()
+    np.lib.format.write_array_header_1_0(made, {"descr": "<f8", "fortran_order": False, "shape": tuple(shape)})
+    text = made.getvalue()
+    assert len(text) <= HEADER and prod(shape) >= 0
+    padded = text[10:].rstrip(b"\n ").ljust(HEADER - 11) + b"\n"
+    return text[:8] + len(padded).to_bytes(2, "little") + padded
+
+
+def cannot(path: str, problem: OSError) -> Exception:
+    """GC690."""
+    return error("GC690", f"cannot write {visible(path, 200)}: {(problem.strerror or str(problem)).lower()}")

@@ -1,0 +1,244 @@
+"""The path of a file of points goes in; its columns, and its rows block by block, come out, whatever its size.
+
+A block is read, never mapped: pages of a mapped file count as memory of the process. Nothing of the file is trusted
+before it is checked.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import zipfile
+from importlib import import_module
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.batch.points.columns import Group, block_of, grouped, in_order
+from gradcli.diagnostics import error, visible
+from gradcli.execution import data_binary
+from gradcli.execution.data import allowed, damaged, ordinary_file, unreadable
+from gradcli.execution.data_text import is_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import IO, BinaryIO
+
+TEXT_BYTES = 1 << 21  # of a block of text
+LONGEST_LINE = 1 << 24
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (*DELIMITERS, ".npy", ".npz", ".parquet")
+
+
+class Chunk(NamedTuple):
+    """Some rows that follow each other: numbers by leaf, or text still to be parsed, and where the next rows begin.
+
+    `line` is the number of the first line of a text, else of the first row.
+    """
+
+    leaves: dict[str, Any] | None
+    text: bytes
+    line: int
+    offset: int
+
+
+class Source:
+    """A file of points: `groups` says which leaves it has, `count` how many rows if that is known beforehand."""
+
+    def __init__(self, path: str, groups: Sequence[Group], count: int | None) -> None:
+        self.path = path
+        self.groups = tuple(groups)
+        self.count = count
+
+    def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
+        """Blocks of about `rows` rows, from row `skip` on, which begins at byte `offset` where that counts."""
+        raise TypeError(f"{type(self).__name__} reads no rows")  # every kind below does
+
+    def size(self) -> tuple[int, int]:
+        """The size and the time of the last change of the file."""
+        found = os.stat(self.path)
+        return found.st_size, found.st_mtime_ns
+
+
+def opened(path: str, leaves: Callable[[], Sequence[str]]) -> Source:
+    """The source of a path; `leaves` gives the names that columns without a header stand for.
+
+    Raises GradcliError: GC611 for what cannot be read, GC613 for another ending, GC614 to GC618 for what is in it.
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in ENDINGS:
+        raise error("GC613", f"files of points end in {', '.join(ENDINGS)}: {visible(path)}")
+    place = allowed(path, None)
+    try:
+        with ordinary_file(place, path) as file:
+            if ending in DELIMITERS:
+                return TextSource(place, path, file, DELIMITERS[ending], leaves)
+            if ending == ".npy":
+                return ArraySource(place, path, file, leaves)
+            if ending == ".npz":
+                return ArchiveSource(place, path, file)
+    except OSError as problem:
+        raise unreadable(path, (problem.strerror or str(problem)).lower()) from None
+    return ParquetSource(place, path)
+
+
+class TextSource(Source):
+    """A table of decimals, read in blocks of whole lines."""
+
+    def __init__(
+        self, place: str, path: str, file: BinaryIO, delimiter: str, leaves: Callable[[], Sequence[str]]
+    ) -> None:
+        first = file.readline(LONGEST_LINE).removeprefix(b"\xef\xbb\xbf")
+        try:
+            cells = next(csv.reader([first.decode("utf-8")], delimiter=delimiter), [])
+        except UnicodeDecodeError:
+            raise damaged(path, "it is no UTF-8 text") from None
+        if not first.strip():
+            raise damaged(path, "it is empty")
+        named = is_header(cells)
+        groups = grouped(path, cells) if named else in_order(path, leaves(), len(cells))
+        super().__init__(place, groups, None)
+        self.told = path
+        self.delimiter = delimiter
+        self.width = len(cells)
+        self.start = file.tell() if named else 0
+        self.first_line = 2 if named else 1
+
+    def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
+        with open(self.path, "rb") as file:
+            file.seek(offset or self.start)
+            line = self.first_line + skip
+            while text := file.read(TEXT_BYTES):
+                if not text.endswith(b"\n"):
+                    text += file.readline(LONGEST_LINE)
+                yield Chunk(None, text, line, file.tell())
+                line += text.count(b"\n")
+
+
+class ArraySource(Source):
+    """An array in NumPy's format: a row per point, or a field per leaf."""
+
+    def __init__(self, place: str, path: str, file: BinaryIO, leaves: Callable[[], Sequence[str]]) -> None:
+        shape, fortran, dtype = data_binary.read_header(file, path)
+        self.stream = Stream(shape, fortran, dtype, file.tell(), path)
+        data_binary.check_promise(path, prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell())
+        width = shape[1] if len(shape) == 2 else 1
+        names = leaves()
+        if len(shape) > 2 and len(names) == 1:
+            groups: Sequence[Group] = (Group(names[0], shape[1:], tuple(range(prod(shape[1:])))),)
+        elif len(shape) > 2:
+            raise error("GC618", f"{visible(path)} has {len(shape)} axes", help="a row per point, a column per leaf")
+        else:
+            groups = in_order(path, names, width)
+        super().__init__(place, groups, shape[0] if shape else 1)
+
+    def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
+        with open(self.path, "rb") as file:
+            for start, table in self.stream.blocks(file, rows, skip):
+                yield Chunk(block_of(self.groups, table.reshape(len(table), -1)), b"", start + 1, 0)
+
+
+class ArchiveSource(Source):
+    """Several arrays in one file, one for each leaf, with the points along their first axis."""
+
+    def __init__(self, place: str, path: str, file: BinaryIO) -> None:
+        data_binary.check_directory(file, path)
+        self.streams: dict[str, tuple[str, Stream]] = {}
+        groups = []
+        try:
+            with zipfile.ZipFile(file) as archive:
+                for member in archive.infolist():
+                    if not member.filename.endswith(".npy"):
+                        continue
+                    data_binary.check_member(member, path)
+                    name, label = member.filename[:-4], f"{path}:{member.filename}"
+                    with archive.open(member) as content:
+                        shape, fortran, dtype = data_binary.read_header(content, label)
+                        data_binary.check_promise(
+                            label, prod(shape) * dtype.itemsize, member.file_size - content.tell()
+                        )
+                        self.streams[name] = member.filename, Stream(shape, fortran, dtype, content.tell(), label)
+                    groups.append(Group(name, shape[1:], ()))
+        except data_binary.ZIP_ERRORS as wrong:
+            raise damaged(path, f"it is no archive of arrays ({visible(str(wrong))})") from wrong
+        counts = {stream.shape[0] if stream.shape else 1 for _, stream in self.streams.values()}
+        if len(counts) != 1:
+            raise error("GC617", f"the arrays of {visible(path)} have different numbers of points: {sorted(counts)}")
+        super().__init__(place, groups, counts.pop())
+
+    def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
+        with zipfile.ZipFile(self.path) as archive:
+            files = {name: archive.open(member) for name, (member, _) in self.streams.items()}
+            try:
+                walks = {name: self.streams[name][1].blocks(file, rows, skip) for name, file in files.items()}
+                for parts in zip(*walks.values(), strict=True):
+                    yield Chunk(dict(zip(walks, [part for _, part in parts], strict=True)), b"", parts[0][0] + 1, 0)
+            finally:
+                for file in files.values():
+                    file.close()
+
+
+class Stream(NamedTuple):
+    """Where the entries of an array lie, so that blocks of its rows can be read."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: Any
+    start: int
+    label: str
+
+    def blocks(self, file: IO[bytes], rows: int, skip: int) -> Iterator[tuple[int, Any]]:
+        """The first row and the entries of each block, as floats."""
+        if self.fortran and len(self.shape) > 1:
+            raise error(
+                "GC618",
+                f"{visible(self.label)} keeps its columns behind each other",
+                help="save np.ascontiguousarray(x), or one array per leaf in an .npz file",
+            )
+        inner = self.shape[1:]
+        each = prod(inner) * self.dtype.itemsize
+        file.seek(self.start + skip * each)
+        count = self.shape[0] if self.shape else 1
+        for first in range(skip, count, rows):
+            here = min(rows, count - first)
+            content = file.read(here * each)
+            if len(content) != here * each:
+                raise damaged(self.label, "it ends too early")
+            yield first, np.frombuffer(content, dtype=self.dtype).reshape(here, *inner).astype(np.float64)
+
+
+class ParquetSource(Source):
+    """A Parquet file; pyarrow reads it, from the extra `parquet`."""
+
+    def __init__(self, place: str, path: str) -> None:
+        try:
+            self.module: Any = import_module("pyarrow.parquet")
+        except ImportError:
+            raise error("GC713", "Parquet files need pyarrow", help='pip install "gradcli[parquet]"') from None
+        try:
+            with self.module.ParquetFile(place) as file:
+                names, count = list(file.schema_arrow.names), file.metadata.num_rows
+        except (OSError, ValueError) as wrong:
+            raise damaged(path, visible(str(wrong), 200)) from wrong
+        super().__init__(place, grouped(path, names), count)
+        self.told = path
+
+    def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
+        first = 0
+        with self.module.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(batch_size=rows):
+                last = first + batch.num_rows
+                if last > skip:
+                    table = self._numbers(batch)[max(0, skip - first) :]
+                    yield Chunk(block_of(self.groups, table), b"", max(first, skip) + 1, 0)
+                first = last
+
+    def _numbers(self, batch: Any) -> Any:
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                columns.append(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
+            except (TypeError, ValueError):
+                raise error("GC615", f"{visible(self.told)}: column {visible(name)} holds no numbers") from None
+        return np.column_stack(columns)

@@ -1,0 +1,210 @@
+"""A script, a file of points and a place for results go in; every row is answered, block by block, in bounded memory.
+
+Blocks of text are parsed, and results are written as text, in worker processes while this one computes; their number in
+flight is bounded. A run that was interrupted goes on behind the last block that it wrote.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.batch.points import sources, texts
+from gradcli.batch.points.columns import block_of, known
+from gradcli.batch.points.results import Pool, Results, is_text, written_before
+from gradcli.calculator.compiled import compile as compiled
+from gradcli.calculator.questions import prepare
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.language.limits import limits_of
+from gradcli.language.source import Source as Script
+from gradcli.points import read_point
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gradcli.language.limits import LimitsLike
+
+ENTRIES = 1 << 17  # numbers of a block
+MOST_ROWS = 1 << 16
+WORTH_WORKERS = 8 << 20  # bytes of text, below which worker processes cost more than they save
+
+
+class Summary(NamedTuple):
+    """How many points were answered, how many of them before this run, and what is to be said of them."""
+
+    points: int
+    resumed: int
+    path: str | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def answer_points(
+    script: str | Script,
+    path: str,
+    out: str | None = None,
+    *,
+    at: Mapping[str, Any] | Sequence[str] = (),
+    wrt: Sequence[str] | None = None,
+    dtype: str = "float64",
+    backend: str = "auto",
+    limits: LimitsLike = None,
+    gradient: bool = True,
+    jobs: int | None = None,
+    write: Callable[[str], None] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Summary:
+    """The value, and the gradient, of a script at every row of a file; results go to `out`, or as CSV to `write`.
+
+    `at` gives leaves that all points share. Raises GradcliError for a script, a file or a row that cannot be read:
+    the message names line and column, and what was written stays unfinished beside `out`.
+    """
+    source = script if isinstance(script, Script) else Script(script)
+    if dtype == "complex128":
+        raise error("GC712", "files of points hold real numbers", help="use --dtype float64")
+    point, notes = read_point(at, limits_of(limits))
+    table = sources.opened(path, lambda: unnamed_leaves(source, point, limits))
+    shapes = {group.name: np.zeros(group.shape) for group in table.groups if group.name not in point}
+    leaves = list(prepare(source, {**shapes, **point}, wrt, limits_of(limits)).program.leaves)
+    groups = known(path, [group for group in table.groups if group.name not in point], leaves)
+    function = compiled(source, wrt, dtype=dtype, backend=backend, limits=limits)
+    shared = {name: value for name, value in point.items() if name in leaves}
+    width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))
+    rows = max(64, min(MOST_ROWS, ENTRIES // width))
+
+    def answers(block: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        given = {group.name: block[group.name] for group in groups}
+        return function.at_points(shared=tuple(shared), gradient=gradient, **given, **shared)
+
+    key = question_key(source, table, at, wrt, dtype, gradient)
+    work = Work(table, answers, rows, jobs, progress)
+    return work.run(out, key, write, tuple(notes))
+
+
+def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: LimitsLike) -> list[str]:
+    """The leaves that columns without names stand for: those without a value, else all that are not const."""
+    lowered = prepare(source, point, None, limits_of(limits))
+    program = lowered.program
+    open_ones = [name for name in program.leaves if name not in lowered.values]
+    return open_ones or [name for name, leaf in program.leaves.items() if not leaf.const and name not in point]
+
+
+def question_key(source: Script, table: sources.Source, *rest: Any) -> str:
+    """What an unfinished file must agree in before it is gone on with."""
+    parts = repr((source.text, os.path.abspath(table.path), table.size(), rest))
+    return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class Work:
+    """The loop over blocks."""
+
+    def __init__(
+        self,
+        table: sources.Source,
+        answers: Callable[[Mapping[str, Any]], tuple[Any, dict[str, Any]]],
+        rows: int,
+        jobs: int | None,
+        progress: Callable[[int, int, str], None] | None,
+    ) -> None:
+        self.table = table
+        self.answers = answers
+        self.rows = rows
+        self.progress = progress
+        self.bytes = table.size()[0]
+        self.jobs = jobs or os.cpu_count() or 1
+        self.pool: Pool | None = None
+        self.gaps = 0
+        self.gap: tuple[int, str] | None = None
+
+    def run(
+        self, out: str | None, key: str, write: Callable[[str], None] | None, notes: tuple[Diagnostic, ...]
+    ) -> Summary:
+        """Answer everything."""
+        skip, offset = (0, 0) if out is None else written_before(out, key)
+        self._hire(out)
+        made = Results(out, key, write, self.pool, skip)
+        try:
+            for leaves, _, end in self.blocks(skip, offset):
+                made.add(*self.answers(leaves), end)
+                self._report(made.taken, end)
+            if not made.taken:
+                raise error("GC614", f"{visible(self.table.path)} holds no point")
+            made.finish()
+        except GradcliError:  # the points are wrong: there is nothing to go on with
+            made.discard()
+            raise
+        finally:
+            made.leave()
+            if self.pool is not None:
+                self.pool.close()
+        return Summary(made.taken, skip, out, (*notes, *self._told()))
+
+    def _hire(self, out: str | None) -> None:
+        """Worker processes, where there is text enough to share out."""
+        text = isinstance(self.table, sources.TextSource) or out is None or is_text(out)
+        if text and self.jobs > 1 and self.bytes > WORTH_WORKERS:
+            self.pool = Pool(self.jobs)
+
+    def blocks(self, skip: int, offset: int) -> Iterator[tuple[dict[str, Any], int, int]]:
+        """Blocks of leaves, the number of the first row or line, and where the source goes on behind each."""
+        for chunk, leaves in self._parsed(self.table.chunks(self.rows, skip, offset)):
+            self._look(leaves, chunk.line)
+            yield leaves, chunk.line, chunk.offset
+
+    def _parsed(self, chunks: Iterator[sources.Chunk]) -> Iterator[tuple[sources.Chunk, dict[str, Any]]]:
+        table = self.table
+        if not isinstance(table, sources.TextSource):
+            for chunk in chunks:
+                assert chunk.leaves is not None
+                yield chunk, chunk.leaves
+            return
+        waiting: deque[tuple[sources.Chunk, Any]] = deque()
+        asked = (table.delimiter, table.width, table.told)
+        for chunk in chunks:
+            if self.pool is None:
+                yield chunk, block_of(table.groups, texts.parsed(chunk.text, *asked, chunk.line))
+                continue
+            waiting.append((chunk, self.pool.ask(texts.parsed_or_problem, chunk.text, *asked, chunk.line)))
+            while len(waiting) > 2 * self.pool.count:
+                yield self._arrived(*waiting.popleft())
+        while waiting:
+            yield self._arrived(*waiting.popleft())
+
+    def _arrived(self, chunk: sources.Chunk, answer: Any) -> tuple[sources.Chunk, dict[str, Any]]:
+        found = answer.result()
+        if isinstance(found, Diagnostic):
+            raise GradcliError(found)
+        return chunk, block_of(self.table.groups, found)
+
+    def _look(self, leaves: Mapping[str, Any], line: int) -> None:
+        """Count what is not finite, and remember the first place."""
+        for name, values in leaves.items():
+            odd = ~np.isfinite(values)
+            if odd.any():
+                rows = odd.reshape(len(values), -1).any(axis=1)
+                self.gaps += int(rows.sum())
+                place = line + int(np.argmax(rows))
+                if self.gap is None or place < self.gap[0]:
+                    self.gap = (place, name)
+
+    def _told(self) -> Iterator[Diagnostic]:
+        if self.gap is not None:
+            place, name = self.gap
+            word = "line" if isinstance(self.table, sources.TextSource) else "row"
+            more = f" ({self.gaps:,} such values)" if self.gaps > 1 else ""
+            yield Diagnostic(
+                "GC619",
+                f"{visible(self.table.path)}, {word} {place}: {visible(name)} is not a finite number{more}",
+                severity="note",
+            )
+
+    def _report(self, done: int, offset: int) -> None:
+        if self.progress is not None:
+            total = self.table.count
+            if total is not None:
+                self.progress(done, total, "points")
+            else:
+                self.progress(offset >> 10, max(self.bytes >> 10, 1), "KiB")

@@ -1,0 +1,97 @@
+"""Bytes of a table go in, numbers come out, and numbers back to bytes; what is no number is named by line and column.
+
+These functions run in worker processes: reading and writing decimals takes longer than computing with them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Table = NDArray[np.float64]
+
+BLANK = b" \t\r"
+
+
+def parsed(text: bytes, delimiter: str, count: int, path: str, line: int) -> Table:
+    """The numbers of whole lines, [rows, count]; `line` is the number of the first one.
+
+    Raises GradcliError: GC617 for a row of another length, GC616 for a cell that is no number.
+    """
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    quick = _quick(text, delimiter.encode(), count)
+    return _careful(text, delimiter, count, path, line) if quick is None else quick
+
+
+def _quick(text: bytes, delimiter: bytes, count: int) -> Table | None:
+    """All cells at once, where every line has its delimiters and nothing is quoted; None where a closer look is due."""
+    if b'"' in text or b"_" in text or b"\r" in text.replace(b"\r\n", b"\n") or not text.isascii():
+        return None
+    raw = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero(raw == 10)
+    commas = np.flatnonzero(raw == delimiter[0])
+    if len(commas) != (count - 1) * len(ends):
+        return None
+    if count > 1 and (np.searchsorted(commas, ends) != np.arange(1, len(ends) + 1) * (count - 1)).any():
+        return None
+    cells = text.replace(b"\n", delimiter).split(delimiter)
+    cells.pop()
+    try:
+        numbers = np.array(cells, dtype="S").astype(np.float64)
+    except ValueError:
+        return None
+    return numbers.reshape(len(ends), count)
+
+
+def _careful(text: bytes, delimiter: str, count: int, path: str, line: int) -> Table:
+    try:
+        decoded = text.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise error("GC614", f"{visible(path)} is no UTF-8 text (near line {line})") from wrong
+    rows = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter)
+    found: list[list[float]] = []
+    for row in rows:
+        number = line + rows.line_num - 1
+        if not row:
+            if any(rows):
+                raise error("GC617", f"{visible(path)}:{number} is empty", help="take out the empty line")
+            break
+        if len(row) != count:
+            cells = f"{len(row)} cell{'' if len(row) == 1 else 's'}"
+            raise error("GC617", f"{visible(path)}:{number} has {cells}, the first row has {count}")
+        found.append([_number(cell, path, number, column) for column, cell in enumerate(row, 1)])
+    return np.array(found, dtype=np.float64).reshape(len(found), count)
+
+
+def _number(cell: str, path: str, line: int, column: int) -> float:
+    plain = cell.strip()
+    try:
+        if "_" in plain or not plain.isascii():
+            raise ValueError(plain)
+        return float(plain)
+    except ValueError:
+        what = f"{visible(plain, 40)!r} is no number" if plain else "the cell is empty"
+        raise error("GC616", f"{visible(path)}:{line}, column {column}: {what}") from None
+
+
+def parsed_or_problem(text: bytes, delimiter: str, count: int, path: str, line: int) -> Table | Diagnostic:
+    """The same for another process: an error comes back as its diagnostic."""
+    try:
+        return parsed(text, delimiter, count, path, line)
+    except GradcliError as problem:
+        return problem.diagnostics[0]
+
+
+def written(table: Table, delimiter: str) -> bytes:
+    """Rows as text: the fewest digits that read back as the same numbers."""
+    lines = [delimiter.join(map(repr, row)) for row in table.tolist()]
+    return ("\n".join(lines) + "\n").encode() if lines else b""

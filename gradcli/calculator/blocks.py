@@ -1,0 +1,78 @@
+"""A prepared program and many points go in; the points are computed block by block in cache, on several threads.
+
+A point does not know of the others, so any block gives the same numbers as the whole. Blocks are short enough that all
+intermediate values of one stay in cache, and long enough that NumPy's calls cost little beside the work.
+"""
+
+from __future__ import annotations
+
+import os
+
+from gradcli.execution.namespaces import namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.execution.evaluate import Tape
+
+ALONE, SHARED = 1 << 14, 1 << 15  # entries of the largest value in a block: on one thread, and on several
+FEWEST = 4  # blocks on a thread of its own, below which starting it does not pay
+MOST_THREADS = 16
+LIBRARY = {"matmul", "einsum", "dot", "solve", "inv", "det", "cholesky", "qr", "expm"}  # have threads of their own
+
+
+def in_blocks(
+    run: Callable[[Mapping[str, Any]], Sequence[Any]],
+    tape: Tape,
+    values: Mapping[str, Any],
+    batched: Sequence[str],
+    count: int,
+    shapes: Sequence[tuple[int, ...]],
+) -> list[Any] | None:
+    """The outputs at all points, each [count, *shape]; None where one block holds them all.
+
+    `batched` names the values whose first axis counts points.
+    """
+    largest = max((node.type.size for node in tape.nodes), default=1)
+    threads = 1 if any(node.primitive.name in LIBRARY for node in tape.nodes) else processors()
+    if count * largest <= FEWEST * SHARED * threads:
+        threads = 1
+    rows = max(1, (SHARED if threads > 1 else ALONE) // max(largest, 1))
+    if count <= 2 * rows:
+        return None
+
+    def part(start: int, stop: int) -> Sequence[Any]:
+        return run({**values, **{name: values[name][start:stop] for name in batched}})
+
+    first = part(0, rows)
+    found = [like(one, shape, count) for one, shape in zip(first, shapes, strict=True)]
+
+    def fill(start: int) -> None:
+        stop = min(count, start + rows)
+        for place, one in zip(found, first if start == 0 else part(start, stop), strict=True):
+            place[start:stop] = one
+
+    starts = range(0, count, rows)
+    if threads == 1:
+        for start in starts:
+            fill(start)
+        return found
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        for done in pool.map(fill, starts):
+            assert done is None  # an error of a block is raised here
+    return found
+
+
+def like(one: Any, shape: tuple[int, ...], count: int) -> Any:
+    """Room for all results of an output, of the kind that a block gave."""
+    return namespace("numpy").library.empty((count, *shape), dtype=getattr(one, "dtype", "float64"))
+
+
+def processors() -> int:
+    """How many threads may work at once."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, MOST_THREADS)
