@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, ctx, fmpq, fmpz
 
 from gradcli.checks.entries import Entries, Failure, Field, Reading, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.products import product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,8 +103,10 @@ class BallField(Field):
     def datum(self, value: Any) -> Any:
         return self.leaf(value) if isinstance(value, float) else self.constant(value)
 
-    def leaf(self, value: float) -> Any:
-        """An entry of a leaf: a finite double."""
+    def leaf(self, value: Any) -> Any:
+        """An entry of a leaf: a finite double, or a ball of a box."""
+        if type(value) is arb:
+            return value
         if not math.isfinite(value):
             return Failure("undefined", None, f"a value of {value}")
         return self.number(Fraction(repr(value))) if self.decimal else arb(value)
@@ -134,6 +137,10 @@ class BallField(Field):
 
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.ball
+
+    def array_rule(self, primitive: Primitive) -> Callable[..., Any]:
+        rule = super().array_rule(primitive)
+        return product(rule) if primitive.name == "matmul" else rule
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         if node.primitive.name == "where":

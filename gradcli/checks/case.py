@@ -51,9 +51,8 @@ class Case:
         self.values = subject.values
         self.tried: dict[str, str] = {}  # oracle -> what came of it
         self.evidence: Evidence = {"oracles": self.tried}
-        self.names: dict[bool, str] = {}  # SymPy's derivatives, by whether decimals are read as they are written
+        self.names: dict[bool, dict[str, Any]] = {}  # the derivative, by whether decimals are read as written
         self.nearby: list[dict[str, Floats]] = []  # points beside the given one that lie in its region
-        self.tied = False  # SymPy met a branch that hangs on an exact zero
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         both = [node for node in (subject.judged, subject.left) if node is not None]
         self.number = any(not leaf_names([node]) for node in both)  # a bare number is claimed at one point only
@@ -74,21 +73,43 @@ class Case:
         target = self.subject.target
         return None if target is None or target.primitive is not LEAF else str(target.params["name"])
 
+    def moving_beside(self) -> list[str]:
+        """The other leaves that may move and that the output depends on; none beside a target that is no leaf."""
+        if self.own_leaf is None:
+            return []
+        names = leaf_names([self.output]) & set(self.subject.moving)
+        order = (node.params["name"] for node in reachable([self.output]) if node.primitive is LEAF)
+        return [name for name in order if name in names and name != self.own_leaf]
+
     # --- the value itself ---------------------------------------------------------------------------------
 
-    def value(self, nodes: Sequence[Node]) -> Outcome | None:
-        """UNDEFINED where a value is not real at the point; None where it is, or where nobody can tell."""
-        names = leaf_names([*nodes, self.subject.judged])
+    def infinite_leaf(self) -> Outcome | None:
+        """UNDEFINED where a leaf holds what is no finite number."""
+        subject = self.subject
+        nodes = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
+        names = leaf_names(nodes)
         for name in self.values:
             if name in names and not np.isfinite(self.values[name]).all():
                 return Outcome("UNDEFINED", f"{name} holds a value that is not a finite number", {"leaf": name})
+        return None
+
+    def value(self, nodes: Sequence[Node]) -> Outcome | None:
+        """UNDEFINED where a value is not real at the point; None where it is, or where nobody can tell."""
         answer = self.exact.values(nodes, self.values)
         if "problem" in answer:
-            self.tried["balls"] = answer["reason"]
-            if all(np.isfinite(x).all() for x in evaluated(nodes, self.values)):
-                return None
-            return Outcome("UNDEFINED", "the value is not a finite number here", {"basis": "numerical"})
-        failed = [entry for row in answer["entries"] for entry in row if "failure" in entry]
+            return self.value_in_floats(nodes, answer["reason"])
+        return self.value_of([entry for row in answer["entries"] for entry in row], nodes)
+
+    def value_in_floats(self, nodes: Sequence[Node], reason: str) -> Outcome | None:
+        """The same where balls cannot read the nodes."""
+        self.tried["balls"] = reason
+        if all(np.isfinite(x).all() for x in evaluated(nodes, self.values)):
+            return None
+        return Outcome("UNDEFINED", "the value is not a finite number here", {"basis": "numerical"})
+
+    def value_of(self, entries: Sequence[Answer], nodes: Sequence[Node]) -> Outcome | None:
+        """The same from the entries of the nodes, as balls gave them; their digits become evidence."""
+        failed = [entry for entry in entries if "failure" in entry]
         for entry in failed:
             if entry["failure"] == "undefined":
                 return self.undefined(entry)
@@ -97,8 +118,7 @@ class Case:
             if not all(np.isfinite(x).all() for x in evaluated(nodes, self.values)):
                 return Outcome("INCONCLUSIVE", f"the value is out of range: {failed[0]['reason']}", {})
         else:
-            digits = [entry["digits"] for row in answer["entries"] for entry in row if "digits" in entry]
-            self.evidence["value"] = shortened_list(digits)
+            self.evidence["value"] = shortened_list([entry["digits"] for entry in entries if "digits" in entry])
         return None
 
     def undefined(self, entry: Answer) -> Outcome:
@@ -111,17 +131,16 @@ class Case:
         told = Diagnostic("GC401", reason, node.span, severity="warning")
         return Outcome("UNDEFINED", message, {"reason": reason, "node": node_text(node)}, (told,))
 
-    # --- the symbolic oracle and other points ----------------------------------------------------------------
+    # --- the derivative, and other points ---------------------------------------------------------------------
 
-    def derive(self, entries: Sequence[int], decimal: bool = False) -> bool:
-        """Whether SymPy gave a derivative by these entries of the target."""
-        answer = self.exact.derive(self.output, self.target, self.subject.moving, self.values, decimal, list(entries))
-        if "problem" in answer:
-            self.tied = answer["problem"] == "tie"
-            if not decimal:
-                self.tried["symbolic"] = f"a tie of {answer['reason']}" if self.tied else answer["reason"]
+    def derive(self, entries: Sequence[int] | None = None, decimal: bool = False) -> bool:
+        """Name the derivative by these entries of the target, for `compare`; whether the oracle holds the graph."""
+        if self.exact.refused is not None:
             return False
-        self.names[decimal] = answer["name"]
+        name = self.exact.derive(
+            self.output, self.target, self.subject.moving, self.values, entries, self.seed, self.subject.inner
+        )
+        self.names[decimal] = name
         return True
 
     def beside(self, entries: Sequence[int] | None = None) -> list[dict[str, Floats]]:
@@ -162,7 +181,7 @@ def leaf_names(nodes: Sequence[Node]) -> set[str]:
 
 def usable(answer: Answer) -> bool:
     """Whether a point lies in the region and both sides have values there."""
-    return bool(answer["region"]) and not set(answer["relations"]) & {"E", "R"}
+    return bool(answer["region"]) and not set(answer["relations"]) & set("ERT")
 
 
 def rescued(answer: Answer, slack: float = 1e-9) -> bool:
@@ -179,7 +198,26 @@ def rescued(answer: Answer, slack: float = 1e-9) -> bool:
 
 def exact_digits(answer: Answer) -> list[Any]:
     """The digits of the exact entries, in their order."""
-    return shortened_list([one["exact"] for one in sorted(answer["details"], key=lambda one: one["entry"])])
+    shown = sorted(answer["details"], key=lambda one: one["entry"])
+    return [*(one["exact"] for one in shown), *more_entries(answer)]
+
+
+def three_numbers(case: Case, answer: Answer) -> Evidence:
+    """E, R and F at the given point, for the first entries: digits of the balls, and the floats."""
+    shown = sorted(answer["details"], key=lambda one: one["entry"])
+    made = evaluated([case.subject.judged], case.values, case.dtype)[0].reshape(-1)
+    more = more_entries(answer)
+    return {
+        "exact": [*(one["exact"] for one in shown), *more],
+        "judged": [*(one["claimed"] for one in shown), *more],
+        "float": [*(repr(float(made[one["entry"]])) for one in shown), *more],
+    }
+
+
+def more_entries(answer: Answer) -> list[str]:
+    """How many entries are not written out, in words; nothing where all are."""
+    left = len(answer["entries"]) - len(answer["details"])
+    return [f"... {left:,} more"] if left else []
 
 
 def points_told(count: int) -> str:

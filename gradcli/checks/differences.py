@@ -25,19 +25,28 @@ STEPS = 12
 RATIO = 4.0
 FIRST = 2.0**-3
 OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
+FINEST = 4  # gaps between rungs that show nothing but noise
 SIDED = np.array([1.0, 2.0, 3.0])
 EPSILON = 2.0**-52
+ODD = 0.8086734165  # of a power of two: a step with digits down to the last bit of the point
 DISTINCT = 8  # fewer different values on a ladder say nothing about a slope
 BATCH = 1 << 22  # entries of points in one evaluation
+DOUBT = 8.0  # a finer rung that is off by so many of its own errors is right
+COARSE = 64.0  # noise of so many roundings is more than rounding
 GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 
 
 class Estimate(NamedTuple):
-    """A directional derivative: its value, a bound on its error, and why it is not to be used, if so."""
+    """A directional derivative: its value, a bound on its error, and why it is not to be used, if so.
+
+    `doubt` is how far off it may be should two rungs agree by chance, or on the chord across a kink: what is nearer to
+    it is no disagreement.
+    """
 
     value: float
     bound: float
     reason: str | None = None
+    doubt: float = 0.0
 
 
 class Side(NamedTuple):
@@ -64,10 +73,10 @@ def directional(
 
     `room` gives, for each direction, how far x may move both ways before it leaves its domain.
     """
-    ladders = [_first_step(x, d, room[i] if room else np.inf) for i, d in enumerate(directions)]
+    ladders = [first_step(x, d, room[i] if room else np.inf) for i, d in enumerate(directions)]
     points, moved = [], []
     for d, h in zip(directions, ladders, strict=True):
-        steps = h * RATIO ** -np.arange(STEPS)
+        steps = off_the_grid(h * RATIO ** -np.arange(STEPS), x, d)
         offsets = (steps[:, None] * OFFSETS).reshape(-1)
         rows = x + offsets[:, None] * d
         points.append(rows)
@@ -76,7 +85,7 @@ def directional(
     found = []
     for i, (d, steps) in enumerate(zip(directions, moved, strict=True)):
         block = values[i * STEPS * 4 : (i + 1) * STEPS * 4].reshape(STEPS, 4)
-        found.append(_judged(x, d, steps, block))
+        found.append(judged(x, d, steps, block))
     return found
 
 
@@ -91,7 +100,7 @@ def partials(f: Function, x: Floats, entries: Sequence[int], domain: Interval | 
         for k, estimate in zip(retry, wider, strict=True):
             scale = float(abs(x[entries[k]]))
             if estimate.reason is None:
-                found[k] = Estimate(estimate.value * scale, estimate.bound * scale)
+                found[k] = Estimate(estimate.value * scale, estimate.bound * scale, doubt=estimate.doubt * scale)
     return found
 
 
@@ -107,7 +116,7 @@ def sides(f: Function, x: Floats, directions: Sequence[Floats]) -> list[Sides]:
     points = [x[None]]
     steps = []
     for d in directions:
-        h = _first_step(x, d, np.inf) * RATIO ** -np.arange(STEPS)
+        h = first_step(x, d, np.inf) * RATIO ** -np.arange(STEPS)
         steps.append(h)
         for side in (-1.0, 1.0):
             points.append(x + side * (h[:, None] * SIDED).reshape(-1)[:, None] * d)
@@ -122,7 +131,7 @@ def sides(f: Function, x: Floats, directions: Sequence[Floats]) -> list[Sides]:
 # --- inner ----------------------------------------------------------------------------------------------------
 
 
-def _first_step(x: Floats, d: Floats, room: float) -> float:
+def first_step(x: Floats, d: Floats, room: float) -> float:
     """The first step along a direction: an eighth of the size of what moves, inside the room."""
     moving = d != 0
     ratios = np.abs(x[moving] / d[moving])
@@ -135,6 +144,21 @@ def _first_step(x: Floats, d: Floats, room: float) -> float:
     return 2.0 ** np.floor(np.log2(step)) if step > 0 else 0.0
 
 
+def off_the_grid(steps: Floats, x: Floats, d: Floats) -> Floats:
+    """Steps that are no round numbers in binary, yet leave x + step exact where one entry moves.
+
+    With powers of two intermediate roundings are the same at all points of a rung, and at those of the next one: the
+    rungs agree, and all are wrong. With odd steps rounding looks like what it is, noise.
+    """
+    odd = ODD * steps
+    moving = np.flatnonzero(d)
+    if moving.size != 1 or abs(d[moving[0]]) != 1.0 or not steps[0] > 0:
+        return odd
+    unit = float(np.spacing(max(2.0 * abs(float(x[moving[0]])), float(steps[0]))))
+    rounded: Floats = np.maximum(np.rint(odd / unit), 1.0) * unit
+    return rounded
+
+
 def _evaluated(f: Function, points: Floats) -> Floats:
     """The values of f, in as few batches as memory allows."""
     rows = max(1, BATCH // max(1, points.shape[1]))
@@ -143,7 +167,11 @@ def _evaluated(f: Function, points: Floats) -> Floats:
     return np.concatenate(found)
 
 
-def _judged(x: Floats, d: Floats, steps: Floats, values: Floats) -> Estimate:
+def judged(x: Floats, d: Floats, steps: Floats, values: Floats, noise: float = 0.0) -> Estimate:
+    """The best rung of a ladder: `values` has a row of four for each step, `noise` is the size of f's own noise.
+
+    Where noise is coarser than rounding, rungs on which nothing but noise moves do not count.
+    """
     if not steps[0] > 0:
         return Estimate(float("nan"), float("inf"), "the point lies on the edge of its domain")
     valid = np.isfinite(values).all(axis=1)
@@ -152,22 +180,54 @@ def _judged(x: Floats, d: Floats, steps: Floats, values: Floats) -> Estimate:
     valid &= moves
     if valid.sum() < 3:
         return Estimate(float("nan"), float("inf"), "f has too few finite values beside the point")
+    if noise > COARSE * EPSILON * float(np.abs(values[valid]).max()):
+        valid &= np.abs(values[:, 2] - values[:, 1]) > 2.0 * noise
+        if valid.sum() < 3:
+            return Estimate(float("nan"), float("inf"), "the noise of f hides its slope here")
     used = values[valid]
     if np.unique(used).size < DISTINCT or int((used[:, 1] == used[:, 2]).sum()) >= 2:
         return Estimate(float("nan"), float("inf"), "f does not move here in float64")
     h = steps[valid]
-    slope = (8.0 * (used[:, 2] - used[:, 1]) - (used[:, 3] - used[:, 0])) / (12.0 * h)
-    rounding = 3.0 * EPSILON * np.abs(used).max(axis=1) / h
-    gaps = np.abs(np.diff(slope))
-    spread = np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
-    error = spread + rounding
+    slope, error = rungs(h, used, noise)
     best = int(np.argmin(error))
     value = float(slope[best])
     bound = float(4.0 * error[best] + 8.0 * EPSILON * abs(value))
     typical = float((np.ptp(used, axis=1) / h).max())
     if not bound <= GOOD * max(abs(value), 1e-6 * typical):
         return Estimate(value, bound, "the differences of f are too noisy here")
-    return Estimate(value, bound)
+    return Estimate(value, bound, doubt=doubted(h, used, best, bound, typical))
+
+
+def doubted(h: Floats, values: Floats, best: int, bound: float, typical: float) -> float:
+    """The error of the best rung by the noise that the finest rungs show; without bound beside a kink.
+
+    Noise: at the finest rungs truncation is nothing, and slopes differ by noise over step. Two rungs may agree by
+    chance where f moves by a few quanta; the largest of several gaps is no chance. A kink: the slopes on both sides
+    differ by as much at the best rung as at the one before, where those of a smooth function come closer.
+    """
+    bend = np.abs(values[:, 3] + values[:, 0] - values[:, 2] - values[:, 1])[: best + 1] / h[: best + 1]
+    rounding = 16.0 * EPSILON * float(np.abs(values[best]).max()) / float(h[best])
+    if best > 0 and bend[best] > max(0.6 * float(bend[best - 1]), 8.0 * bound, rounding):
+        return float("inf")
+    slope, _ = rungs(h, values)
+    noise = float((np.abs(np.diff(slope)) * h[1:])[-FINEST:].max())
+    return 12.0 * noise / float(h[best]) + 8.0 * EPSILON * typical
+
+
+def rungs(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Floats]:
+    """The slope that each rung sees, and its error by its neighbours and by rounding or noise.
+
+    Where finer rungs agree among themselves on another slope, a kink or a wave lies within the coarse steps: that
+    counts against these, however well they agree.
+    """
+    slope = (8.0 * (values[:, 2] - values[:, 1]) - (values[:, 3] - values[:, 0])) / (12.0 * h)
+    rounding = 3.0 * np.maximum(EPSILON * np.abs(values).max(axis=1), noise) / h
+    gaps = np.abs(np.diff(slope))
+    spread = np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
+    error = spread + rounding
+    apart = np.abs(slope[None, :] - slope[:, None])  # [rung, finer rung]
+    told = np.triu(apart > DOUBT * error[None, :], 1)
+    return slope, np.maximum(error, np.where(told, apart, 0.0).max(axis=1, initial=0.0))
 
 
 def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
 
-MOST_ENTRIES = 400_000  # entries over all nodes; beyond that an exact reading takes too long
+MOST_ENTRIES = 1_000_000  # entries over all nodes; beyond that an exact reading takes too long
 
 
 class Undecided(Exception):
@@ -89,6 +89,11 @@ class Field:
         """The rule of a primitive on single entries, or None."""
         raise Unsupported(primitive.name)
 
+    def array_rule(self, primitive: Primitive) -> Callable[..., Any]:
+        """The rule of a primitive on whole arrays."""
+        assert primitive.entries is not None
+        return primitive.entries
+
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         """One entry of a node, or a Failure."""
         raise Unsupported(node.primitive.name)
@@ -116,6 +121,14 @@ class Field:
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         """An entry that a rule for whole arrays gave, or a Failure where the field does not accept it."""
         return entry
+
+    def told(self, node: Node, reason: Exception) -> Failure:
+        """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""
+        if isinstance(reason, Undecided):
+            return Failure("undecided", node, str(reason) or f"a sign in {node.primitive.name}")
+        if isinstance(reason, UndefinedAt):
+            return Failure("undefined", node, str(reason))
+        raise reason
 
     # --- for `entries` rules ----------------------------------------------------------------------------
 
@@ -208,6 +221,10 @@ class Reading:
         self.known: dict[Node, Entries] = dict(fixed or {})
         self.entries = 0
 
+    def inside(self, fixed: Mapping[Node, Entries]) -> Reading:
+        """A reading of a definition, on the entries of its inputs."""
+        return Reading(self.field, {}, fixed)
+
     def __getitem__(self, output: Node) -> Entries:
         return self.read([output])[0]
 
@@ -216,6 +233,13 @@ class Reading:
         for node in self._missing(outputs):
             self.known[node] = self._step(node)
         return [self.known[output] for output in outputs]
+
+    def follow(self, order: Sequence[Node]) -> None:
+        """Read nodes that are given in order, arguments first."""
+        known, step = self.known, self._step
+        for node in order:
+            if node not in known:
+                known[node] = step(node)
 
     def _missing(self, outputs: Iterable[Node]) -> list[Node]:
         seen: set[Node] = set()
@@ -253,8 +277,7 @@ class Reading:
             return field.straight_through(node, xs[0], xs[1])
         rule = field.rule(primitive)
         if primitive.pointwise and rule is not None:
-            apply = field.apply
-            return Entries([apply(node, rule, row) for row in zip(*(x.flat for x in xs), strict=True)], shape)
+            return Entries(self._each(node, rule, xs), shape)
         if primitive.moves:
             places = field.sources(primitive, tuple(x.shape for x in xs), node.params)
             flat = xs[0].flat if len(xs) == 1 else [entry for x in xs for entry in x.flat]
@@ -263,24 +286,36 @@ class Reading:
             return self._by_rule(node, xs)
         if primitive.definition is not None:
             inputs, steps, result = field.definition(node)
-            inner = Reading(field, {}, dict(zip(inputs, xs, strict=True)))
+            inner = self.inside(dict(zip(inputs, xs, strict=True)))
             inner.entries = self.entries
             for step in steps:
                 if step not in inner.known:
                     inner.known[step] = inner._step(step)
             self.entries = inner.entries
-            return inner.known[result]
+            return _outside(node, inner.known[result], xs)
         raise Unsupported(f"{primitive.name} cannot be read entry by entry")
+
+    def _each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
+        """A rule for single entries, on each of them."""
+        apply = self.field.apply
+        return [apply(node, rule, row) for row in zip(*(x.flat for x in xs), strict=True)]
 
     def _by_rule(self, node: Node, xs: list[Entries]) -> Entries:
         """A rule for whole arrays. It mixes entries, so a failure in one of them is a failure of all."""
-        assert node.primitive.entries is not None
         shape = node.type.shape
         try:
-            made: Any = node.primitive.entries(self.field, *xs, **node.params)
-        except Undecided as reason:
-            return Entries([Failure("undecided", node, str(reason))] * size_of(shape), shape)
-        except UndefinedAt as reason:
-            return Entries([Failure("undefined", node, str(reason))] * size_of(shape), shape)
+            made: Any = self.field.array_rule(node.primitive)(self.field, *xs, **node.params)
+        except Exception as reason:
+            return Entries([self.field.told(node, reason)] * size_of(shape), shape)
         found = made if isinstance(made, Entries) else Entries([made], shape)
         return Entries([self.field.checked(node, entry, xs) for entry in found.flat], shape)
+
+
+def _outside(node: Node, found: Entries, xs: Sequence[Entries]) -> Entries:
+    """The entries of a definition's result; what failed inside it failed at the node that it defines."""
+    failed = [x for x in found.flat if isinstance(x, Failure)]
+    if not failed:
+        return found
+    passed = {id(x) for one in xs for x in one.flat if isinstance(x, Failure)}
+    own = {id(x): Failure(x.kind, node, x.reason) for x in failed if id(x) not in passed}
+    return Entries([own.get(id(x), x) for x in found.flat], found.shape)

@@ -6,7 +6,6 @@ the answers mean is for `verdict` to say.
 
 from __future__ import annotations
 
-from json import dumps
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.checks.subjects import Subject
     from gradcli.checks.worker import Oracle
     from gradcli.graph.node import Node
 
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 DERIVE_SECONDS = 6.0
-PROVE_SECONDS = 3.0
+PROVE_SECONDS = 4.0
+SIMPLIFY_SECONDS = 3.0
 BALL_SECONDS = 1.0
+ENTRIES_A_SECOND = 4000
 MOST_NODES = 40_000  # of a graph that is sent to the oracle
+MOST_SIMPLIFIED = 60  # nodes of a claim that SymPy may simplify
 
 
 class Deadline:
@@ -44,10 +47,11 @@ class Deadline:
 
 
 class Exact:
-    """The oracle, holding some nodes of a script."""
+    """The oracle, holding some nodes of a script; without `proving` no proof is tried."""
 
-    def __init__(self, oracle: Oracle, nodes: Sequence[Node], seconds: float) -> None:
+    def __init__(self, oracle: Oracle, nodes: Sequence[Node], seconds: float, proving: bool = True) -> None:
         self.oracle = oracle
+        self.proving = proving
         order = reachable(nodes)
         self.used = {node.params["name"] for node in order if node.primitive is LEAF}
         self.refused: Answer | None = None
@@ -62,10 +66,6 @@ class Exact:
             self.by_row.setdefault(row, node)
         self.seconds = seconds
         self.deadline = Deadline(seconds)
-        self.generation = oracle.generation  # of the process that holds these derivatives:
-        self.held: set[str] = set()
-        self._hopeless: dict[Node, Answer] = {}  # outputs that took too long in symbols
-        self._derived: dict[str, tuple[dict[str, Any], Answer]] = {}
 
     def begin(self) -> None:
         """Start the clock of the next check."""
@@ -84,39 +84,61 @@ class Exact:
         target: Node,
         moving: Sequence[str],
         values: Values,
-        decimal: bool = False,
         entries: Sequence[int] | None = None,
-    ) -> Answer:
-        """Have SymPy differentiate; the answer's `name` stands for the derivative in later questions.
+        seed: int = 0,
+        inner: tuple[Node, Node] | None = None,
+    ) -> dict[str, Any]:
+        """The name of a derivative for `compare`: of `output` by entries of `target`, in the region of a point.
 
-        The same question is asked once only, whichever check comes first.
+        With `inner` the output is the derivative of one scalar by another. Nothing is computed yet.
         """
-        if self.refused is not None:
-            return self.refused
-        question = {
+        return {
             "output": self.rows[output],
             "target": self.rows[target],
             "moving": list(moving),
             "point": self.point(values),
-            "decimal": decimal,
             "entries": None if entries is None else list(entries),
+            "seed": seed,
+            "inner": None if inner is None else [self.rows[node] for node in inner],
         }
-        name = dumps(question)
-        known = self._derived.get(name)
-        if known is None:
-            answer = self._hopeless.get(output) or self._ask("derive", DERIVE_SECONDS, name=name, **question)
-            if answer.get("problem") == "timeout":
-                self._hopeless[output] = answer
-            self._held(name)
-            known = self._derived[name] = ({"name": name, **question}, {**answer, "name": name})
-        return known[1]
+
+    def judge(
+        self,
+        right: Node,
+        values: Values,
+        *,
+        name: Mapping[str, Any],
+        beside: Sequence[Mapping[str, Any]] = (),
+        wanted: int = 0,
+        directions: Sequence[Any] = (),
+        rtol: float | None = None,
+    ) -> Answer:
+        """All that a check asks of balls, as one question.
+
+        `beside` gives changes of the point; of those in its region as many as are `wanted` are looked at. The answer
+        has the `value`, the comparison at the point (`given`), at points `beside` it, and what is known of a `tie`.
+        """
+        if self.refused is not None:
+            return self.refused
+        return self._ask(
+            "judge",
+            BALL_SECONDS * (2 + wanted) + right.type.size / ENTRIES_A_SECOND,
+            derivative=dict(name),
+            right=self.rows[right],
+            point=self.point(values),
+            beside=[self.point(change) for change in beside],
+            wanted=wanted,
+            directions=list(directions),
+            rtol=rtol,
+            seconds=BALL_SECONDS,
+        )
 
     def compare(
         self,
         right: Node,
         points: Sequence[Values],
         *,
-        name: str | None = None,
+        name: Mapping[str, Any] | None = None,
         left: Node | None = None,
         decimal: bool = False,
         wide: bool = False,
@@ -129,7 +151,7 @@ class Exact:
         return self._ask(
             "compare",
             BALL_SECONDS * (1 + len(points)),
-            name=name,
+            derivative=None if name is None else dict(name),
             right=self.rows[right],
             points=[self.point(values) for values in points],
             left=None if left is None else self.rows[left],
@@ -140,19 +162,72 @@ class Exact:
             seconds=BALL_SECONDS,
         )
 
-    def prove(self, right: Node, values: Values, *, name: str) -> Answer:
-        """Whether the judged node is the derivative by algebra."""
-        return self._ask("prove", PROVE_SECONDS, name=name, right=self.rows[right], point=self.point(values))
+    def cover(
+        self, subject: Subject, box: Mapping[str, tuple[float, float]], *, tolerance: float | None, most: int
+    ) -> Answer:
+        """What balls say of a subject on a box: settled, open, refuted or undefined; see `series.cover`."""
+        assert subject.output is not None and subject.target is not None
+        if self.refused is not None:
+            return self.refused
+        seconds = 0.9 * self.deadline.left(self.seconds)
+        return self._ask(
+            "cover",
+            self.seconds,
+            derivative=self.derive(subject.output, subject.target, subject.moving, subject.values),
+            right=self.rows[subject.judged],
+            point=self.point(subject.values),
+            box={name: list(sides) for name, sides in box.items()},
+            tolerance=tolerance,
+            pieces=most,
+            seconds=seconds,
+        )
+
+    def symbols(self, right: Node, points: Sequence[Values], *, name: Mapping[str, Any], rtol: float | None) -> Answer:
+        """The judged node against SymPy's derivative of a name, at each point."""
+        if self.refused is not None:
+            return self.refused
+        return self._ask(
+            "symbols",
+            DERIVE_SECONDS,
+            derivative=dict(name),
+            right=self.rows[right],
+            points=[self.point(values) for values in points],
+            rtol=rtol,
+        )
+
+    def prove(
+        self,
+        right: Node,
+        values: Values,
+        *,
+        output: Node,
+        target: Node,
+        moving: Sequence[str],
+        entries: Sequence[int],
+        decimal: bool = False,
+    ) -> Answer:
+        """Whether entries of the judged node are the derivatives of `output` by those of `target`, by algebra.
+
+        `proved`, and then `how` (structure, normal form, sympy), `region`, `frozen`, and `everywhere` where the region
+        is left only through a branch or a point where a side is undefined; else the `reason`.
+        """
+        return self._prove(
+            [output, target, right],
+            right=self.rows[right],
+            output=self.rows[output],
+            target=self.rows[target],
+            entries=list(entries),
+            moving=list(moving),
+            point=self.point(values),
+            decimal=decimal,
+        )
 
     def prove_equal(
         self, left: Node, right: Node, moving: Sequence[str], values: Values, decimal: bool = False
     ) -> Answer:
-        """Whether two nodes are equal by algebra."""
-        if self.refused is not None:
-            return self.refused
-        return self._ask(
-            "prove",
-            PROVE_SECONDS,
+        """Whether two nodes are equal by algebra; the answer is that of `prove`."""
+        return self._prove(
+            [left, right],
             left=self.rows[left],
             right=self.rows[right],
             moving=list(moving),
@@ -174,25 +249,24 @@ class Exact:
         """The node of a row that an answer names."""
         return None if row is None else self.by_row.get(row)
 
-    def _held(self, name: str) -> bool:
-        """Whether the process still has a derivative; after a loss it has none."""
-        if self.generation != self.oracle.generation:
-            self.generation, self.held = self.oracle.generation, set()
-        known = name in self.held
-        self.held.add(name)
-        return known
-
     # --- inner ----------------------------------------------------------------------------------------------
+
+    def _prove(self, nodes: Sequence[Node], **question: Any) -> Answer:
+        """By normal forms; where these do not tell and the graph is small, by SymPy."""
+        if not self.proving:
+            return {"proved": False}
+        if self.refused is not None:
+            return self.refused
+        seconds = 0.75 * self.deadline.left(PROVE_SECONDS)  # it ends by itself, unless one operation takes too long
+        answer = self._ask("prove", PROVE_SECONDS, seconds=seconds, **question)
+        if answer.get("proved") or "problem" in answer or len(reachable(nodes)) > MOST_SIMPLIFIED:
+            return answer
+        again = self._ask("prove", SIMPLIFY_SECONDS, simplify=True, **question)
+        return again if again.get("proved") else answer
 
     def _ask(self, op: str, most: float, **question: Any) -> Answer:
         try:
             self.oracle.prepare(self.deadline.left(BALL_SECONDS))
-            wanted = question.get("name")
-            if op != "derive" and wanted is not None and not self._held(wanted):
-                # the process was lost, and with it the derivative
-                again = self.oracle.ask("derive", self.deadline.left(DERIVE_SECONDS), **self._derived[wanted][0])
-                if "problem" in again:
-                    return again
             return self.oracle.ask(op, self.deadline.left(most), **question)
         except NoAnswer as reason:
             return {"problem": "timeout", "reason": str(reason)}

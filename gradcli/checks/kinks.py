@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks import differences
+from gradcli.checks.shown import node_text
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 
@@ -62,6 +63,16 @@ def surfaces(outputs: Sequence[Node]) -> list[Surface]:
                 zero = node.args[0] - node.args[1]
                 found.append(Surface(node, zero, "both sides are equal", "the branch of the comparison"))
     return found
+
+
+def on(surface: Surface) -> str:
+    """Where a kink is: the equation in the program's own terms where that is short, else the declaration's words."""
+    node, zero = surface.node, surface.zero
+    sides = zero.args if zero.primitive.name == "sub" and set(zero.args) <= set(node.args) else (zero,)
+    if zero in node.args or len(sides) == 2:
+        text = " = ".join(node_text(side) for side in sides)
+        return text if len(sides) == 2 else f"{text} = 0"
+    return surface.where.removeprefix("where ")
 
 
 def moving_with(found: Sequence[Surface], target: Node) -> list[Surface]:

@@ -70,9 +70,9 @@ def judge(
         slack = estimate.bound + max(rtol or 0.0, 64 * differences.EPSILON) * abs(value)
         if not gap <= slack:
             ratio = gap / slack if np.isfinite(gap) else np.inf
-            if state not in ("near", "differs") or ratio > worst:
-                worst = ratio
-                state = "differs" if ratio > FAR else "near"
+            told = "differs" if ratio > FAR and not gap <= estimate.doubt else "near"
+            if state not in ("near", "differs") or (told == "differs", ratio) > (state == "differs", worst):
+                worst, state = ratio, told
                 reason, at = f"differences give {estimate.value!r} +- {estimate.bound:.1g}", position
         scale = max(abs(estimate.value), 1e-300)
         largest = max(largest, min(1.0, estimate.bound / scale))

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import balls, relations
 from gradcli.checks.entries import Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.series import cover
+from gradcli.checks.series.here import Asked, Fields
+from gradcli.checks.series.judging import Judging
 from gradcli.graph.flat import restore_nodes
 from gradcli.primitives import catalogue
 
@@ -29,10 +32,11 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MEMORY = 6 * 2**30
+DERIVATIVE = ("output", "target", "moving", "entries", "point")
 
 
 def room(name: str) -> Any:
-    """A module of the oracle that loads SymPy; balls alone do not need it."""
+    """A module of the oracle that not every question needs."""
     return import_module(f"gradcli.checks.{name}")
 
 
@@ -41,8 +45,11 @@ class Session:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.derivatives: dict[str, Any] = {}
+        self.derivatives: dict[str, Any] = {}  # SymPy's
+        self.asked: dict[Any, Asked] = {}
+        self.signs: dict[Any, Sequence[int]] = {}
         self.rows: dict[Node, int] = {}
+        self.fields = Fields()
 
     def answer(self, request: Request) -> Answer:
         """The answer to one request; what an oracle cannot do is an answer too."""
@@ -65,7 +72,7 @@ class Session:
         """Take a program; what was derived from the last one is forgotten."""
         _, self.nodes = restore_nodes(flat, catalogue())
         self.rows = {node: row for row, node in enumerate(self.nodes)}
-        self.derivatives = {}
+        self.derivatives, self.asked, self.signs = {}, {}, {}
         return {"nodes": len(self.nodes)}
 
     def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False, seconds: float = 1.0) -> Answer:
@@ -73,31 +80,50 @@ class Session:
         found = balls.enclose([self.nodes[row] for row in rows], _point(point), seconds=seconds, decimal=decimal)
         return {"entries": [[self._entry(x) for x in one.flat] for one in found]}
 
-    def on_derive(
+    def on_judge(
         self,
-        name: str,
-        output: int,
-        target: int,
-        moving: Sequence[str],
+        derivative: Any,
+        right: int,
         point: Any,
+        beside: Sequence[Any] = (),
+        wanted: int = 0,
+        directions: Sequence[Any] = (),
         decimal: bool = False,
-        entries: Sequence[int] | None = None,
+        wide: bool = False,
+        rtol: float | None = None,
+        seconds: float = 1.0,
     ) -> Answer:
-        """Let SymPy differentiate; the derivative is kept under a name for `compare` and `prove`."""
-        derived, symbolic = room("derived"), room("symbolic")
-        place = symbolic.Place(_point(point), decimal=decimal)
-        try:
-            made = derived.derive(self.nodes[output], self.nodes[target], moving, place, entries)
-        except derived.Tie as reason:
-            return _problem("tie", reason)
-        self.derivatives[name] = (made, decimal)
-        return {"entries": list(made.entries), "frozen": list(made.frozen)}
+        """All that one check of a derivative asks of balls: the value, the comparison here and beside, and ties.
+
+        `beside` are points as changes of the given one; of those in its region as many as are `wanted` are compared.
+        """
+        judging = Judging(
+            self._asked(derivative), self.nodes[right], self.fields, seconds, rtol=rtol, wide=wide, decimal=decimal
+        )
+        here = _point(point)
+        ways = [{int(i): speed for i, speed in way} for way in directions]
+        given, answer = judging.given(here, ways)
+        answer["value"] = self._entry(answer.pop("ball"))
+        tie = answer["tie"]
+        if tie is not None:
+            tie["row"] = self._row(tie.pop("node"))
+        found: list[Answer] = []
+        if answer["given"] is not None:
+            self._plain(answer["given"])
+            usable = tie is None or tie["kind"] == "smooth"
+            for position, change in enumerate(beside if usable else ()):
+                one = judging.beside(given.signs if tie is None else None, {**here, **_point(change)})
+                if one["region"] and relations.speaks(one["relations"]):
+                    found.append({"position": position, **self._plain(one)})
+                if len(found) == wanted:
+                    break
+        return {**answer, "beside": found}
 
     def on_compare(
         self,
         right: int,
         points: Sequence[Any],
-        name: str | None = None,
+        derivative: Any = None,
         left: int | None = None,
         decimal: bool = False,
         wide: bool = False,
@@ -106,48 +132,92 @@ class Session:
         seconds: float = 1.0,
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
-        made = None if name is None else self.derivatives[name][0]
         judged = self.nodes[right]
+        if derivative is not None:
+            asked = self._asked(derivative)
+            flags = {"wide": wide, "decimal": decimal, "printed": printed}
+            judging = Judging(asked, judged, self.fields, seconds, rtol=rtol, **flags)
+            signs = self._signs(asked, derivative, decimal)
+            return {"points": [self._plain(judging.beside(signs, _point(given))) for given in points]}
         answers = []
         for given in points:
             point = _point(given)
-            if made is None:
-                exact = self._of_node(self.nodes[left or 0], point, decimal, wide, printed)
-                entries: Sequence[int] = range(judged.type.size)
-            else:
-                place = room("symbolic").Place(point, decimal=decimal, wide=wide)
-                if not made.holds_at(place):
-                    answers.append({"region": False})
-                    continue
-                exact = self._of_derivative(made, place)
-                entries = list(made.entries)
+            exact = self._of_node(self.nodes[left or 0], point, decimal, wide, printed)
             claimed = self._of_node(judged, point, decimal, wide, printed)
-            answers.append(relations.compared(exact, claimed, entries, rtol, seconds))
+            answers.append(self._plain(relations.compared(exact, claimed, range(judged.type.size), rtol, seconds)))
         return {"points": answers}
 
-    def on_prove(self, right: int, point: Any, name: str | None = None, **sides: Any) -> Answer:
-        """Whether every entry of the judged node is equal to the exact one by algebra."""
-        if name is None:
-            return self._prove_equal(right=right, point=point, **sides)
-        made, decimal = self.derivatives[name]
-        judged = room("derived").Judged(made, room("symbolic").Place(_point(point), decimal=decimal))
-        node = self.nodes[right]
-        pairs = ((judged.expected(i), judged.entry(node, i)) for i in made.entries)
-        return _proved(judged.field, pairs, made.frozen)
+    def on_cover(self, derivative: Any, right: int, point: Any, box: Mapping[str, Any], **limits: Any) -> Answer:
+        """What is known of a judged derivative on a box."""
+        sides = {name: (low, high) for name, (low, high) in box.items()}
+        field = self.fields.at(cover.BITS)
+        return cover.cover(self._asked(derivative), self.nodes[right], field, _point(point), sides, **limits)
 
-    def _prove_equal(self, left: int, right: int, moving: Sequence[str], point: Any, decimal: bool = False) -> Answer:
-        first, second = self.nodes[left], self.nodes[right]
-        both = room("derived").Both([first, second], moving, room("symbolic").Place(_point(point), decimal=decimal))
-        pairs = ((both.entry(first, i), both.entry(second, i)) for i in range(first.type.size))
-        return _proved(both.field, pairs, both.frozen)
+    def on_symbols(self, derivative: Any, right: int, points: Sequence[Any], rtol: float | None = None) -> Answer:
+        """SymPy's derivative against the judged node, at each point where its branches are those of the first."""
+        derived, symbolic = room("derived"), room("symbolic")
+        output, target, moving, entries, point = (derivative[key] for key in DERIVATIVE)
+        place = symbolic.Place(_point(point))
+        try:
+            made = derived.derive(self.nodes[output], self.nodes[target], moving, place, entries)
+        except derived.Tie as reason:
+            return _problem("tie", reason)
+        answers = []
+        for given in points:
+            there = symbolic.Place(_point(given))
+            if not made.holds_at(there):
+                answers.append({"region": False})
+                continue
+            claimed = self._of_node(self.nodes[right], _point(given), False, False)
+            exact = self._of_derivative(made, there)
+            answers.append(self._plain(relations.compared(exact, claimed, list(made.entries), rtol, 1.0)))
+        return {"points": answers}
+
+    def on_prove(self, right: int, point: Any, simplify: bool = False, **rows: Any) -> Answer:
+        """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra.
+
+        In normal forms, without SymPy; with `simplify` it is SymPy's turn.
+        """
+        oracle = room("simplified" if simplify else "forms.proving")
+        nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
+        ask = oracle.prove_equal if "left" in nodes else oracle.prove_derivative
+        answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
+        return answer
 
     # --- inner ----------------------------------------------------------------------------------------------
+
+    def _asked(self, derivative: Any) -> Asked:
+        """The derivative of a question; asked for again, it is the same one."""
+        output, target, moving, entries, _ = (derivative[key] for key in DERIVATIVE)
+        seed, inner = derivative.get("seed", 0), derivative.get("inner")
+        key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed)
+        if key not in self.asked:
+            both = None if inner is None else (self.nodes[inner[0]], self.nodes[inner[1]])
+            self.asked[key] = Asked(self.nodes[output], self.nodes[target], moving, entries, seed, both)
+        return self.asked[key]
+
+    def _signs(self, asked: Asked, derivative: Any, decimal: bool) -> Sequence[int]:
+        """What decides branches at the point that a derivative was asked for at: its region."""
+        key = (id(asked), dumps(derivative["point"]), decimal)
+        if key not in self.signs:
+            judging = Judging(asked, asked.target, self.fields, 1.0, decimal=decimal)
+            self.signs[key] = judging.region(_point(derivative["point"]))
+        return self.signs[key]
+
+    def _row(self, node: Node | None) -> int | None:
+        return None if node is None else self.rows.get(node)
+
+    def _plain(self, answer: Answer) -> Answer:
+        """A comparison with the row of its failure in place of the node."""
+        if "node" in answer:
+            answer["row"] = self._row(answer.pop("node"))
+        return answer
 
     def _of_node(
         self, node: Node, point: Any, decimal: bool, wide: bool, printed: bool = False
     ) -> Callable[[int], Mapping[int, Any]]:
         def at(bits: int) -> Mapping[int, Any]:
-            field = balls.BallField(decimal=decimal, wide=wide, printed=printed)
+            field = self.fields.at(bits, decimal=decimal, wide=wide, printed=printed)
             return dict(enumerate(balls.read(field, [node], point)[0].flat))
 
         return at
@@ -165,8 +235,7 @@ class Session:
 
     def _entry(self, x: Any) -> Answer:
         if isinstance(x, Failure):
-            row = None if x.node is None else self.rows.get(x.node)
-            return {"failure": x.kind, "reason": x.reason, "row": row}
+            return {"failure": x.kind, "reason": x.reason, "row": self._row(x.node)}
         if isinstance(x, bool):
             return {"value": float(x), "sign": int(x)}
         try:
@@ -174,25 +243,6 @@ class Session:
         except Undecided:
             side = None
         return {"value": relations.nearest(x), "digits": balls.digits(x), "sign": side}
-
-
-def _proved(field: Any, pairs: Any, frozen: Sequence[str]) -> Answer:
-    """Whether all the differences vanish; the hardest step that one of them needed."""
-    normal_form, symbolic = room("normal_form"), room("symbolic")
-    hardest = "structure"
-    for exact, claimed in pairs:
-        difference = exact - claimed
-        if difference == 0:
-            continue
-        hardest = "normal form"
-        try:
-            if not normal_form.vanishes(difference, field.sign):
-                return {"proved": False, "reason": f"the difference {symbolic.text(difference)} is not zero by algebra"}
-        except normal_form.NotFound as reason:
-            return {"proved": False, "reason": str(reason)}
-    if any(side == 0 and symbolic.symbols_of(x, field.free) for x, side in field.signs.items()):
-        return {"proved": False, "reason": "a branch hangs on an exact zero at this point"}
-    return {"proved": True, "how": hardest, "region": symbolic.region(field), "frozen": list(frozen)}
 
 
 def _point(given: Any) -> dict[str, tuple[list[float], tuple[int, ...]]]:
@@ -233,8 +283,7 @@ def main() -> None:
 
     Thread(target=listen, daemon=True).start()
     session = Session()
-    for name in ("derived", "normal_form"):  # SymPy is loaded while the caller is still busy
-        room(name)
+    room("forms.proving")  # loaded while the caller is still busy
     while True:
         request = loads(requests.get())
         number = request.pop("number")

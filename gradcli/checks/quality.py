@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.checks import spelling
 from gradcli.checks.case import Outcome
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
-from gradcli.checks.rewrites import proposals
+from gradcli.checks.kinks import moving_with, on
 from gradcli.checks.shown import node_text, position
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.checks.case import Case, Evidence, Values
+    from gradcli.checks.kinks import Surface
     from gradcli.graph.node import Node
 
 MOST_NODES = 2000
@@ -30,6 +32,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     """IMPRECISE where a float value is far from the exact one; else the figure goes into the evidence."""
     rtol = case.subject.rtol or 0.0
     worst, exact_at, float_at, entry_at, normwise = 0.0, 0.0, 0.0, 0, 0.0
+    at: Values = case.values
     for values, answer in found:
         made = evaluated([case.subject.judged], values, case.dtype)[0].reshape(-1)
         largest = max((abs(x) for x in answer["exact"] if x is not None), default=0.0)
@@ -39,7 +42,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
             value = float(made[entry])
             off = ulps(value, exact, case.dtype)
             if off > worst:
-                worst, exact_at, float_at, entry_at = off, exact, value, entry
+                worst, exact_at, float_at, entry_at, at = off, exact, value, entry, values
             normwise = max(normwise, ulps(value, exact, case.dtype, largest))
     case.evidence |= {"ulps": worst, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
     if worst <= LIMIT_ULPS:
@@ -50,19 +53,39 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         what = "is not finite"
     elif worst > 2**52:
         what = "has no correct digit"
-    evidence: Evidence = {"entry": where, "float": float_at, "exact_value": exact_at}
+    evidence: Evidence = {"entry": where, "float_value": float_at, "exact_value": exact_at}
+    if where and np.isfinite(normwise) and worst <= 2**52:
+        what += f" ({normwise:.3g} ulp of the largest entry)"
     message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at!r}"
+    surface = float_tie(case)
+    if surface is not None:
+        evidence["float_kink"] = on(surface)
+        message += f"; in float64 the point lies on a kink ({on(surface)})"
     node = blamed(case)
     diagnostics: tuple[Diagnostic, ...] = ()
     if node is not None:
         evidence["node"] = node_text(node)
         message += f"; digits are lost in {node_text(node)}"
         diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
-    better = proposals(case.output)
+    evidence["digits_lost"] = digits_lost(worst, case.dtype)
+    better = spelling.better(case, at, entry_at, exact_at, worst)
     if better:
-        evidence["rewrite"] = better
-        message += f"; better: {better[0]}"
+        evidence["rewrite"] = [one.told() for one in better]
+        message += f"; better: {better[0].text}, which leaves {better[0].ulps:.3g} ulp"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
+
+
+def float_tie(case: Case) -> Surface | None:
+    """A kink on which the point lies in floats only: 0.1 on that of abs(x - 0.1), where the literal is the decimal."""
+    near = moving_with(case.subject.surfaces, case.target)
+    values = evaluated([surface.zero for surface in near], case.values, case.dtype)
+    return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)
+
+
+def digits_lost(off: float, dtype: str) -> float:
+    """How many of the decimal digits of a float are wrong."""
+    digits = 7.2 if dtype == "float32" else 16.0
+    return round(min(digits, max(0.0, float(np.log10(max(off, 1.0))))), 1) if np.isfinite(off) else digits
 
 
 def blamed(case: Case) -> Node | None:

@@ -1,15 +1,20 @@
 """A case at a tie goes in, KINK, BOUNDARY or DISCONTINUOUS comes out, or nothing where the value is smooth.
 
-Ties are exact, decided by balls; slopes and jumps are seen by one-sided differences of values.
+Ties are exact, and slopes and jumps are coefficients of series on both sides; where there are none, differences of
+values from both sides stand in, and the evidence says so.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradcli.checks import kinks, numerical
-from gradcli.checks.case import Outcome, leaf_names
+from gradcli.checks.case import Outcome
 from gradcli.checks.floats import evaluated, moving
+from gradcli.checks.kinks import Behaviour, on
+from gradcli.checks.refutation import refuted
 from gradcli.checks.shown import node_text
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import LEAF, reachable
@@ -17,25 +22,49 @@ from gradcli.graph.node import LEAF, reachable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.checks.case import Case, Evidence
-    from gradcli.checks.kinks import Behaviour, Surface
+    from gradcli.checks.case import Answer, Case, Evidence
+    from gradcli.checks.kinks import Surface
     from gradcli.graph.node import Node
 
 
-def at_a_tie(case: Case) -> Outcome | None:
-    """The verdict where a declared tie that moves with the target makes the output rough."""
-    near = kinks.moving_with(case.subject.surfaces, case.target)
-    if not near:
+def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
+    """The verdict where series from both sides say that the output is rough; None where it is smooth.
+
+    Where series do not tell, differences of values from both sides do.
+    """
+    node = case.exact.node(tie["row"])
+    surface = responsible(case, node)
+    if tie["kind"] == "unknown":
+        case.tried["series"] = f"both sides: {tie['reason']}"
+        return beside(case, [] if surface is None else [surface], tie["reason"])
+    if tie["kind"] == "smooth":
         return None
-    answer = case.exact.values([surface.zero for surface in near], case.values)
-    if "problem" in answer:
-        return None
-    tied = [
-        surface
-        for surface, row in zip(near, answer["entries"], strict=True)
-        if any(entry.get("sign") == 0 for entry in row)
-    ]
-    return beside(case, tied) if tied else None
+    seen, returned = seen_by_series(case, tie)
+    if "!" in here["relations"] and tie["kind"] == "KINK":
+        return refuted(case, [(case.values, here)], here["entries"])
+    case.tried["series"] = "slopes from both sides enclosed"
+    return rough_outcome(case, seen, returned, {"basis": "series"}, surface, node, tie["reason"])
+
+
+def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
+    """What series saw on both sides, and what is returned, for the entries at the tie."""
+    left, right = ([number(slope) for slope in tie[side]] for side in ("left", "right"))
+    made = evaluated([case.subject.judged], case.values, case.dtype)[0].reshape(-1)
+    seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
+    return seen, [float(made[i]) for i in tie["axes"]]
+
+
+def number(slope: Any) -> float | None:
+    return None if slope is None else float(slope)
+
+
+def responsible(case: Case, node: Node | None) -> Surface | None:
+    """The declared kink of a node that the point lies on, or nearest to."""
+    found = [surface for surface in case.subject.surfaces if surface.node is node]
+    if len(found) < 2:
+        return found[0] if found else None
+    gaps = [float(np.abs(x).min()) if x.size else np.inf for x in evaluated([one.zero for one in found], case.values)]
+    return found[int(np.argmin(np.nan_to_num(gaps, nan=np.inf)))]
 
 
 def beside(case: Case, tied: Sequence[Surface], reason: str = "") -> Outcome | None:
@@ -46,20 +75,42 @@ def beside(case: Case, tied: Sequence[Surface], reason: str = "") -> Outcome | N
     seen = kinks.behaviour(f, x, entries, joint=True, seed=case.seed)
     found = evaluated([case.subject.judged], case.values, case.dtype)[0].reshape(-1)[: len(entries)]
     returned = [float(value) for value in found]
-    if seen.verdict == "smooth":
-        case.tried["kinks"] = "a tie, but the value is smooth across it"
-        case.smooth_tie = len(entries) == count and kinks.inside(returned, seen)
-        return off_a_smooth_tie(tied, returned, seen)
-    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": returned}
-    evidence |= {"basis": "numerical", "bound": seen.bound}
+    surface = tied[0] if tied else None
+    node = None if surface is None else surface.node
+    basis = {"basis": "numerical", "bound": seen.bound}
+    if seen.verdict != "smooth":
+        return rough_outcome(case, seen, returned, basis, surface, node, reason)
+    case.tried["kinks"] = "a tie, but the value is smooth across it"
+    case.smooth_tie = len(entries) == count and kinks.inside(returned, seen)
+    for value, left, right in zip(returned, seen.left, seen.right, strict=True):
+        if left is None or right is None:
+            continue
+        gap = min(abs(value - left), abs(value - right))
+        if not gap <= 100 * seen.bound + 1e-6 * max(abs(left), abs(value)):
+            return cancelled(node, seen, returned, basis, left, value)
+    return None
+
+
+def rough_outcome(
+    case: Case,
+    seen: Behaviour,
+    returned: Sequence[float],
+    basis: Evidence,
+    surface: Surface | None,
+    node: Node | None,
+    reason: str,
+) -> Outcome:
+    """KINK, BOUNDARY or DISCONTINUOUS, with slopes, the operation and the surface that it is on."""
+    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **basis}
     message = reason
     diagnostics: tuple[Diagnostic, ...] = ()
-    if tied:
-        surface = tied[0]
-        evidence |= {"operation": surface.node.primitive.name, "node": node_text(surface.node)}
-        evidence |= {"where": surface.where, "convention": surface.convention}
-        message = f"{node_text(surface.node)} has a kink ({surface.where.removeprefix('where ')})"
-        diagnostics = (Diagnostic("GC410", message, surface.node.span, severity="note"),)
+    if node is not None:
+        name = node_text(node)
+        evidence |= {"operation": node.primitive.name, "node": name}
+        message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
+        if surface is not None:
+            evidence |= {"where": on(surface), "convention": surface.convention}
+        diagnostics = (Diagnostic("GC410", message, node.span, severity="note"),)
     inside = False
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
@@ -78,33 +129,39 @@ def beside(case: Case, tied: Sequence[Surface], reason: str = "") -> Outcome | N
 
 def movable(case: Case) -> list[Node]:
     """The target, and the other leaves that may move and that the output depends on."""
-    targets = [case.target]
-    if case.target.primitive is LEAF:
-        names = leaf_names([case.output]) & set(case.subject.moving)
-        targets += [
-            node
-            for node in reachable([case.output])
-            if node.primitive is LEAF and node.params["name"] in names and node is not case.target
-        ]
-    return targets
+    names = case.moving_beside()
+    leaves = {node.params["name"]: node for node in reachable([case.output]) if node.primitive is LEAF}
+    return [case.target, *(leaves[name] for name in names)]
 
 
-def off_a_smooth_tie(tied: Sequence[Surface], returned: Sequence[float], seen: Behaviour) -> Outcome | None:
+def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:
     """Kinks that cancel: the function is smooth, but a convention chose another slope."""
-    for value, left, right in zip(returned, seen.left, seen.right, strict=True):
-        if left is None or right is None:
-            continue
-        gap = min(abs(value - left), abs(value - right))
-        if not gap <= 100 * seen.bound + 1e-6 * max(abs(left), abs(value)):
-            where = f"{node_text(tied[0].node)} has a kink here that cancels" if tied else "a tie that cancels"
-            evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned)}
-            evidence |= {"basis": "numerical", "bound": seen.bound, "inside": False}
-            return Outcome("KINK", f"{where}: the true slope is {left:.6g}, the value {value:.6g}", evidence)
-    return None
+    wrong = next(i for i, code in zip(here["entries"], here["relations"], strict=True) if code == "!")
+    at = here["entries"].index(wrong)
+    seen, returned = seen_by_series(case, tie)
+    return cancelled(
+        case.exact.node(tie["row"]), seen, returned, {"basis": "series"}, here["exact"][at], here["claimed"][at]
+    )
+
+
+def cancelled(
+    node: Node | None,
+    seen: Behaviour,
+    returned: Sequence[float],
+    basis: Evidence,
+    slope: float,
+    value: float,
+) -> Outcome:
+    """KINK, because what is returned is not the slope that both sides have."""
+    where = f"{node_text(node)} has a kink here that cancels" if node is not None else "a tie that cancels"
+    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **basis, "inside": False}
+    return Outcome("KINK", f"{where}: the true slope is {slope:.6g}, the value {value:.6g}", evidence)
 
 
 def slopes(seen: Behaviour) -> str:
     """The slopes of the first entry whose sides differ."""
+    if not seen.left:
+        return "differ along a direction in which many entries move"
     left, right = seen.left[0], seen.right[0]
     for one, other in zip(seen.left, seen.right, strict=True):
         if one != other:

@@ -2,7 +2,7 @@
 
 Three numbers: E, the oracle's enclosure of the derivative; R, what is judged, in balls; F, what is judged, in float64.
 R against E says whether the rule is right, F against E whether the number is good. A float alone refutes nothing.
-The rungs of the ladder, from the point to the numbers: `rough`, `enclosure`, `refutation`, `quality`, `witness`.
+The rungs of the ladder, from the point to the numbers: `enclosure`, `rough`, `refutation`, `quality`, `witness`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.checks.case import Case, Outcome
-from gradcli.checks.enclosure import by_enclosure, chosen_entries
+from gradcli.checks.enclosure import by_series
 from gradcli.checks.equality import equality
-from gradcli.checks.rough import at_a_tie, beside
 from gradcli.checks.shown import plain
 from gradcli.checks.witness import by_differences
 
@@ -35,12 +34,5 @@ def derivative(case: Case) -> Outcome:
     """The verdict on a claimed gradient."""
     if case.subject.note:
         case.evidence["subject"] = case.subject.note
-    found = case.value([case.output]) or at_a_tie(case)
-    if found is not None:
-        return found
-    entries = chosen_entries(case)
-    if case.derive(entries):
-        found = by_enclosure(case, entries)
-    elif case.tied and not case.smooth_tie:
-        found = beside(case, (), "a branch hangs on an exact tie")
+    found = case.infinite_leaf() or by_series(case)
     return found if found is not None else by_differences(case)

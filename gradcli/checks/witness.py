@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks import diagnosis, differences, numerical
+from gradcli.checks import differences, numerical
 from gradcli.checks.case import Outcome, points_told, usable
+from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.floats import evaluated, moving
-from gradcli.checks.refutation import told
-from gradcli.checks.shown import cut, point_text, position
+from gradcli.checks.refutation import notes, told
+from gradcli.checks.shown import point_text, position, told_apart
 from gradcli.checks.subjects import forward
 from gradcli.graph.node import reachable
 
@@ -87,14 +88,15 @@ def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
     exact, claimed = (
         np.array([np.nan if x is None else x for x in answer[side]]).reshape(shape) for side in ("exact", "claimed")
     )
-    read = diagnosis.readings([exact], [claimed])
+    read = explain(case, [values], [exact], [claimed])
     if read:
         evidence["diagnosis"] = [told(reading) for reading in read]
+    exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
     message = (
-        f"the claim{where} is {cut(first['claimed'])}; balls part it from the engine's {cut(first['exact'])}, "
+        f"the claim{where} is {claimed_digits}; balls part it from the engine's {exact_digits}, "
         "and differences confirm the engine"
     )
-    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence)
+    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence, notes(read))
 
 
 def modes_agree(case: Case) -> bool:
@@ -115,7 +117,7 @@ def independent(case: Case) -> Outcome:
     answer = case.exact.values([case.subject.judged], case.values)
     entries = answer.get("entries", [[]])[0]
     if entries and all(entry.get("sign") == 0 for entry in entries):
-        return Outcome("PROVED", "the output does not depend on it: the gradient is zero", {})
+        return Outcome("PROVED", "the output does not depend on it: the gradient is zero", {"independent": True})
     wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
     if wrong is None:
         return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})

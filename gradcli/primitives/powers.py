@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import factorial
+from math import comb, factorial
 
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
@@ -166,9 +166,13 @@ def _pow_derivative_symbolic(sp: Any, x: Any, y: Any, *, k: int, m: int) -> Any:
         return sp.ff(y, k) * _pow_symbolic(sp, x, y - k)
     if sp.sign_at_point(x) == 0 and sp.sign_at_point(y - k) >= (1 if k else 0):
         return sp.Integer(0)
-    base, exponent = sp.Dummy("x", positive=True), sp.Dummy("y", real=True)
-    general = sp.diff(sp.Pow(base, exponent), *[base] * k, *[exponent] * m)
-    return general.subs({base: x, exponent: y}, simultaneous=True)
+    # by Leibniz: x**(y - k) * sum over j of (m over j) * (d/dy)**j y(y - 1)...(y - k + 1) * log(x)**(m - j)
+    slopes: list[Any] = [sp.Integer(1)] + [sp.Integer(0)] * m
+    for i in range(k):
+        slopes = [sp.Add((y - i) * slopes[j], j * slopes[j - 1] if j else 0) for j in range(m + 1)]
+    logarithm = sp.log(x)
+    terms = [comb(m, j) * slopes[j] * sp.Pow(logarithm, m - j) for j in range(m + 1)]
+    return sp.Mul(sp.Pow(x, y - k), sp.Add(*terms))
 
 
 def _pow_derivative_ball(fl: Any, x: Any, y: Any, *, k: int, m: int) -> Any:

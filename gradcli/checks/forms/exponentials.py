@@ -1,0 +1,257 @@
+"""Forms go in; their exponentials, logarithms and powers come out, as products and sums over generators.
+
+An exponential is a product over the terms of its argument, a logarithm a sum and a root a product over the factors of
+theirs, so that the laws of these functions are laws of polynomials. Factors are positive at the point of the check.
+"""
+
+from __future__ import annotations
+
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Any
+
+from flint import fmpq, fmpz_poly
+
+from gradcli.checks.forms.polynomials import NotFound, exact_quotient, leading
+from gradcli.checks.forms.reals import NotReal, conjugate, positive_factors
+from gradcli.checks.forms.ring import Form, Generator
+
+if TYPE_CHECKING:
+    from gradcli.checks.forms.tower import Tower
+
+HALF = fmpq(1, 2)
+MOST_DEGREE = 24  # of a root; a finer power is an exponential of the logarithm
+MOST_FINER = 512
+
+
+# --- exponentials ---------------------------------------------------------------------------------------------
+
+
+def exp(form: Form) -> Form:
+    """The exponential of a form."""
+    tower = form.tower
+    found = tower.one
+    mixed: dict[Any, Form] = {}  # terms in complex exponentials stay together: only their sum is real
+    for coefficient, num, den in terms(form):
+        pure, key = _purity(tower, num, den)
+        if pure:
+            found = found * _exp_term(tower, coefficient, num, den)
+        else:
+            mixed[key] = mixed.get(key, tower.zero) + tower.made(num, den) * coefficient
+    for group in mixed.values():
+        found = found * _exp_group(group)
+    return found
+
+
+def _purity(tower: Tower, num: Any, den: Any) -> tuple[bool, Any]:
+    """Whether a term is real or i times real as it is written; and what else it is written in."""
+    tops, bottoms = num.degrees(), den.degrees()
+    mixed = any(tower.generators[i].kind != "i" and (tops[i] or bottoms[i]) for i in tower.complex)
+    real = [0 if i in tower.complex else int(n) for i, n in enumerate(tops)]
+    plain = all(not n or i in tower.complex for i, n in enumerate(bottoms))
+    return not mixed, (tuple(real), "" if plain else str(den))
+
+
+def _exp_group(form: Form) -> Form:
+    if form.is_zero:
+        return form.tower.one
+    tower = form.tower
+    scale = fmpq(form.num.content(), form.den.content())
+    if leading(form.num) < 0:
+        scale = -scale
+    argument = form / scale
+    try:
+        complex_ = not (conjugate(argument) - argument).is_zero
+    except NotReal:
+        complex_ = True
+    return _exp_of(tower, argument, scale, complex_)
+
+
+def terms(form: Form) -> list[tuple[fmpq, Any, Any]]:
+    """A fraction as terms: a rational number times a monomial over a polynomial without common factors."""
+    tower, num, den = form.tower, form.num, form.den
+    found = []
+    if not den.is_constant():
+        whole, rest = divmod(num, den)
+        if not whole.is_zero():
+            found = terms(Form(tower, whole, tower.one.num))
+            num = rest
+    content = leading(den) if den.is_constant() else den.content()
+    den = exact_quotient(den, tower.ring.constant(content))
+    for powers, coefficient in num.terms():
+        monomial = tower.ring.from_dict({powers: 1})
+        common = monomial.gcd(den)
+        found.append((fmpq(coefficient, content), exact_quotient(monomial, common), exact_quotient(den, common)))
+    return found
+
+
+def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
+    used = [i for i, n in enumerate(num.degrees()) if n]
+    kinds = {tower.generators[i].kind: i for i in used}
+    plain = den.is_one() and num.total_degree() == len(used)
+    if plain and len(used) == 1 and "log" in kinds:
+        return power(tower.generators[kinds["log"]].args[0], coefficient)
+    if plain and len(used) == 2 and "i" in kinds:
+        if "pi" in kinds:
+            turn = _turn(tower, coefficient)
+            return _root_of_unity(tower, coefficient, num) if turn is None else turn
+        if "angle" in kinds:
+            return _exp_angle(tower, coefficient, num, tower.generators[kinds["angle"]])
+    argument = Form(tower, num, den)
+    return _exp_of(tower, argument, coefficient, tower.is_complex(argument))
+
+
+def _exp_of(tower: Tower, argument: Form, coefficient: fmpq, complex_: bool) -> Form:
+    """exp(coefficient*argument) as a power of a generator."""
+    made = Generator("exp", [argument], unit=abs(coefficient), complex=complex_)
+    index = tower.index(made)
+    unit = tower.generators[index].unit
+    assert unit is not None
+    if (coefficient / unit).q != 1:
+        finer = common_unit(unit, coefficient)
+        if max(unit / finer, abs(coefficient) / finer) > MOST_FINER:  # too fine a unit: a generator of its own
+            index = tower.index(made, (*made.key(), str(made.unit)))
+            return tower.gen(index, 1 if coefficient > 0 else -1)
+        made = Generator("exp", [argument], unit=finer, complex=complex_)
+        index, unit = tower.refine(index, made, int((unit / finer).p)), finer
+    return tower.gen(index, int((coefficient / unit).p))
+
+
+def common_unit(a: fmpq, b: fmpq) -> fmpq:
+    """The largest number of which both are whole multiples."""
+    return fmpq(gcd(int(a.p * b.q), int(b.p * a.q)), int(a.q * b.q))
+
+
+def _turn(tower: Tower, coefficient: fmpq) -> Form | None:
+    """exp(i*pi*c) in radicals where 12*c is whole."""
+    steps = coefficient * 12
+    if steps.q != 1:
+        return None
+    n = int(steps.p) % 24
+    if n % 6 == 0:
+        return tower.i ** (n // 6)
+    eighth = (tower.one + tower.i) * power(tower.number(2), -HALF)
+    sixth = (power(tower.number(3), HALF) + tower.i) / 2
+    return eighth ** (n % 8) * sixth ** (-n % 12)
+
+
+def _root_of_unity(tower: Tower, coefficient: fmpq, num: Any) -> Form:
+    """exp(i*pi*c) as a generator that its cyclotomic polynomial reduces."""
+    found = _exp_of(tower, Form(tower, num, tower.one.num), coefficient, True)
+    for index in tower.used(found):
+        unit = tower.generators[index].unit
+        if unit is None or index in tower.relations or unit.q > MOST_DEGREE:
+            continue
+        order = 2 * int(unit.q) // gcd(2, int(unit.p))
+        *lower, _ = fmpz_poly.cyclotomic(order).coeffs()
+        power_of = tower.gens[index]
+        rest = sum((c * power_of**k for k, c in enumerate(lower)), tower.zero.num)
+        tower.relations[index] = (len(lower), Form(tower, -rest, tower.one.num))
+        return tower.made(found.num, found.den)
+    return found
+
+
+def _exp_angle(tower: Tower, coefficient: fmpq, num: Any, angle: Generator) -> Form:
+    """exp(i*c*angle): a power of (x + i*y)/sqrt(x**2 + y**2), or a root of it."""
+    y, x = angle.args
+    point = (x + tower.i * y) * power(x * x + y * y, -HALF)
+    if coefficient.q == 1:
+        return point ** int(coefficient.p)
+    key = Generator("exp", [Form(tower, num, tower.one.num)], complex=True)
+    index, degree = _fine(tower, key, int(coefficient.q))
+    tower.generators[index].unit = fmpq(1, degree)
+    tower.relations.setdefault(index, (degree, point))
+    return tower.gen(index, int((coefficient * degree).p))
+
+
+def _fine(tower: Tower, made: Generator, degree: int) -> tuple[int, int]:
+    """The generator of a root that has at least this degree, and its degree."""
+    made.degree = degree
+    index = tower.index(made)
+    known = tower.generators[index].degree
+    if known % degree:
+        finer = lcm(known, degree)
+        again = Generator(made.kind, made.args, degree=finer, complex=made.complex)
+        return tower.refine(index, again, finer // known), finer
+    return index, known
+
+
+# --- logarithms, roots, powers ----------------------------------------------------------------------------------
+
+
+def log(form: Form) -> Form:
+    """The logarithm of a form that is positive at the point; raises NotFound where it is not."""
+    found = form.tower.zero
+    for factor, times in positive_factors(form):
+        found = found + _log_factor(factor) * times
+    return found
+
+
+def _log_factor(factor: Form) -> Form:
+    tower = factor.tower
+    single = single_generator(factor)
+    if single is not None:
+        kind = tower.generators[single]
+        if kind.kind == "exp" and not kind.complex:
+            return kind.args[0] * kind.unit
+        if kind.kind == "root":
+            return log(kind.args[0]) / kind.degree
+        if kind.kind == "inverse":
+            return -log(kind.args[0])
+    return tower.gen(tower.index(Generator("log", [factor])))
+
+
+def power(form: Form, exponent: fmpq) -> Form:
+    """A rational power of a form; a broken one of what is positive at the point."""
+    if exponent.q == 1:
+        return form ** int(exponent.p)
+    if exponent < 0:
+        return power(form, -exponent).inverse()
+    found = form.tower.one
+    for factor, times in positive_factors(form):
+        part = _root(factor, exponent * abs(times))
+        found = found * part if times > 0 else found / part
+    return found
+
+
+def _root(factor: Form, exponent: fmpq) -> Form:
+    if exponent.q == 1:
+        return factor ** int(exponent.p)
+    tower = factor.tower
+    single = single_generator(factor)
+    if single is not None:
+        kind = tower.generators[single]
+        if kind.kind == "exp" and not kind.complex:
+            return exp(kind.args[0] * (kind.unit * exponent))
+        if kind.kind == "root":
+            return power(kind.args[0], exponent / kind.degree)
+        if kind.kind == "inverse":
+            return power(kind.args[0], -exponent)
+    if exponent.q > MOST_DEGREE:
+        whole = int(exponent.p // exponent.q)
+        found = _exp_of(tower, _log_factor(factor), exponent - whole, False)
+        for index in tower.used(found):
+            unit = tower.generators[index].unit
+            if unit is not None and unit.q <= MOST_FINER and index not in tower.relations:
+                tower.relations[index] = (int(unit.q), factor ** int(unit.p))
+        return factor**whole * found
+    index, degree = _fine(tower, Generator("root", [factor]), int(exponent.q))
+    tower.relations.setdefault(index, (degree, factor))
+    return tower.gen(index, int((exponent * degree).p))
+
+
+def single_generator(form: Form) -> int | None:
+    """The generator that a form is, where it is one."""
+    num = form.num
+    if not form.den.is_one() or len(num) != 1 or num.total_degree() != 1 or leading(num) != 1:
+        return None
+    return next(i for i, n in enumerate(num.degrees()) if n)
+
+
+def general_power(base: Form, exponent: Form) -> Form:
+    """base**exponent for a positive base, or a whole exponent."""
+    number = exponent.rational()
+    if number is None:
+        return exp(exponent * log(base))
+    if number.q == 1 and abs(number.p) > 10**6:
+        raise NotFound(f"a power of {number}")
+    return power(base, number)

@@ -1,0 +1,200 @@
+"""A form that is positive at the point goes in, positive factors of it come out; their signs are noted as the region.
+
+A sine is written with the complex exponential exp(i*a). A factor of such a form is made real by a power of exponentials
+and of i, found from its conjugate: E**2 - 1 is 2*i*E*sin(a). What cannot be made real stays in one piece.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from flint import fmpz
+
+from gradcli.checks.forms.places import certain_sign
+from gradcli.checks.forms.polynomials import NotFound, exact_quotient
+from gradcli.checks.forms.ring import Form, Generator
+
+if TYPE_CHECKING:
+    from gradcli.checks.forms.tower import Tower
+
+FACTORED = 2**120
+MOST_FACTORED = 400  # terms of a polynomial that is factored
+
+Factors = list[tuple[Form, int]]
+
+
+class NotReal(Exception):
+    """A factor that no power of exponentials makes real, or a value that has no conjugate here."""
+
+
+def positive_factors(form: Form) -> Factors:
+    """Factors of a positive form with whole exponents, each positive at the point; raises NotFound."""
+    tower = form.tower
+    if certain_sign(form) < 0:
+        raise NotFound("a root or logarithm of a negative number")
+    if not tower.is_complex(form):
+        return _signed(_pieces(form))
+    try:
+        real = [(made_real(factor), times) for factor, times in _pieces(form)]
+        whole = tower.one
+        for factor, times in real:
+            whole = whole * factor**times
+        scale = (form / whole).rational()
+        if scale is None:
+            return [(form, 1)]
+        return _signed([*real, *_pieces(tower.number(scale))])
+    except NotReal:
+        return [(form, 1)]
+
+
+def _pieces(form: Form) -> Factors:
+    """The factors of a fraction: numbers as primes, polynomials as they are irreducible."""
+    tower = form.tower
+    found: Factors = []
+    for poly, direction in ((form.num, 1), (form.den, -1)):
+        if len(poly) > MOST_FACTORED:
+            found.append((tower.poly(poly), direction))
+            continue
+        content, factors = factored(poly)
+        found += [(tower.number(prime), direction * times) for prime, times in primes(content)]
+        for factor, times in factors:
+            found += [(one, direction * int(times) * n) for one, n in _over_i(tower, factor)]
+    return found
+
+
+def factored(poly: Any) -> tuple[Any, list[tuple[Any, int]]]:
+    """A number and irreducible polynomials; flint cannot sort factors with numbers beyond 64 bits, these stay whole."""
+    try:
+        content, factors = poly.factor()
+    except OverflowError:
+        content = poly.content()
+        factors = [(exact_quotient(poly, poly.context().constant(content)), 1)]
+    return content, factors
+
+
+def _over_i(tower: Tower, factor: Any) -> Factors:
+    """The factors of an irreducible polynomial once exponentials are turned by i: sines are cosines then."""
+    whole = [(Form(tower, factor, tower.one.num), 1)]
+    degrees = factor.degrees()
+    imaginary = next((i for i in tower.complex if tower.generators[i].kind == "i"), None)
+    if imaginary is None or not degrees[imaginary]:
+        return whole
+    turns = [i for i in tower.complex if i != imaginary and degrees[i]]
+    for chosen in [turns, *([i] for i in turns if len(turns) > 1)]:
+        strides = {i: gcd(*(int(powers[i]) for powers in factor.monoms())) for i in chosen}
+        turned, _ = tower.reduced(_turned(tower, factor, strides, imaginary, 1))
+        if turned.degrees()[imaginary]:
+            turned, _ = tower.reduced(turned * tower.gens[imaginary])
+        if turned.degrees()[imaginary]:
+            continue
+        factors = factored(turned)[1]
+        if len(factors) > 1 or any(times > 1 for _, times in factors):
+            return [(tower.poly(_turned(tower, one, strides, imaginary, 3)), int(times)) for one, times in factors]
+    return whole
+
+
+def _turned(tower: Tower, poly: Any, strides: dict[int, int], imaginary: int, quarters: int) -> Any:
+    """A polynomial with i*g for g**stride (1 quarter), or back: -i*g**stride for g (3 quarters)."""
+    found: dict[Any, Any] = {}
+    for powers, coefficient in poly.terms():
+        turn = int(powers[imaginary])
+        monomial = list(map(int, powers))
+        for i, stride in strides.items():
+            n = monomial[i] // stride if quarters == 1 else monomial[i]
+            turn += quarters * n
+            monomial[i] = n if quarters == 1 else n * stride
+        monomial[imaginary] = turn % 2
+        key = tuple(monomial)
+        found[key] = found.get(key, 0) + (coefficient if turn % 4 < 2 else -coefficient)
+    return tower.ring.from_dict(found)
+
+
+def _signed(pieces: Factors) -> Factors:
+    """The same factors with the sign that makes each positive; for a positive product the signs cancel."""
+    found = []
+    for factor, times in pieces:
+        number = factor.rational()
+        if number is not None:
+            side = 1 if number > 0 else -1
+            if abs(number) == 1:
+                continue
+        else:
+            side = certain_sign(factor)
+            factor.tower.note(factor, side)
+        found.append((factor if side > 0 else -factor, times))
+    return found
+
+
+def primes(number: Any) -> list[tuple[fmpz, int]]:
+    """The size of a whole number as powers of primes; one too large to factor stays as it is."""
+    size = abs(fmpz(number))
+    if size == 1:
+        return []
+    return [(size, 1)] if size > FACTORED else [(prime, int(times)) for prime, times in size.factor()]
+
+
+# --- conjugates ---------------------------------------------------------------------------------------------
+
+
+def conjugate(form: Form) -> Form:
+    """The conjugate: i becomes -i, and exp(i*a) its inverse."""
+    tower = form.tower
+    flips = set()
+    for index in tower.used(form):
+        one = tower.generators[index]
+        if index in tower.complex and one.kind != "i":
+            if one.kind != "exp" or not (conjugate(one.args[0]) + one.args[0]).is_zero:
+                raise NotReal
+            flips.add(index)
+    return _conjugate_poly(tower, form.num, flips) / _conjugate_poly(tower, form.den, flips)
+
+
+def _conjugate_poly(tower: Tower, poly: Any, flips: set[int]) -> Form:
+    degrees = poly.degrees()
+    imaginary = next((i for i in tower.complex if tower.generators[i].kind == "i"), None)
+    found: dict[Any, Any] = {}
+    for powers, coefficient in poly.terms():
+        flipped = tuple(degrees[i] - n if i in flips else n for i, n in enumerate(powers))
+        sign = -1 if imaginary is not None and int(powers[imaginary]) % 2 else 1
+        found[flipped] = sign * coefficient
+    below = tower.one.num
+    for i in flips:
+        below = below * tower.gens[i] ** int(degrees[i])
+    return tower.made(tower.ring.from_dict(found), below)
+
+
+def made_real(factor: Form) -> Form:
+    """A factor times a unit that makes it real."""
+    tower = factor.tower
+    if not tower.is_complex(factor):
+        return factor
+    ratio = conjugate(factor) / factor
+    if len(ratio.num) != 1 or len(ratio.den) != 1:
+        raise NotReal
+    unit = tower.one
+    rest = ratio
+    for index in tower.used(ratio):
+        if index in tower.complex and tower.generators[index].kind != "i":
+            n = int(ratio.num.degrees()[index]) - int(ratio.den.degrees()[index])
+            rest = rest * tower.gen(index, -n)
+            unit = unit * half_power(tower, index, n)
+    for turn, root in ((tower.one, tower.one), (-tower.one, tower.i), (tower.i, tower.one + tower.i),
+                       (-tower.i, tower.one - tower.i)):  # fmt: skip
+        if (rest - turn).is_zero:
+            return factor * unit * root
+    raise NotReal
+
+
+def half_power(tower: Tower, index: int, n: int) -> Form:
+    """A generator exp(i*a) to the power n/2."""
+    if n % 2 == 0:
+        return tower.gen(index, n // 2)
+    one = tower.generators[index]
+    assert one.unit is not None
+    finer = Generator("exp", one.args, unit=one.unit / 2, degree=one.degree * 2, complex=True)
+    relation = tower.relations.get(index)
+    half = tower.refine(index, finer, 2)
+    if relation is not None:
+        tower.relations[half] = (relation[0] * 2, relation[1])
+    return tower.gen(half, n)

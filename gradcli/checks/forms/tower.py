@@ -1,0 +1,262 @@
+"""Generators go in, each over those before it, and fractions come out in which the relations between them are applied.
+
+A relation is a power of a generator that equals a form of others, as i*i = -1 or a root's power. Everything has a
+budget; what is over it is `NotFound`, never a guess.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+from flint import Ordering, fmpq, fmpz_mpoly_ctx
+
+from gradcli.checks.forms.polynomials import (
+    GCD_PAIRS,
+    MOST_BITS,
+    MOST_POWER,
+    MOST_TERMS,
+    Full,
+    NotFound,
+    Spent,
+    Vanishing,
+    as_number,
+    exact_quotient,
+    height,
+    leading,
+    over_of,
+    product,
+)
+from gradcli.checks.forms.ring import Form, Generator
+
+SIZES = (16, 48)  # generators; a small ring is the faster one
+OVERHEAD = 8  # terms that an operation counts for, whatever its length
+MOST_WORK = 500_000  # terms; those of a large ring count more
+LARGE = (48, 128)  # where denominators are generators
+
+
+class Tower:
+    """Generators, each of them over those before it, and the relations between them."""
+
+    def __init__(self, size: int = SIZES[0], deadline: float | None = None) -> None:
+        self.ring = fmpz_mpoly_ctx.get([f"g{i}" for i in range(size)], Ordering.lex)
+        self.size = size
+        self.gens = self.ring.gens()
+        self.deadline = deadline
+        self.work = 0
+        self.generators: list[Generator] = []
+        self.known: dict[tuple[str, ...], int] = {}
+        self.relations: dict[int, tuple[int, Form]] = {}  # generator -> (power, the form that it equals)
+        self.complex: set[int] = set()
+        self.balls: dict[int, dict[int, Any]] = {}  # of generators, by the bits that they were computed with
+        self.region: dict[str, tuple[Form, int]] = {}  # what was decided by its sign, and the sign
+        self.naming = True  # whether long powers are powers of generators
+        self.inverting = False  # whether denominators of several terms are generators
+        self.everywhere = True  # whether the signs of a proof change only where a side is undefined, or at a branch
+        self.local = False  # whether a proof reaches only as far as the region is connected
+        self.zero = Form(self, self.ring.constant(0), self.ring.constant(1))
+        self.one = Form(self, self.ring.constant(1), self.ring.constant(1))
+
+    # --- generators -------------------------------------------------------------------------------------
+
+    def index(self, generator: Generator, key: tuple[str, ...] | None = None) -> int:
+        """The number of a generator, new unless its key is known."""
+        key = key or generator.key()
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = self.added(generator)
+        return known
+
+    def added(self, generator: Generator) -> int:
+        index = len(self.generators)
+        if index >= self.size:
+            raise Full(f"more than {self.size} generators")
+        self.generators.append(generator)
+        if generator.complex:
+            self.complex.add(index)
+        return index
+
+    def gen(self, index: int, n: int = 1) -> Form:
+        """A generator to a whole power."""
+        if abs(n) > MOST_POWER:
+            raise NotFound(f"a power of {n}")
+        power = self.gens[index] ** abs(n)
+        return self.made(power, self.one.num) if n >= 0 else self.made(self.one.num, power)
+
+    def refine(self, index: int, generator: Generator, times: int) -> int:
+        """A finer generator in place of one that is its power: from now on only the finer one occurs."""
+        finer = self.added(generator)
+        self.relations.pop(index, None)
+        self.relations[index] = (1, Form(self, self.gens[finer] ** times, self.one.num))
+        self.renew()
+        self.known[generator.key()] = finer
+        return finer
+
+    def renew(self) -> None:
+        """Write every argument and relation in the generators that are in use."""
+        for i, (power, base) in list(self.relations.items()):
+            self.relations[i] = (power, self.made(base.num, base.den))
+        for one in self.generators:
+            one.args = [self.made(arg.num, arg.den) for arg in one.args]
+        retired = {i for i, (power, _) in self.relations.items() if power == 1}
+        current = {i for i in self.known.values() if i not in retired}
+        self.known = {self.generators[i].key(): i for i in sorted(current)}
+
+    def used(self, form: Form) -> list[int]:
+        """The generators that a form is written in."""
+        if form.is_zero:
+            return []
+        tops, bottoms = form.num.degrees(), form.den.degrees()
+        return [i for i in range(len(self.generators)) if tops[i] or bottoms[i]]
+
+    def named(self, poly: Any) -> Form:
+        """A polynomial of several terms as a number times a generator, so that its powers are not expanded."""
+        if len(poly) == 1:
+            return Form(self, poly, self.one.num)
+        content, primitive = self.split(poly)
+        index = self.index(Generator("named", [primitive], complex=self.is_complex(primitive)))
+        return self.number(content) * self.gen(index)
+
+    def inverted(self, form: Form) -> Form:
+        """One over a form of several terms, by a generator: sums of fractions then keep their denominators apart."""
+        content, primitive = self.split(form.num)
+        index = self.index(Generator("inverse", [primitive], complex=self.is_complex(primitive)))
+        return self.made(form.den * self.gens[index], self.ring.constant(content))
+
+    def split(self, poly: Any) -> tuple[Any, Form]:
+        """A polynomial as a number and a polynomial without a common factor whose first coefficient is positive."""
+        content = poly.content() * (-1 if leading(poly) < 0 else 1)
+        return content, Form(self, exact_quotient(poly, self.ring.constant(content)), self.one.num)
+
+    def moves(self, form: Form) -> bool:
+        """Whether a form depends on a symbol, or on what is held."""
+        pending, seen = self.used(form), set[int]()
+        while pending:
+            index = pending.pop()
+            if index not in seen:
+                seen.add(index)
+                one = self.generators[index]
+                if one.kind in ("symbol", "held"):
+                    return True
+                pending += [i for arg in one.args for i in self.used(arg)]
+        return False
+
+    def note(self, form: Form, side: int) -> None:
+        """A form whose sign at the point was used: the proof holds where it is the same."""
+        if form.rational() is None:
+            self.region.setdefault(str(form), (form, side))
+
+    def is_complex(self, form: Form) -> bool:
+        """Whether a form is written with complex generators, although its value may be real."""
+        return bool(self.complex) and not self.complex.isdisjoint(self.used(form))
+
+    @property
+    def imaginary(self) -> int:
+        index = self.index(Generator("i", complex=True))
+        self.relations.setdefault(index, (2, -self.one))
+        return index
+
+    @property
+    def i(self) -> Form:
+        return self.gen(self.imaginary)
+
+    @property
+    def pi(self) -> Form:
+        return self.gen(self.index(Generator("pi")))
+
+    # --- fractions ------------------------------------------------------------------------------------------
+
+    def number(self, value: Any) -> Form:
+        """A rational number as a form."""
+        value = fmpq(value)
+        return Form(self, self.ring.constant(value.p), self.ring.constant(value.q))
+
+    def lift(self, value: Any) -> Form:
+        """A form from a form or a number."""
+        return value if isinstance(value, Form) else self.number(as_number(value))
+
+    def poly(self, num: Any) -> Form:
+        """A polynomial as a form."""
+        return self.made(num, self.one.num)
+
+    def made(self, num: Any, den: Any) -> Form:
+        """A fraction with the relations applied and common factors removed."""
+        self.spend(len(num) + len(den))
+        if self.relations:
+            top, below = self.reduced(num)
+            bottom, above = self.reduced(den)
+            num, den = product(top, above), product(bottom, below)
+        if num.is_zero():
+            return self.zero
+        if den.is_zero():
+            raise Vanishing("division by an expression that vanishes")
+        if len(num) > MOST_TERMS or len(den) > MOST_TERMS:
+            raise NotFound(f"more than {MOST_TERMS:,} terms")
+        if not den.is_one() and len(num) * len(den) <= GCD_PAIRS:
+            plain = den.is_constant()
+            self.spend(0 if plain else len(num) * len(den) // 16)
+            common = self.ring.constant(num.content().gcd(leading(den))) if plain else num.gcd(den)
+            if not common.is_one():
+                num, den = exact_quotient(num, common), exact_quotient(den, common)
+        if self.relations and not den.is_constant():
+            num, den, again = self.rationalised(num, den)
+            if again:
+                return self.made(num, den)
+        if leading(den) < 0:
+            num, den = -num, -den
+        if max(height(num), height(den)) > MOST_BITS:
+            raise NotFound("a number of too many digits")
+        return Form(self, num, den)
+
+    def spend(self, work: int) -> None:
+        """Count some work, in terms; raise Spent where the budget or the time is over.
+
+        The budget should come first, so that an answer does not hang on the speed of a machine.
+        """
+        self.work += (OVERHEAD + work) * (self.size + 16) // 32
+        if self.work > MOST_WORK:
+            raise Spent("a proof that is too long")
+        if self.deadline is not None and monotonic() > self.deadline:
+            raise Spent("the time for algebra is used up")
+
+    def rationalised(self, num: Any, den: Any) -> tuple[Any, Any, bool]:
+        """A fraction whose denominator is free of i, and has no root as a factor."""
+        degrees = den.degrees()
+        for index, (power, _) in self.relations.items():
+            n = degrees[index]
+            if not n or power == 1:
+                continue
+            monomial = self.gens[index] ** n
+            if divmod(den, monomial)[1].is_zero():
+                lift = self.gens[index] ** (power - n)
+                return product(num, lift), product(den, lift), True
+            if self.generators[index].kind == "i":
+                other = den - 2 * product(over_of(den, self.gens[index]), self.gens[index])
+                return product(num, other), product(den, other), True
+        return num, den, False
+
+    def reduced(self, poly: Any) -> tuple[Any, Any]:
+        """A polynomial with every power below the one that a relation replaces, and what that is over."""
+        below = self.one.num
+        again = True
+        while again:
+            again = False
+            for index, (power, base) in self.relations.items():
+                if poly.degrees()[index] < power:
+                    continue
+                again = True
+                poly, factor = self._replaced(poly, index, power, base)
+                below = product(below, factor)
+        return poly, below
+
+    def _replaced(self, poly: Any, index: int, power: int, base: Form) -> tuple[Any, Any]:
+        parts: dict[int, dict[Any, Any]] = {}
+        for powers, coefficient in poly.terms():
+            times, rest = divmod(int(powers[index]), power)
+            parts.setdefault(times, {})[(*powers[:index], rest, *powers[index + 1 :])] = coefficient
+        highest = max(parts)
+        num = self.zero.num
+        for times, part in parts.items():
+            factor = product(base.num**times, base.den ** (highest - times))
+            num = num + product(self.ring.from_dict(part), factor)
+        return num, base.den**highest

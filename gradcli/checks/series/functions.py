@@ -1,0 +1,212 @@
+"""The functions that `ball` rules call on a ball, for a series: compositions of python-flint's own, no rule of ours.
+
+Where a composition would lose digits the constant term is taken from the function on balls, which is exact to the last
+bit. An inverse is the reversion of its forward function, digamma the derivative of the series of lgamma.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from flint import arb, arb_series, ctx
+
+from gradcli.checks.entries import Undecided, UndefinedAt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def capacity(coefficients: int) -> Iterator[None]:
+    """Compute series to so many coefficients, then to as many as before."""
+    before = ctx.cap
+    ctx.cap = coefficients
+    try:
+        yield
+    finally:
+        ctx.cap = before
+
+
+def replaced(s: Any, constant: Any) -> Any:
+    """A series of python-flint with another constant term: a narrower ball of the same number."""
+    coefficients = s.coeffs() or [arb(0)]
+    coefficients[0] = constant
+    return arb_series(coefficients, s.prec)
+
+
+def step_of(s: Any) -> Any:
+    """A series without its constant term."""
+    return replaced(s, arb(0))
+
+
+def is_left(s: Any) -> bool:
+    """Whether a series starts left of 0, as far as its middle tells: it chooses between two true formulas."""
+    return bool(s[0].mid() < 0)
+
+
+class Functions:
+    """Methods of a series with its coefficients in `s`."""
+
+    __slots__ = ()
+
+    s: Any
+
+    if TYPE_CHECKING:
+
+        def __init__(self, s: Any) -> None: ...
+
+    def made(self, s: Any) -> Any:
+        """A series of the same kind."""
+        return self.__class__(s)
+
+    # --- exponentials and logarithms --------------------------------------------------------------------------
+
+    def exp(self) -> Any:
+        return self.made(self.s.exp())
+
+    def expm1(self) -> Any:
+        return self.made(replaced(self.s.exp() - 1, self.s[0].expm1()))
+
+    def log(self) -> Any:
+        if self.s[0].is_zero():
+            raise UndefinedAt("the logarithm of 0")
+        return self.made(self.s.log())
+
+    def log1p(self) -> Any:
+        return self.made(replaced((self.s + 1).log(), self.s[0].log1p()))
+
+    # --- circular functions -----------------------------------------------------------------------------------
+
+    def sin(self) -> Any:
+        return self.made(self.s.sin())
+
+    def cos(self) -> Any:
+        return self.made(self.s.cos())
+
+    def tan(self) -> Any:
+        return self.made(self.s.tan())
+
+    def atan(self) -> Any:
+        return self.made(self.s.atan())
+
+    def asin(self: Any) -> Any:
+        edge = self._edge()
+        return edge * (arb.pi() / 2 - (edge * self)._acos_at_one()) if edge else self.made(self.s.asin())
+
+    def acos(self: Any) -> Any:
+        edge = self._edge()
+        if edge < 0:
+            return arb.pi() - (-self)._acos_at_one()
+        return self._acos_at_one() if edge else self.made(self.s.acos())
+
+    def _edge(self) -> int:
+        """1 or -1 where the value is exactly that, else 0."""
+        constant = self.s[0]
+        return 1 if constant == 1 else -1 if constant == -1 else 0
+
+    def _acos_at_one(self: Any) -> Any:
+        return 2 * ((1 - self) / (1 + self)).sqrt().atan()
+
+    def sinc_pi(self) -> Any:
+        constant = self.s[0]
+        if constant.is_zero():
+            z = self.s * arb.pi()
+            total = term = arb_series([1], z.prec)
+            for k in range(1, (z.prec + 1) // 2):
+                term = term * z * z / -(2 * k * (2 * k + 1))
+                total = total + term
+            return self.made(total)
+        if constant.contains(0):
+            raise Undecided("sinc beside 0 needs more digits")
+        return self.made(replaced(self.s.sin_pi() / (self.s * arb.pi()), constant.sinc_pi()))
+
+    # --- hyperbolic functions ---------------------------------------------------------------------------------
+
+    def sinh(self) -> Any:
+        grown = self.s.exp()
+        return self.made(replaced((grown - 1 / grown) / 2, self.s[0].sinh()))
+
+    def cosh(self: Any) -> Any:
+        half = (self / 2).sinh().s
+        return self.made(replaced(2 * half * half + 1, self.s[0].cosh()))
+
+    def tanh(self) -> Any:
+        s = -self.s if is_left(self.s) else self.s
+        shrunk = (-2 * s).exp()
+        value = (1 - shrunk) / (1 + shrunk)
+        return self.made(replaced(-value if is_left(self.s) else value, self.s[0].tanh()))
+
+    def asinh(self) -> Any:
+        s = -self.s if is_left(self.s) else self.s
+        value = (s + (s * s + 1).sqrt()).log()
+        return self.made(replaced(-value if is_left(self.s) else value, self.s[0].asinh()))
+
+    def acosh(self: Any) -> Any:
+        found = (self + ((self - 1) * (self + 1)).sqrt()).log()
+        return self.made(replaced(found.s, self.s[0].acosh()))
+
+    def atanh(self) -> Any:
+        s = self.s
+        if self._edge():
+            raise UndefinedAt("atanh of 1 or -1")
+        return self.made(replaced(((1 + s).log() - (1 - s).log()) / 2, s[0].atanh()))
+
+    # --- the error and the gamma function ---------------------------------------------------------------------
+
+    def erf(self) -> Any:
+        return self.made(self.s.erf())
+
+    def erfc(self) -> Any:
+        return self.made(self.s.erfc())
+
+    def erfinv(self) -> Any:
+        value = self.s[0].erfinv()
+        return self.made(inverse(lambda y: y.erf(), value, self.s))
+
+    def gamma(self) -> Any:
+        return self.made(self.s.gamma())
+
+    def rgamma(self) -> Any:
+        return self.made(self.s.rgamma())
+
+    def lgamma(self) -> Any:
+        return self.made(self.s.lgamma())
+
+    def digamma(self) -> Any:
+        constant = self.s[0]
+        if constant > 0:
+            return self.made(composed(lambda x: x.lgamma().derivative(), self.s, 1))
+        found = composed(lambda x: -x.rgamma().derivative() / x.rgamma(), self.s, 1)
+        return self.made(replaced(found, constant.digamma()))
+
+    def polygamma(self, n: int) -> Any:
+        """The n-th derivative of digamma, right of 0."""
+
+        def derivative(x: Any) -> Any:
+            found = x.lgamma()
+            for _ in range(n + 1):
+                found = found.derivative()
+            return found
+
+        return self.made(composed(derivative, self.s, n + 1))
+
+
+def composed(f: Callable[[Any], Any], s: Any, extra: int) -> Any:
+    """f(s), from f's own series around the constant term; f loses `extra` coefficients."""
+    with capacity(s.prec + extra):
+        local = f(arb_series([s[0], 1], s.prec + extra))
+    return local(step_of(s))
+
+
+def inverse(forward: Callable[[Any], Any], value: Any, s: Any) -> Any:
+    """The inverse function of `forward` on a series, given its value at the constant term."""
+    if s.prec < 2:
+        return arb_series([value], s.prec)
+    with capacity(s.prec):
+        around = forward(arb_series([value, 1], s.prec))
+        back = step_of(around).reversion()
+    return replaced(back(step_of(s)), value)
+
+
+__all__ = ["Functions", "capacity", "composed", "inverse", "replaced", "step_of"]

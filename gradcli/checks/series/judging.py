@@ -1,0 +1,151 @@
+"""A derivative, what is claimed of it and points go in; one answer of plain data comes out for the whole check.
+
+At the given point: the value, how each exact entry stands to the claimed one, and what happens at a tie. Then as many
+points beside it as are wanted, of those that lie in its region.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from gradcli.checks import relations
+from gradcli.checks.balls import START_BITS, doubling, precision
+from gradcli.checks.entries import Failure
+from gradcli.checks.series.digits import agrees
+from gradcli.checks.series.directions import Wholesale
+from gradcli.checks.series.gradients import smooth_radius
+from gradcli.checks.series.here import Asked, Fields, Here
+from gradcli.checks.series.sides import Tied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.checks.balls import Point
+    from gradcli.checks.series.sides import Side
+    from gradcli.graph.node import Node
+
+    Answer = dict[str, Any]
+
+MOST_WIDENED = 4000  # entries of a program that is read again and again to find how far it is smooth
+MOST_TIES = 64  # entries whose sides are looked at
+
+
+class Judging:
+    """How a claim stands to a derivative, at one point after the other, within a time."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        judged: Node,
+        fields: Fields,
+        seconds: float,
+        *,
+        rtol: float | None = None,
+        wide: bool = False,
+        decimal: bool = False,
+        printed: bool = False,
+    ) -> None:
+        self.asked = asked
+        self.judged = judged
+        self.fields = fields
+        self.seconds = seconds
+        self.rtol = rtol
+        self.flags = {"wide": wide, "decimal": decimal}
+        self.printed = printed
+
+    def here(self, point: Point) -> Here:
+        """The derivative at a point."""
+        return Here(self.asked, self.fields, point, **self.flags)
+
+    def compared(self, here: Here) -> Answer:
+        """The relation of each entry."""
+        if self.asked.wholesale:
+            all_at_once = Wholesale(here, self.judged, self.asked.seed, self.rtol)
+            found = all_at_once.compared()
+            here.rough = all_at_once.rough
+            return found
+        return relations.compared(
+            here.exact, here.claimed(self.judged, self.printed), self.asked.entries, self.rtol, self.seconds
+        )
+
+    def region(self, point: Point) -> list[int]:
+        """The signs that decide branches at a point."""
+        here = self.here(point)
+        for bits in doubling():
+            with precision(bits):
+                found = here.exact(bits)
+            if not any(isinstance(x, Failure) and x.kind == relations.HOPEFUL for x in found.values()):
+                break
+        return here.signs
+
+    def given(self, point: Point, directions: Sequence[Mapping[int, Any]]) -> tuple[Here, Answer]:
+        """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
+        here = self.here(point)
+        end = monotonic() + self.seconds
+        value = here.value(lambda: end - monotonic())
+        answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None, "radius": None}
+        if isinstance(value, Failure) and value.kind == "undefined":
+            return here, answer
+        found = self.compared(here)
+        tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == relations.TIE]
+        if tied:
+            seen = here.rough or here.ties(tied[:MOST_TIES], directions, START_BITS)
+            answer["tie"] = {**told(seen), "node": found["node"], "complete": len(tied) <= MOST_TIES}
+            if seen.worst is None:
+                found = self.compared(here)
+        answer["given"] = found
+        if not tied and not self.asked.wholesale and self.asked.second is None:
+            answer["digits"] = agrees(here, here.partials)
+        if not tied and here.signs and self.asked.paths.cost < MOST_WIDENED:
+            answer["radius"] = smooth_radius(self.asked.paths, point)
+        return here, answer
+
+    def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
+        """The comparison at another point: `region` is false where other branches are taken there.
+
+        Without signs there is no region, and only a point at which both sides agree counts.
+        """
+        here = self.here(point)
+        found = self.compared(here)
+        inside = here.signs == signs if signs is not None else set(found["relations"]) <= set("=~")
+        return found if inside else {"region": False}
+
+
+def told(seen: Tied) -> Answer:
+    """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction."""
+    worst = seen.worst
+    kind = "smooth" if worst is None else worst.kind
+    shown = worst or next(iter(seen.axes.values()))
+    axes = list(seen.axes.values())
+    return {
+        "kind": kind,
+        "reason": shown.reason,
+        "axes": list(seen.axes),
+        "left": [slope(one.left) for one in axes],
+        "right": [slope(one.right) for one in axes],
+        "digits": [written(shown.left), written(shown.right)],
+        "value": relations.nearest(shown.value),
+        "limits": [limit(shown.left), limit(shown.right)],
+    }
+
+
+def slope(one: Side) -> float | str | None:
+    """A slope as the nearest double, "inf" or "-inf" where it has no bound, None where it is not known."""
+    if isinstance(one.slope, float):
+        return "inf" if one.slope > 0 else "-inf"
+    return None if one.slope is None else relations.nearest(one.slope)
+
+
+def written(one: Side) -> str | None:
+    """The digits of a slope."""
+    if one.slope is None:
+        return None
+    return str(slope(one)) if isinstance(one.slope, float) else relations.digits(one.slope)
+
+
+def limit(one: Side) -> float | None:
+    return None if one.limit is None else relations.nearest(one.limit)
+
+
+__all__: Sequence[str] = ["Judging", "told"]

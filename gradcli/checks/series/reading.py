@@ -1,0 +1,104 @@
+"""A program, targets and a direction go in, its entries as series along that direction come out.
+
+What does not depend on the target is read once and shared by all directions. Entries that the direction does not reach
+are not computed again: they are the very balls of the reading at the point.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+from gradcli.checks.entries import Entries, Reading
+from gradcli.checks.series.field import CONTINUOUS
+from gradcli.graph.node import Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.checks.series.field import SeriesField
+
+
+class Paths:
+    """The nodes that lie between some targets and outputs, in order; comparisons count, for they decide.
+
+    The entries of all targets are counted one after the other.
+    """
+
+    __slots__ = ("all", "cost", "order", "outputs", "size", "targets")
+
+    def __init__(self, outputs: Sequence[Node], *targets: Node) -> None:
+        self.outputs = tuple(outputs)
+        self.targets = targets
+        self.size = sum(target.type.size for target in targets)
+        moved = set(targets)
+        self.order: list[Node] = []
+        self.all = reachable([*outputs, *targets])
+        for node in self.all:
+            if node not in moved and not moved.isdisjoint(node.args):
+                moved.add(node)
+                self.order.append(node)
+        self.cost = sum(map(steps, self.order))  # of one walk, roughly
+
+    def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
+        """The entries of all targets, as those of each."""
+        found, start = {}, 0
+        for target in self.targets:
+            stop = start + target.type.size
+            found[target] = Entries(entries[start:stop], target.type.shape)
+            start = stop
+        return found
+
+
+def steps(node: Node) -> int:
+    """How many operations on single entries a node takes, roughly."""
+    primitive = node.primitive
+    if primitive.entries is None or not node.args:
+        return node.type.size
+    first = node.args[0].type
+    if primitive.name == "matmul":
+        return node.type.size * first.shape[-1]
+    if primitive.kind == "structured" and len(first.shape) > 1:
+        return first.size * first.shape[-1] ** 2
+    return max(node.type.size, *(arg.type.size for arg in node.args))
+
+
+class Along(Reading):
+    """The entries of a program along a direction, beside those at the point."""
+
+    def __init__(self, field: SeriesField, base: Mapping[Node, Entries], moved: Mapping[Node, Entries]) -> None:
+        super().__init__(field, {}, {**base, **moved})
+        self.base = base
+
+    def run(self, paths: Paths) -> list[Entries]:
+        """The outputs of some paths; raises Unsupported as `Reading` does."""
+        known, step = self.known, self._step
+        for node in paths.order:
+            known[node] = step(node)
+        return [known[output] for output in paths.outputs]
+
+    def _by_rule(self, node: Node, xs: list[Entries]) -> Entries:
+        field: Any = self.field
+        field.continuous = node.primitive.name in CONTINUOUS
+        try:
+            return super()._by_rule(node, xs)
+        finally:
+            field.continuous = False
+
+    def _each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
+        apply = self.field.apply
+        before = self.base.get(node)
+        if before is None:
+            return super()._each(node, rule, xs)
+        if len(before.flat) == 1:
+            return [apply(node, rule, tuple([x.flat[0] for x in xs]))]
+        still = [self.base[arg].flat for arg in node.args]
+        found = []
+        rows = zip(*(x.flat for x in xs), strict=True)
+        for old, row, here in zip(before.flat, rows, zip(*still, strict=True), strict=True):
+            same = all(map(is_, row, here))
+            found.append(old if same else apply(node, rule, row))
+        return found
+
+
+__all__ = ["Along", "Paths"]

@@ -1,0 +1,157 @@
+"""A tie goes in, what the function does on both sides of it comes out: limits, slopes, and how they compare; rigorous.
+
+Each side is a power series of its own, t = tau**m with tau > 0, so that roots of what vanishes are powers of tau. Three
+values are compared: at the point, and the limits from below and from above.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flint import arb
+
+from gradcli.checks import balls
+from gradcli.checks.entries import Failure, Undecided
+from gradcli.checks.series.field import LARGEST_ROOT
+from gradcli.checks.series.numbers import Fractional, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradcli.checks.series.gradients import Direction, Lines
+
+FIRST_TERMS = 4  # in powers of the step
+MOST_TERMS = 16
+SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
+
+
+class Side(NamedTuple):
+    """One side: the limit of the values (None: there is none), and the slope: a ball, a float inf or -inf, or None.
+
+    `reason` says why something is missing, `certain` whether it is missing for certain.
+    """
+
+    limit: Any
+    slope: Any
+    reason: str = ""
+    certain: bool = False
+
+
+class Sides(NamedTuple):
+    """What happens along a direction: "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS" or "unknown", and both sides."""
+
+    kind: str
+    value: Any
+    left: Side
+    right: Side
+    reason: str = ""
+
+    @property
+    def slope(self) -> Any:
+        """The common slope of a smooth point: a ball that both sides' slopes lie in."""
+        return self.left.slope.union(self.right.slope)
+
+
+def sides(lines: Lines, direction: Direction) -> Sides:
+    """Both sides of the point along a direction, where it is going up and down the same straight line."""
+    right = side(lines, direction)
+    left = mirrored(side(lines, {i: -speed for i, speed in direction.items()}))
+    kind, reason = _compared(lines.value, left, right)
+    return Sides(kind, lines.value, left, right, reason)
+
+
+def side(lines: Lines, direction: Direction) -> Side:
+    """The limit and the slope as the step grows from 0."""
+    root, terms = 1, FIRST_TERMS
+    while True:
+        try:
+            found = lines.beside(direction, root, root * terms)
+        except Fractional as asked:
+            root *= asked.root
+            if root > LARGEST_ROOT:
+                return Side(None, None, str(asked))
+            continue
+        if not _is_short(found, root):
+            return _read(found, root)
+        if terms >= MOST_TERMS:
+            return Side(None, None, found.reason) if isinstance(found, Failure) else _read(found, root)
+        terms *= 2
+
+
+def mirrored(one: Side) -> Side:
+    """A side seen along the opposite direction."""
+    return one if one.slope is None else one._replace(slope=-one.slope)
+
+
+def _is_short(found: Any, root: int) -> bool:
+    return found.kind == "order" if isinstance(found, Failure) else isinstance(found, Series) and found.s.prec <= root
+
+
+def _read(found: Any, root: int) -> Side:
+    """The side that a series stands for."""
+    if isinstance(found, Failure):
+        return Side(None, None, found.reason, found.kind == "undefined")
+    if not isinstance(found, Series):
+        return Side(found, arb(0))
+    limit = found.constant
+    for k in range(1, min(root, found.s.prec)):
+        early = found.s[k]
+        if early.is_zero():
+            continue
+        try:
+            return Side(limit, float("inf") * balls.sign(early), "the slope is not bounded", True)
+        except Undecided:
+            return Side(limit, None, "a slope that the digits do not decide")
+    if found.s.prec <= root:
+        return Side(limit, None, "a power between 0 and 1 of what vanishes")
+    return Side(limit, found.s[root])
+
+
+def _compared(value: Any, left: Side, right: Side) -> tuple[str, str]:
+    for one in (left, right):
+        if one.limit is not None and _apart(value, one.limit):
+            return JUMP, ""
+    missing = [one for one in (left, right) if one.limit is None]
+    if missing:
+        certain = next((one for one in missing if one.certain), None)
+        return (BOUNDARY, certain.reason) if certain is not None else (UNKNOWN, missing[0].reason)
+    if any(isinstance(one.slope, float) for one in (left, right)):
+        return BOUNDARY, "no finite slope"
+    unknown = next((one for one in (left, right) if one.slope is None), None)
+    if unknown is not None:
+        return UNKNOWN, unknown.reason
+    if _apart(left.slope, right.slope):
+        return KINK, ""
+    if all(_agree(x, y) for x, y in ((left.slope, right.slope), (value, left.limit), (value, right.limit))):
+        return SMOOTH, ""
+    return UNKNOWN, "both sides are equal as far as the digits go, which is not far enough"
+
+
+def _apart(one: Any, other: Any) -> bool:
+    return not one.overlaps(other)
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Whether two numbers that may be equal are so to 56 bits."""
+    if not one.overlaps(other):
+        return False
+    gap = one - other
+    return bool(balls.is_tiny(gap)) or bool(abs(gap) < abs(one).max(abs(other)) * arb(2) ** -balls.GOOD_BITS)
+
+
+class Tied:
+    """What happens at a tie: both sides along each axis, and along a further direction if only that one is rough."""
+
+    def __init__(self, axes: Mapping[int, Sides], further: Sides | None) -> None:
+        self.axes = dict(axes)
+        self.further = further
+
+    @property
+    def worst(self) -> Sides | None:
+        """The roughest of all that was seen; None where everything is smooth."""
+        found = [*([self.further] if self.further is not None else []), *self.axes.values()]
+        for kind in ("DISCONTINUOUS", "BOUNDARY", "unknown", "KINK"):
+            for one in found:
+                if one.kind == kind:
+                    return one
+        return None

@@ -1,0 +1,30 @@
+"""Scripts and points go in, straight lines through them come out, as the series oracle reads them; judges nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.checks import balls
+from gradcli.checks.series.gradients import Lines
+from gradcli.checks.series.reading import Paths
+from gradcli.language.parser import parse
+from gradcli.lowering import lower
+
+
+def lowered(text: str, at: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The program of a script, and its point as the oracle takes it."""
+    found = lower(parse(text), at=at)
+    point = {}
+    for name, value in found.values.items():
+        array = np.asarray(value.nested() if hasattr(value, "nested") else value, dtype=float)
+        point[name] = (array.reshape(-1).tolist(), found.program.leaves[name].node.type.shape)
+    return found.program, point
+
+
+def lines(text: str, at: dict[str, Any], *wrt: str) -> Lines:
+    """The lines through a point in which some leaves may move; by default the first one."""
+    program, point = lowered(text, at)
+    targets = [program.leaves[name].node for name in (wrt or (next(iter(at)),))]
+    return Lines(balls.BallField(), Paths(program.outputs[:1], *targets), point)

@@ -1,0 +1,102 @@
+"""Arrays of many entries: random directions cover all of them, and an error of one part in 10**12 in one is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli.checks import balls, check_script
+from gradcli.checks.series.directions import Wholesale
+from gradcli.checks.series.here import MOST_SINGLE, Asked, Fields, Here
+from gradcli.graph.builder import building
+from gradcli.graph.node import reachable
+from gradcli.transforms import derivatives
+from tests.series_lines import lowered
+
+SIZE = 1200
+
+
+def wholesale(text: str, at: dict[str, Any], error: Any = None, seed: int = 3) -> dict[str, Any]:
+    """The comparison of the engine's gradient by w, times 1 + error, with series along random directions."""
+    program, point = lowered(text, at)
+    output, target = program.outputs[0], program.leaves["w"].node
+    judged = derivatives.grad(output, [target])[0]
+    if error is not None:
+        with building(output.builder, reachable([judged])) as builder:
+            factor = builder.array("planted", 1 + np.asarray(error), target.type)
+            judged = builder.call("mul", judged, factor)
+    asked = Asked(output, target, ["w"], seed=seed)
+    assert asked.wholesale
+    with balls.precision(128):
+        return Wholesale(Here(asked, Fields(), point), judged, seed, None).compared()
+
+
+def values(seed: int = 0, size: int = SIZE) -> list[float]:
+    return list(np.random.default_rng(seed).normal(size=size))
+
+
+def test_a_right_gradient_of_many_entries_agrees() -> None:
+    assert SIZE > MOST_SINGLE
+    found = wholesale("sum(sin(w)*w)", {"w": values()})
+    assert set(found["relations"]) == {"="}
+    assert found["chance"] < 1e-30
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_part_in_a_trillion_in_one_entry_is_found_and_named(seed: int) -> None:
+    """Half of the time in the entry that is the smallest by far."""
+    w = np.array(values(seed))
+    at = int(np.random.default_rng(100 + seed).integers(SIZE))
+    if seed % 2:
+        w[at] = 1e-17
+    error = np.zeros(SIZE)
+    error[at] = 2.0**-40
+    found = wholesale("sum(w**2 + w**3)", {"w": list(w)}, error, seed)
+    assert found["relations"][at] == "!"
+    assert found["relations"].count("!") == 1
+    assert found["details"][0]["entry"] == at
+
+
+def test_a_wrong_zero_is_found() -> None:
+    error = np.zeros(SIZE)
+    error[7] = -1.0
+    found = wholesale("sum(exp(w))", {"w": values()}, error)
+    assert found["relations"][7] == "!"
+
+
+def test_right_zeros_agree() -> None:
+    found = wholesale("sum(relu(w)**2)", {"w": values()})
+    assert set(found["relations"]) == {"="}
+
+
+def test_a_check_says_how_many_entries_it_covers() -> None:
+    found = check_script("sum(sin(w)*w)", at={"w": values()}).checks[0]
+    assert found.verdict == "CERTIFIED"
+    assert found.evidence["covered"] == "all 1,200 entries by 3 random directions"
+    assert found.evidence["chance"] < 1e-20  # type: ignore[operator]
+    assert "1,200 entries" in found.message
+
+
+def test_one_entry_on_a_kink_among_many() -> None:
+    w = values()
+    w[5] = 0.0
+    found = check_script("sum(relu(w)*3)", at={"w": w}).checks[0]
+    assert found.verdict == "KINK"
+    assert (found.evidence["left"], found.evidence["right"]) == ([0.0], [3.0])
+
+
+def test_a_program_of_many_steps_is_covered_by_directions_too() -> None:
+    """Fewer entries, but each of them would take a series through the whole program."""
+    rng = np.random.default_rng(1)
+    at = {"w": rng.normal(size=(20, 20)).tolist(), "x": rng.normal(size=(10, 20)).tolist()}
+    program, _ = lowered("sum(tanh(x@w@w)**2)", at)
+    asked = Asked(program.outputs[0], program.leaves["w"].node, ["w"])
+    assert asked.wholesale
+    assert check_script("sum(tanh(x@w@w)**2)", at=at, wrt=["w"]).checks[0].verdict in ("CERTIFIED", "IMPRECISE")
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    one, other = (wholesale("sum(sin(w)*w)", {"w": values()}) for _ in range(2))
+    assert one == other
