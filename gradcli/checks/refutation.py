@@ -12,12 +12,14 @@ import numpy as np
 
 from gradcli.checks import diagnosis, points
 from gradcli.checks.case import Outcome, exact_digits, rescued, usable
-from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
-from gradcli.checks.shown import cut
+from gradcli.checks.diagnosis.explanation import explain
+from gradcli.checks.floats import LIMIT_ULPS, ulps
+from gradcli.checks.shown import told_apart
+from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gradcli.checks.case import Answer, Case, Evidence, Values
 
@@ -30,20 +32,21 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     wrong = [(values, answer) for values, answer in found if "!" in answer["relations"]]
     if not wrong:
         return None
-    values, answer = wrong[0]
-    if case.number and (near := near_enough(case, case.names[False], answer)) is not None:
+    if case.number and (near := near_enough(case, case.names[False], wrong[0][1])) is not None:
         return near
-    if not stands(case, values, entries):
+    standing = next(((values, answer) for values, answer in wrong if stands(case, values, entries)), None)
+    if standing is None:
         case.evidence["reading"] = "equal only if decimals are read as they are written, not as float64"
-        return Outcome("CERTIFIED", TO_THE_DIGITS, {"exact": exact_digits(answer)})
+        return Outcome("CERTIFIED", TO_THE_DIGITS, {"exact": exact_digits(wrong[0][1])})
+    values, answer = standing
     values, answer = shortened(case, values, answer)
     where, evidence, first = case.counterexample(values, answer)
     read = readings(case, found, entries)
     if read:
         evidence["diagnosis"] = [told(reading) for reading in read]
-    case.tried["symbolic"] = "exact derivative and claim are disjoint"
-    message = f"the exact derivative{where} is {cut(first['exact'])}, not {cut(first['claimed'])}"
-    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence)
+    right, wrong_digits = told_apart(first["exact"], first["claimed"])
+    message = f"the exact derivative{where} is {right}, not {wrong_digits}"
+    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence, notes(read))
 
 
 def stands(case: Case, values: Values, entries: Sequence[int]) -> bool:
@@ -64,7 +67,7 @@ def stands(case: Case, values: Values, entries: Sequence[int]) -> bool:
     return True
 
 
-def printed(case: Case, name: str | None) -> bool:
+def printed(case: Case, name: Mapping[str, Any] | None) -> bool:
     """Whether a bare number is right to the digits that were typed."""
     subject = case.subject
     answer = case.exact.compare(
@@ -73,7 +76,7 @@ def printed(case: Case, name: str | None) -> bool:
     return "problem" not in answer and rescued(answer["points"][0], PRINTED)
 
 
-def near_enough(case: Case, name: str | None, answer: Answer) -> Outcome | None:
+def near_enough(case: Case, name: Mapping[str, Any] | None, answer: Answer) -> Outcome | None:
     """AGREES for a bare number that is right as far as its digits go, or as far as a float computation does."""
     evidence: Evidence = {"basis": "digits", "exact": exact_digits(answer)}
     if printed(case, name):
@@ -115,15 +118,19 @@ def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[
     known = [(v, a) for v, a in found if None not in a["exact"] and None not in a["claimed"]]
     exact = [np.array(answer["exact"]).reshape(shape) for _, answer in known]
     claimed = [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
-    others = {}
-    if whole and subject.others:
-        columns = [evaluated(list(subject.others.values()), values) for values, _ in known]
-        others = {name: [column[k] for column in columns] for k, name in enumerate(subject.others)}
     sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
-    return diagnosis.readings(exact, claimed, sizes, others)
+    return explain(case, [values for values, _ in known], exact, claimed, sizes)
 
 
-def told(reading: diagnosis.Reading) -> dict[str, str]:
+def notes(read: Sequence[diagnosis.Reading]) -> tuple[Diagnostic, ...]:
+    """The place of the likeliest slip, for a caret below it."""
+    for reading in read[:1]:
+        if reading.span is not None:
+            right = None if reading.correction is None else f"right is {reading.correction}"
+            return (Diagnostic("GC412", reading.text, Span(*reading.span), help=right, severity="note"),)
+    return ()
+
+
+def told(reading: diagnosis.Reading) -> dict[str, Any]:
     """A reading as evidence."""
-    found = {"name": reading.name, "text": reading.text}
-    return found if reading.factor is None else {**found, "factor": reading.factor}
+    return {key: value for key, value in reading._asdict().items() if value is not None}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.node import reachable
 from gradcli.graph.text import formulas
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from gradcli.graph.node import Node
 
 MOST_ENTRIES = 12
 MOST_NODES = 400
+_NAMES: ContextVar[Mapping[Node, str] | None] = ContextVar("names", default=None)
 
 
 def position(i: int, shape: Sequence[int]) -> str:
@@ -55,6 +58,13 @@ def cut(text: str, digits: int = 17) -> str:
     return text if len(text) <= digits + 6 or "e" in text else f"{text[: digits + 3]}..."
 
 
+def told_apart(one: str, other: str, digits: int = 17) -> tuple[str, str]:
+    """The digits of two numbers, cut where there are many, but not before they differ."""
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    digits = max(digits, same + 1)
+    return cut(one, digits), cut(other, digits)
+
+
 def plain(value: Any) -> Any:
     """Evidence as JSON data: numbers of NumPy become Python's, what is not finite becomes a word."""
     if isinstance(value, dict):
@@ -70,10 +80,21 @@ def plain(value: Any) -> Any:
     return value
 
 
+@contextmanager
+def called(names: Mapping[Node, str]) -> Iterator[None]:
+    """Inside, `node_text` calls parts of a formula by the names that the script gave them."""
+    token = _NAMES.set(names)
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
 def node_text(node: Node, longest: int = 60) -> str:
     """The formula of a node; of a large graph only the name of the operation."""
     order = reachable([node])
     if len(order) > MOST_NODES:
         return node.primitive.name
-    text = formulas(order)[node]
+    # a shared part is repeated: texts may explode
+    text = formulas(order, lambda _: "...", _NAMES.get(), longest=4 * longest)[node]
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."

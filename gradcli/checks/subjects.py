@@ -7,6 +7,7 @@ derivatives; the oracles do not know it.
 
 from __future__ import annotations
 
+from copy import copy
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ class Subject:
 
     For an equality `output` and `target` are None, and `left` is claimed to equal `judged`. `engine` is the engine's
     own gradient where somebody else's is judged, and `others` its gradients by other leaves of the same shape.
+    `derived` tells what the script's derivative operators made, `names` what it calls its intermediates.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Subject:
         expect: str | None = None,
         note: str | None = None,
         group: int | None = None,
+        derived: Mapping[Node, tuple[str, Node, Node]] | None = None,
     ) -> None:
         self.kind = kind
         self.judged = judged
@@ -77,13 +80,29 @@ class Subject:
         self.expect = expect
         self.note = note
         self.group = group
+        self.derived = derived or {}
+        self.names: Mapping[Node, str] = {}
         self.surfaces: list[Surface] = []
+
+    def at(self, values: Mapping[str, Floats]) -> Subject:
+        """The same to be judged at another point."""
+        moved = copy(self)
+        moved.values = dict(values)
+        return moved
 
     def nodes(self) -> list[Node]:
         """Every node that an oracle may be asked about."""
         found = [self.judged, *(surface.zero for surface in self.surfaces)]
         found += [node for node in (self.output, self.target, self.left, self.engine) if node is not None]
-        return found
+        return [*found, *(self.inner or ())]
+
+    @property
+    def inner(self) -> tuple[Node, Node] | None:
+        """The scalars y and z where the output is `grad(y, z)`: then the claim is about second derivatives of y."""
+        name, y, z = self.derived.get(self.output, ("", None, None)) if self.output is not None else ("", None, None)
+        if name != "grad" or y is None or z is None or y.type.shape or z.type.shape:
+            return None
+        return y, z
 
 
 def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[Subject]:
@@ -120,6 +139,7 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[
         found += _rule(rule, values, seed)
     known: dict[Node, list[Surface]] = {}
     for subject in found:
+        subject.names = lowered.names
         if subject.output is not None:
             if subject.output not in known:
                 known[subject.output] = kinks.surfaces([subject.output])
@@ -165,6 +185,7 @@ def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subj
         "text": claim.text,
         "rtol": claim.rtol,
         "expect": claim.expect,
+        "derived": claim.derived,
     }
     moving = tuple(dict.fromkeys((*lowered.wrt, *((claim.leaf,) if claim.leaf in leaves else ()))))
     if claim.derivative is None or claim.derivative[0].type.shape:
@@ -201,7 +222,8 @@ def _rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subje
     cotangent = rule.cotangent
     signs = generator.choice([-1.0, 1.0], cotangent.type.shape)
     point[cotangent.params["name"]] = np.asarray(
-        signs * generator.integers(16, 96, cotangent.type.shape) / 32, dtype=np.float64
+        signs * (generator.integers(16, 96, cotangent.type.shape) | 1) / 32,
+        dtype=np.float64,  # odd: never 1
     )
     scalar = _paired(rule.output, cotangent)
     names = [leaf.node.params["name"] for leaf in rule.leaves]

@@ -82,4 +82,12 @@ DOMAINS: dict[str, CodeDoc] = {
         "abs(sqrt(x))*sqrt(x)  # with --at x=-1 --dtype complex128",
         "Use the real and the imaginary part as leaves of their own.",
     ),
+    "GC412": CodeDoc(
+        "a slip in a derivation",
+        "A claimed gradient is what comes out when the rule is applied wrongly at this operation. A note of check.",
+        "One slip at one place is the usual way to get a derivative wrong. The note is consistent with the claim at "
+        "every point that was tried, and no proof that this is how it came about.",
+        "y = sin(2*x)\nassert grad(y, x) == cos(2*x)  # with --at x=0.3",
+        "Compare with the corrected formula that check prints beside it.",
+    ),
 }

@@ -57,7 +57,9 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
             help="take sum(...) of it, or use jacobian",
         )
     if len(args) == 2:
-        return _two(name, output, target)
+        found = _two(name, output, target)
+        lowerer.derived[found] = (name, output, target)
+        return found
     if name == "grad":
         order = lowerer.static(args[2], syntax.args[2].span)
         if type(order) is not int or order < 1:
@@ -65,7 +67,9 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
         if target.type.shape:
             message = f"grad(y, x, n) needs a scalar x, and this is {target.type}"
             raise error("GC307", message, syntax.args[1].span, help="use hessian for second derivatives")
-        return derivatives.nth(output, target, order)[-1]
+        orders = [output, *derivatives.nth(output, target, order)]
+        lowerer.derived[orders[-1]] = (name, orders[-2], target)
+        return orders[-1]
     direction = _fill(number(lowerer, args[2], syntax.args[2]), output if name == "vjp" else target, syntax)
     if name == "jvp":
         return derivatives.jvp([output], [target], [direction])[0]

@@ -18,10 +18,11 @@ class Claim:
     """Two nodes of equal shape that a script says are equal on the domain.
 
     `derivative` is (output, target) where one side is exactly `grad(output, target)`: then `left` is the engine's
-    gradient and `right` what the author claims. `leaf` is the target's name if it is a leaf.
+    gradient and `right` what the author claims. `leaf` is the target's name if it is a leaf. `derived` tells what
+    each derivative operator of the script made: its name, what was differentiated and by what.
     """
 
-    __slots__ = ("derivative", "expect", "leaf", "left", "line", "right", "rtol", "source", "span", "text")
+    __slots__ = ("derivative", "derived", "expect", "leaf", "left", "line", "right", "rtol", "source", "span", "text")
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class Claim:
         expect: str | None = None,
         leaf: str | None = None,
         derivative: tuple[Node, Node] | None = None,
+        derived: Mapping[Node, tuple[str, Node, Node]] | None = None,
     ) -> None:
         self.left = left
         self.right = right
@@ -45,6 +47,7 @@ class Claim:
         self.expect = expect
         self.leaf = leaf
         self.derivative = derivative
+        self.derived = derived or {}
 
 
 class HandRule:

@@ -71,6 +71,7 @@ class Lowerer(Names):
         self.errors: list[Diagnostic] = []
         self.rules: list[HandRule] = []
         self.claims: list[Claim] = []
+        self.derived: dict[Node, tuple[str, Node, Node]] = {}  # what a derivative operator made: its name and operands
         self.outputs: list[Node] = []
         self.several = False
         self.repetitions = 0
@@ -254,6 +255,7 @@ class Lowerer(Names):
                 statement.expect,
                 leaf,
                 derivative,
+                self.derived,
             )
         )
 

@@ -24,11 +24,23 @@ MOST = 3
 
 
 class Reading(NamedTuple):
-    """One way to read an error: its name, a sentence, and the factor that mends it, where there is one."""
+    """One way to read an error: its name, a sentence, and the factor that mends it, where there is one.
+
+    `node` is the subexpression at which the slip sits and `span` where it stands, `rule` the right local derivative,
+    `correction` the right formula, `cause` the slip behind a factor, `confirmed` whether balls agree,
+    `places` where else the same slip would have the same effect.
+    """
 
     name: str
     text: str
     factor: str | None = None
+    node: str | None = None
+    span: list[int] | None = None
+    rule: str | None = None
+    correction: str | None = None
+    cause: str | None = None
+    confirmed: bool | None = None
+    places: list[dict[str, Any]] | None = None
 
 
 def readings(
@@ -36,24 +48,26 @@ def readings(
     claimed: Sequence[Floats],
     sizes: Sequence[int] = (),
     others: Mapping[str, Sequence[Floats]] | None = None,
+    what: str = "gradient",
 ) -> list[Reading]:
     """At most three readings of a wrong gradient; both sides are arrays in the leaf's shape, one pair per point.
 
-    `sizes` are counts that a factor may come from; `others` are the gradients of other leaves at the same points.
+    `sizes` are counts that a factor may come from; `others` are the gradients of other leaves at the same points;
+    `what` the two sides are: "gradient" or "value".
     """
     found: list[Reading] = []
     pairs = [(e, c) for e, c in zip(exact, claimed, strict=True) if np.isfinite(e).all() and np.isfinite(c).all()]
     if not pairs or not any((e != 0).any() for e, _ in pairs):
         return found
     if all((c == 0).all() for _, c in pairs):
-        return [Reading("zero", "the claim is zero, the derivative is not")]
+        return [Reading("zero", f"the claim is zero, the {'derivative' if what == 'gradient' else what} is not")]
     factor = _constant_ratio(pairs)
     if factor == -1:
-        found.append(Reading("wrong sign", "consistent with a wrong sign: the right gradient is minus the claim", "-1"))
+        found.append(Reading("wrong sign", f"consistent with a wrong sign: the right {what} is minus the claim", "-1"))
     elif factor is not None:
-        found.append(_factor(factor, sizes))
+        found.append(_factor(factor, sizes, what))
     if _all_close(pairs, lambda e: e.T) and any(e.ndim == 2 and not np.array_equal(e, e.T) for e, _ in pairs):
-        found.append(Reading("transposed", "consistent with a transpose: the right gradient is the claim's transpose"))
+        found.append(Reading("transposed", f"consistent with a transpose: the right {what} is the claim's transpose"))
     for name, gradients in (others or {}).items():
         same = [g.shape == c.shape and _close(g, c) for g, (_, c) in zip(gradients, pairs, strict=False)]
         if same and all(same):
@@ -82,10 +96,10 @@ def _constant_ratio(pairs: Sequence[tuple[Floats, Floats]]) -> Fraction | None:
     return simple
 
 
-def _factor(factor: Fraction, sizes: Sequence[int]) -> Reading:
-    text = f"consistent with a constant factor: the right gradient is {factor} of the claim"
+def _factor(factor: Fraction, sizes: Sequence[int], what: str) -> Reading:
+    text = f"consistent with a constant factor: the right {what} is {factor} of the claim"
     if factor.denominator == 1:
-        text = f"consistent with a constant factor: the right gradient is {factor} times the claim"
+        text = f"consistent with a constant factor: the right {what} is {factor} times the claim"
     counts = [n for n in dict.fromkeys(sizes) if n > 2 and n in (factor.numerator, factor.denominator)]
     if counts:
         text += f" (there are {counts[0]} entries: is a mean or a sum meant?)"

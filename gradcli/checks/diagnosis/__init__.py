@@ -1,0 +1,18 @@
+"""A refuted claim goes in, what may be wrong with it comes out: readings, the likeliest first, at most three.
+
+Nothing here judges. It explains what the oracles have refuted, and so it may read derivative rules, as they may not.
+
+| module | what it tries |
+|---|---|
+| `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose |
+| `damages` | the table of slips in one rule, `derivation` the derivation with each of them in it |
+| `rederivation` | which slip gives exactly the claim, `findings` how it is told |
+| `structures`, `branches`, `comparisons` | arrays taken for special ones, branches, entries, ratios to subexpressions |
+| `edits` | the one change of the claim's own formula that makes it right |
+| `blame` | which operation of the engine, or which hand-written rule, is wrong |
+| `explanation` | all of these in their order; `judgement` gives them both sides and points |
+"""
+
+from gradcli.checks.diagnosis.ratios import MOST, Reading, readings
+
+__all__ = ["MOST", "Reading", "readings"]

@@ -1,0 +1,133 @@
+"""An engine's gradient that was refuted goes in, the operation whose rule is wrong comes out.
+
+From the output backwards, each operation is looked at alone: on inputs of its own at their values, what its rule passes
+on is compared with the exact derivative of its value. The first that departs is the one to blame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.diagnosis.derivation import dot
+from gradcli.checks.diagnosis.judgement import drawn
+from gradcli.checks.diagnosis.ratios import Reading
+from gradcli.checks.exact import Exact
+from gradcli.checks.floats import evaluated
+from gradcli.checks.shown import cut, node_text
+from gradcli.diagnostics import GradcliError
+from gradcli.graph.builder import building
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
+from gradcli.transforms.reverse import clean, contributions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradcli.checks.case import Case, Floats
+
+MOST_NODES = 150
+SECONDS = 3.0
+
+
+class Alone(NamedTuple):
+    """One operation on inputs of its own: the combination of its entries that is differentiated, and its rule."""
+
+    node: Node
+    argument: Node  # in the program
+    scalar: Node
+    leaf: Node
+    sent: Node  # what the rule passes on to the leaf
+    values: Mapping[str, Floats]
+    by_hand: bool
+
+
+def blamed(case: Case) -> list[Reading]:
+    """The operation whose rule is wrong: at most one reading, confirmed in balls."""
+    builder = case.output.builder
+    order = [node for node in reachable([case.output]) if node.type.kind == "float"]
+    if len(order) > MOST_NODES:
+        return []
+    limit, before = builder.limit, builder.count
+    builder.limit = max(limit, before + 100 * MOST_NODES)
+    try:
+        with building(builder, reachable(case.subject.nodes())):
+            active = dependents(order, [case.target])
+            known = dict(zip(order, evaluated(order, case.values), strict=True))
+            alone = [one for node in reversed(order) if node in active for one in _alone(node, active, known, case)]
+        return _first_wrong(case, alone)
+    except GradcliError:
+        return []
+    finally:
+        builder.limit = limit + builder.count - before
+
+
+def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Case) -> list[Alone]:
+    """The rule of one operation, for each argument that it passes something on to."""
+    if node.primitive in (LEAF, CONSTANT, DATA) or node.primitive.kind == "nondifferentiable" or not node.args:
+        return []
+    builder = node.builder
+    by_hand = builder.vocabulary.get(node.primitive.name) is not node.primitive
+    operands = node.args[1:] if by_hand else node.args
+    moved = [
+        arg for arg in dict.fromkeys(operands) if arg.type.kind == "float" and arg.primitive not in (CONSTANT, DATA)
+    ]
+    leaves = {arg: builder.fresh_leaf(arg.type) for arg in moved}
+    values = {leaf.params["name"]: known[arg] for arg, leaf in leaves.items()}
+    args = [leaves.get(arg, arg) for arg in operands]
+    if by_hand:
+        args = [_on(node.args[0], leaves), *args]
+    again = builder.apply(node.primitive, tuple(args), dict(node.params))
+    if again.primitive is not node.primitive:
+        return []
+    cotangent = builder.fresh_leaf(node.type)
+    values[cotangent.params["name"]] = np.asarray(drawn(cotangent, case.seed, 1)[0])
+    scalar = dot(builder, cotangent, again)
+    wanted = {leaves[arg] for arg in moved if arg in active}
+    total: dict[Node, Node] = {}
+    for leaf, flow in contributions(builder, again, (cotangent, None), wanted):
+        part = clean(builder, flow)
+        total[leaf] = part if leaf not in total else builder.call("add", total[leaf], part)
+    back = {leaf: arg for arg, leaf in leaves.items()}
+    used = {**case.values, **values}
+    zero = {leaf: builder.constant(0, leaf.shape) for leaf in wanted}
+    return [Alone(node, back[leaf], scalar, leaf, sent, used, by_hand) for leaf, sent in {**zero, **total}.items()]
+
+
+def _on(value: Node, leaves: Mapping[Node, Node]) -> Node:
+    """A value with some nodes replaced, as a new graph."""
+    replaced = dict(leaves)
+    for node in reachable([value]):
+        if node not in replaced and any(arg in replaced for arg in node.args):
+            args = tuple(replaced.get(arg, arg) for arg in node.args)
+            replaced[node] = node.builder.apply(node.primitive, args, dict(node.params))
+    return replaced.get(value, value)
+
+
+def _first_wrong(case: Case, alone: list[Alone]) -> list[Reading]:
+    nodes = [node for one in alone for node in (one.scalar, one.leaf, one.sent)]
+    if not nodes:
+        return []
+    exact = Exact(case.exact.oracle, nodes, SECONDS)
+    try:
+        exact.begin()
+        for one in alone:
+            name: Any = exact.derive(one.scalar, one.leaf, [one.leaf.params["name"]], one.values)
+            answer = exact.compare(one.sent, [one.values], name=name)
+            if "problem" in answer or "!" not in answer["points"][0].get("relations", ""):
+                continue
+            return [_reading(one, answer["points"][0])]
+    finally:
+        case.exact.oracle.load(case.exact.table.flat)
+    return []
+
+
+def _reading(one: Alone, answer: Mapping[str, Any]) -> Reading:
+    first = next(entry for entry in answer["details"] if entry["relation"] == "!")
+    name, argument, node = one.node.primitive.name, node_text(one.argument, 40), node_text(one.node, 40)
+    if one.by_hand:
+        node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
+    text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it passes on "
+    text += f"{cut(first['claimed'])} to `{argument}`, and {cut(first['exact'])} is right"
+    span = one.node.span
+    return Reading("wrong rule", text, node=node, span=None if span is None else list(span), confirmed=True)

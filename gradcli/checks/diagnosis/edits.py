@@ -1,0 +1,130 @@
+"""A wrong claim goes in, the one change of its own formula that makes it right comes out.
+
+Every part of what is claimed is written in another way: transposed, negated, squared, left out, another function. It is
+what a person does who reads the claim and not the derivation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.diagnosis.damages import FAMILIES
+from gradcli.checks.diagnosis.ratios import Reading
+from gradcli.checks.shown import node_text
+from gradcli.graph.node import CONSTANT, Node, reachable
+from gradcli.primitives.powers import sqrt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradcli.checks.diagnosis.judgement import Judgement
+
+MOST_STEPS = 150
+MOST_NEW = 12_000
+CLOSE = 1e-9
+ENOUGH = 3  # numbers that must be equal
+
+
+class Edit(NamedTuple):
+    """A part of the claim, what should stand there, how it is told, and the likelihood of the slip: small is likely."""
+
+    part: Node
+    instead: Node
+    told: str
+    cost: int
+
+
+def by_edits(judged: Judgement) -> list[Reading]:
+    """The likeliest change of the claim's formula that makes it right: at most one reading."""
+    order = reachable([judged.claimed])
+    if len(order) > MOST_STEPS or judged.claimed.shape != judged.right.shape:
+        return []
+    start = judged.builder.count
+    edits, claims = [], []
+    for part in order:
+        for edit in _edits(part):
+            if edit.instead.type == part.type and edit.instead is not part and "data[" not in edit.told:
+                edits.append(edit)
+                claims.append(_with(order, edit))
+        if judged.builder.count - start > MOST_NEW:
+            break
+    values = judged.values([judged.right, *claims], judged.places)
+    if values is None or values[judged.right].size < ENOUGH:
+        return []
+    right = values[judged.right]
+    with np.errstate(all="ignore"):
+        slack = CLOSE * np.maximum(np.abs(right), np.abs(right).max() * 1e-6)
+        good = [one for one, claim in zip(edits, claims, strict=True) if (np.abs(values[claim] - right) <= slack).all()]
+    if not good:
+        return []
+    best = min(good, key=lambda edit: (edit.cost, edit.part.serial))
+    span = best.part.span if best.part.args else None  # a leaf's is where it was declared
+    text = f"consistent with a slip in the claim: it is right if {best.told}"
+    return [Reading("slip in the claim", text, node=node_text(best.part), span=None if span is None else list(span))]
+
+
+def _edits(part: Node) -> Iterator[Edit]:
+    """Other ways to write one part of a claim."""
+    if part.type.kind != "float" or (part.constant is not None and isinstance(part.constant, str)):
+        return
+    text, name = f"`{node_text(part, 50)}`", part.primitive.name
+    if name in ("name", "broadcast", "reshape", "unslice"):
+        return
+    if part.primitive is not CONSTANT:
+        if len(part.shape) == 2 and part.shape[0] == part.shape[1] > 1:
+            yield Edit(part, part.mT, f"{text} is transposed", 1)
+        yield Edit(part, -part, f"{text} has the other sign", 1)
+        yield Edit(part, 2 * part, f"{text} is doubled", 2)
+        yield Edit(part, part / 2, f"{text} is halved", 2)
+        yield Edit(part, part**2, f"{text} is squared", 2)
+        yield Edit(part, sqrt(part), f"{text} is under a root", 3)
+        yield Edit(part, 1 / part, f"{text} divides", 3)
+    elif isinstance(part.constant, int) and abs(part.constant) < 100:
+        for other in (part.constant - 1, part.constant + 1):
+            yield Edit(part, _constant(part, other), f"{text} is {other}", 4)
+    if len(part.shape) == 2 and part.shape[0] == part.shape[1] > 1:
+        yield from _as_matrices(part, text)
+    if name == "power":
+        for n in (part.params["n"] - 1, part.params["n"] + 1):
+            if n:
+                yield Edit(part, part.args[0] ** n, f"the exponent of {text} is {n}", 2)
+    if name in ("mul", "add", "sub", "div", "matmul"):
+        for kept in (0, 1) if name in ("mul", "add") else (0,):
+            if part.args[kept].shape == part.shape:
+                told = f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}"
+                yield Edit(part, part.args[kept], told, 2)
+    if len(part.args) == 1 and not part.params:
+        yield Edit(part, part.args[0], f"{text} is its argument alone", 3)
+        for family in FAMILIES:
+            if name in family:
+                for function in (one for one in family if one != name):
+                    made = part.builder.call(function, part.args[0])
+                    yield Edit(part, made, f"{text} is {function} of the same", 2)
+
+
+def _as_matrices(part: Node, text: str) -> Iterator[Edit]:
+    """What works entry by entry, as the operation on matrices."""
+    name = part.primitive.name
+    if name == "exp":
+        yield Edit(part, part.builder.call("expm", part.args[0]), f"{text} is the matrix exponential, expm", 1)
+    if name == "power" and part.params["n"] == 2:
+        yield Edit(part, part.args[0] @ part.args[0], f"{text} is a product of matrices", 1)
+    if name == "mul":
+        yield Edit(part, part.args[0] @ part.args[1], f"{text} is a product of matrices", 1)
+
+
+def _constant(like: Node, value: Any) -> Node:
+    made: Node = like.builder.constant(value, like.shape)
+    return made
+
+
+def _with(order: Sequence[Node], edit: Edit) -> Node:
+    """The last node of an order with one part written in another way."""
+    made: dict[Node, Node] = {edit.part: edit.instead}
+    for node in order:
+        if node not in made and any(arg in made for arg in node.args):
+            args = tuple(made.get(arg, arg) for arg in node.args)
+            made[node] = node.builder.apply(node.primitive, args, dict(node.params))
+    return made.get(order[-1], order[-1])

@@ -1,0 +1,297 @@
+"""A refuted claim goes in, the readings of its error come out in the order in which a person would try them.
+
+First what ratios show at once, then the derivation with one slip in it, then differences, branches and single entries.
+What nothing explains is said to be unexplained. A reading is consistent with the claim at all points, never more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradcli.checks.case import RIGHT
+from gradcli.checks.diagnosis import comparisons, ratios
+from gradcli.checks.diagnosis.blame import blamed
+from gradcli.checks.diagnosis.branches import by_branch
+from gradcli.checks.diagnosis.derivation import Derivation
+from gradcli.checks.diagnosis.edits import by_edits
+from gradcli.checks.diagnosis.findings import Found, rule_of
+from gradcli.checks.diagnosis.judgement import Judgement, Sides, drawn
+from gradcli.checks.diagnosis.ratios import Reading
+from gradcli.checks.diagnosis.rederivation import MOST_NEW, Weighing
+from gradcli.checks.diagnosis.structures import by_structure
+from gradcli.checks.exact import Exact
+from gradcli.checks.floats import evaluated
+from gradcli.checks.shown import called, node_text
+from gradcli.diagnostics import GradcliError
+from gradcli.graph.builder import building
+from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.text import script_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.checks.case import Case, Floats, Values
+
+MOST = 3
+MOST_PARTS = 600  # subexpressions that a ratio or difference is compared with
+ENOUGH = 3  # numbers that a ratio must be the same for
+LONGEST = 600  # of a corrected formula
+LINE = 60  # of a part of it that is used more than once
+CONFIRM_SECONDS = 3.0
+CONFIRMED_AT = 3  # points
+
+
+class Slips:
+    """The derivation of a claim with slips in it, weighed at the moved points and at those of the check."""
+
+    def __init__(self, judged: Judgement) -> None:
+        self.judged = judged
+        self.sides = judged.sides()
+        self.weighings: list[tuple[Weighing, Sequence[Values]]] = []
+        if self.sides is None:
+            return
+        sides = self.sides
+        made = Derivation(judged.builder, sides.output, sides.target, sides.direction, MOST_NEW)
+        for chosen in judged.sets:
+            batch = judged.batch(chosen, sides.inputs)
+            self.weighings.append((Weighing(made, sides.right, sides.claimed, batch), chosen))
+        if not made.complete:
+            judged.note = f"only the first {self.weighings[0][0].tried:,} slips were tried"
+
+    def single(self) -> list[Reading]:
+        return self._told(Weighing.single)
+
+    def several(self) -> list[Reading]:
+        return self._told(Weighing.several)
+
+    def _told(self, find: Callable[[Weighing], list[Found]]) -> list[Reading]:
+        """What is found at the moved points, else at those of the check, as far as balls do not refute it."""
+        for weighing, chosen in self.weighings:
+            assert self.sides is not None
+            good = confirmed(self.judged, self.sides, find(weighing), chosen)
+            if good:
+                return [told(one, self.judged.right, sure) for one, sure in good]
+        return []
+
+
+def confirmed(
+    judged: Judgement, sides: Sides, found: Sequence[Found], chosen: Sequence[Values]
+) -> list[tuple[Found, bool]]:
+    """The slips that are not refuted in balls, and whether each is confirmed there."""
+    good: list[tuple[Found, bool]] = []
+    if not found:
+        return good
+    case, builder = judged.case, judged.builder
+    made = [(one, one.result(builder, sides.right)) for one in found]
+    exact = Exact(case.exact.oracle, [sides.claimed, *(node for _, node in made)], CONFIRM_SECONDS)
+    places = [dict(place) for place in chosen[:CONFIRMED_AT]]
+    for position, leaf in enumerate(sides.inputs):
+        values = drawn(leaf, case.seed + 7 + position, len(places))
+        for place, value in zip(places, values, strict=True):
+            place[leaf.params["name"]] = np.asarray(value)
+    try:
+        exact.begin()
+        for one, node in made:
+            if one.scale != 1:
+                good.append((one, False))  # the factor is known as a float only
+                continue
+            answer = exact.compare(sides.claimed, places, left=node, wide=True)
+            if "problem" in answer:
+                good.append((one, False))
+                continue
+            relations = [set(p["relations"]) for p in answer["points"]]
+            if not any("!" in here for here in relations):
+                good.append((one, all(here <= RIGHT for here in relations)))
+    finally:
+        case.exact.oracle.load(case.exact.table.flat)
+    return good
+
+
+def told(found: Found, gradient: Node, sure: bool) -> Reading:
+    """A slip as a reading: where, what, and the right formula."""
+    rule = rule_of(found)
+    places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
+    text = f"consistent with a slip at {' or '.join(places)}: {found.told}"
+    also = [{"name": name, "node": node_text(node), "span": span_of(node)} for name, node in found.places]
+    return Reading(
+        found.name,
+        text,
+        node=node_text(found.node),
+        span=span_of(found.node),
+        rule=rule,
+        correction=formula(gradient),
+        cause=found.cause,
+        confirmed=sure,
+        places=also or None,
+    )
+
+
+def span_of(node: Node) -> list[int] | None:
+    return None if node.span is None else list(node.span)
+
+
+def formula(gradient: Node) -> str | None:
+    """The right gradient as a formula, or as a short script, if it is not too long."""
+    order = reachable([gradient])
+    if len(order) > LONGEST:
+        return None
+    text = script_of(gradient, order, LINE)
+    return text if len(text) <= LONGEST else None
+
+
+def explain(
+    case: Case,
+    known: Sequence[Values],
+    exact: Sequence[Floats] = (),
+    claimed: Sequence[Floats] = (),
+    sizes: Sequence[int] = (),
+) -> list[Reading]:
+    """At most three readings of a wrong value or gradient; one that says so where nothing explains it.
+
+    `exact` and `claimed` are the values at the `known` points. Nothing is read where the exact values are all 0. A
+    search that fails is told as such: the verdict that it was to explain stands without it.
+    """
+    try:
+        with called(case.subject.names), np.errstate(all="ignore"):
+            return blamed(case) if case.subject.kind == "gradient" else _readings(case, known, exact, claimed, sizes)
+    except (ArithmeticError, ValueError, LookupError) as failed:
+        return [
+            Reading("unexplained", f"unexplained: the search for a slip failed ({type(failed).__name__}: {failed})")
+        ]
+
+
+def _readings(
+    case: Case, known: Sequence[Values], exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
+) -> list[Reading]:
+    builder = case.subject.judged.builder
+    limit, before = builder.limit, builder.count
+    builder.limit = max(limit, before + 4 * MOST_NEW)
+    try:
+        with building(builder, reachable(case.subject.nodes())):
+            judged = Judgement(case, known)
+            return [_finished(one, judged) for one in _explained(judged, exact, claimed, sizes)]
+    except GradcliError:  # a limit of the script: what is known by now is told
+        return ratios.readings(exact, claimed, sizes)
+    finally:
+        builder.limit = limit + builder.count - before
+
+
+def _explained(
+    judged: Judgement, exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
+) -> list[Reading]:
+    if judged.doubtful(exact):
+        return ratios.readings(exact, claimed, sizes)
+    cheap = by_ratios(judged, exact, claimed, sizes)
+    if cheap is None:
+        return []
+    if any(one.name == "zero" for one in cheap):
+        return cheap
+    case = judged.case
+    domains = {case.own_leaf or "": case.subject.domain}
+    surfaces = case.subject.surfaces
+    branch = by_branch(surfaces, judged.right, judged.claimed, case.values, judged.names, domains, case.seed)
+    if branch is not None:
+        return [branch]
+    slips = Slips(judged)
+    found = slips.single()
+    whole = next((one for one in cheap if one.factor is not None), None)
+    if whole is not None:
+        found = [one for one in found if one.name != "factor of a part"]
+        if found:
+            merged = _merged(whole, found[0])
+            return [*(merged if one is whole else one for one in cheap), *found[1:]][:MOST]
+    found = [*cheap, *found]
+    found = found or by_edits(judged) or by_structure(judged) or slips.several() or compared(judged)
+    if not found:
+        text = "unexplained: no single slip that was tried gives the claim"
+        found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
+    return found[:MOST]
+
+
+def _finished(reading: Reading, judged: Judgement) -> Reading:
+    """A reading with the right formula, and with the operands of a hand-written rule called as the rule calls them."""
+    subject = judged.case.subject
+    if subject.output is not None and reading.correction is None:
+        reading = reading._replace(correction=formula(judged.right))
+    if subject.kind == "vjp":
+        names = [node.params["name"] for node in reachable(subject.nodes()) if node.primitive is LEAF]
+        for name in sorted((name for name in names if "." in name), key=len, reverse=True):
+            own = name.rpartition(".")[2]
+            changed = {field: getattr(reading, field) for field in ("text", "node", "rule", "correction")}
+            reading = reading._replace(**{k: v and v.replace(name, own) for k, v in changed.items()})
+    return reading
+
+
+def by_ratios(
+    judged: Judgement, exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
+) -> list[Reading] | None:
+    """What the cheap ratios show at the moved points, or at those of the check; None where everything is 0."""
+    subject = judged.case.subject
+    whole = [value for value in exact if value.shape == judged.right.shape]
+    known = len(whole) == len(exact) and bool(exact)
+    twins = judged.others()
+    nodes = [judged.right, judged.claimed, *twins.values()]
+    columns = [evaluated(nodes, place) for place in judged.places]
+    right, wrong = [column[0] for column in columns], [column[1] for column in columns]
+    others = {name: [column[2 + k] for column in columns] for k, name in enumerate(twins)}
+    if not any((value != 0).any() for value in (*right, *exact)):
+        return None
+    what = "gradient" if subject.output is not None else "value"
+    found = ratios.readings(right, wrong, sizes, others, what)
+    if subject.kind == "vjp":
+        found = [_exchanged(one, others) for one in found]
+    if len(right) * right[0].size < ENOUGH and len(exact) < 2:
+        return [one for one in found if one.factor is None or one.factor == "-1"]
+    if not found and known and len(exact) * exact[0].size >= ENOUGH:
+        found = ratios.readings(exact, claimed, sizes, what=what)
+    return found
+
+
+def _exchanged(reading: Reading, others: Mapping[str, object]) -> Reading:
+    """The same about a hand-written rule, which returns cotangents."""
+    if reading.name != "swapped":
+        return reading
+    name = next((name for name in others if f"`{name}`" in reading.text), "another operand")
+    return reading._replace(text=f"consistent with swapped cotangents: what is returned here belongs to `{name}`")
+
+
+def _merged(whole: Reading, slip: Reading) -> Reading:
+    """A factor of the whole and the slip behind it, as one reading."""
+    return slip._replace(
+        name=whole.name,
+        text=f"{whole.text}; {slip.text.removeprefix('consistent with ')}",
+        factor=whole.factor,
+        cause=slip.name,
+    )
+
+
+def compared(judged: Judgement) -> list[Reading]:
+    """What single entries, ratios and differences show."""
+    case, nodes = judged.case, [judged.right, judged.claimed]
+    shape = judged.right.type.shape
+    inputs = [*nodes, *([] if case.subject.output is None else [case.output])]
+    parts = [
+        node
+        for node in reachable(inputs)
+        if node.type.kind == "float" and node.type.shape in ((), shape) and node not in nodes
+    ][:MOST_PARTS]
+    for chosen in judged.sets:
+        values = judged.values([*nodes, *parts], chosen)
+        if values is None:
+            continue
+        sound = np.array([np.isfinite(values[node]).reshape(len(chosen), -1).all(axis=1) for node in nodes]).all(axis=0)
+        if sound.sum() < 2:
+            continue
+        right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
+        near = comparisons.rounded(right, claimed)
+        if near is not None and near.name == "rounded constant":
+            return [near]
+        table = dict(zip(parts, rest, strict=True))
+        found = [*comparisons.against(right, claimed, table)[:2], *comparisons.of_entries(right, claimed)]
+        if found:
+            return found
+        if near is not None:
+            return [near]
+    return []

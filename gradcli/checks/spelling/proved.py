@@ -1,0 +1,167 @@
+"""A right rule with poor floats goes in, spellings that are proved equal and were measured to be better come out.
+
+Each part of the program that a pattern knows is written in its other way, the gradient is made again and its float is
+compared with the exact value. What is not better, or cannot be proved equal, is not shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.checks.exact import Exact
+from gradcli.checks.floats import evaluated, ulps
+from gradcli.checks.shown import node_text
+from gradcli.checks.spelling import differences, functions
+from gradcli.diagnostics import GradcliError
+from gradcli.graph.builder import building
+from gradcli.graph.node import Node, reachable
+from gradcli.transforms import derivatives
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradcli.checks.case import Case, Values
+
+RULES = (*differences.RULES, *functions.RULES)
+MOST_STEPS = 600
+MOST_PROOFS = 4
+SECONDS = 4.0
+BETTER = 8.0  # by what factor the error must shrink
+MOST_NEW = 50_000
+
+
+class Spelling(NamedTuple):
+    """Part of a program, what to write instead, and the error that is left then, in ulp."""
+
+    old: str
+    new: str
+    ulps: float
+    how: str  # it is proved equal
+
+    @property
+    def text(self) -> str:
+        return f"{self.new} for {self.old}"
+
+    def told(self) -> dict[str, Any]:
+        """The spelling as evidence."""
+        return {"text": self.text, "ulps": self.ulps, "proved": self.how}
+
+
+class _Try(NamedTuple):
+    pairs: tuple[tuple[Node, Node], ...]
+    ulps: float
+
+
+def better(case: Case, values: Values, entry: int, exact: float, poor: float) -> list[Spelling]:
+    """Spellings that help at a point, for the entry whose float is `poor` ulp off the exact value; the best first."""
+    subject = case.subject
+    root = subject.output if subject.kind == "gradient" else subject.judged
+    if root is None or len(reachable([root])) > MOST_STEPS:
+        return []
+    builder = root.builder
+    limit, before = builder.limit, builder.count
+    builder.limit = max(limit, before + MOST_NEW)
+    try:
+        with building(builder, reachable(subject.nodes())):
+            tries = [one for one in _tries(case, root, values, entry, exact) if _helps(one.ulps, poor)]
+        return _proved(case, sorted(tries, key=lambda one: (one.ulps, len(one.pairs))))
+    except GradcliError:
+        return []
+    finally:
+        builder.limit = limit + builder.count - before
+
+
+def _helps(now: float, poor: float) -> bool:
+    return now == now and now * BETTER <= poor
+
+
+def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> list[_Try]:
+    """Every other spelling by itself, and the first ones of all parts together, with the error that is left."""
+    builder = root.builder
+    order = reachable([root])
+    pairs: list[tuple[Node, Node]] = []
+    builder.simplifying = False  # a program is evaluated as it is written
+    try:
+        for node in order:
+            pairs += [(node, new) for new in other_spellings(node)]
+        groups: list[tuple[tuple[Node, Node], ...]] = [(pair,) for pair in pairs]
+        first = dict(reversed(pairs))
+        if len(first) > 1:
+            groups.append(tuple(first.items()))
+        changed = [(group, substituted(order, dict(group))) for group in groups]
+    finally:
+        builder.simplifying = True
+    found = []
+    for group, output in changed:
+        judged = output
+        if case.subject.kind == "gradient":
+            judged = derivatives.grad(output, [case.target])[0]
+        value = float(evaluated([judged], values, case.dtype)[0].reshape(-1)[entry])
+        found.append(_Try(group, ulps(value, exact, case.dtype)))
+    return found
+
+
+def other_spellings(node: Node) -> Iterator[Node]:
+    """Other ways to write one node, on its builder, which must be open: worth trying, no more."""
+    for rule in RULES:
+        found = rule(node)
+        if found is not None and found is not node and found.type == node.type:
+            yield found
+
+
+def substituted(order: Sequence[Node], changes: Mapping[Node, Node]) -> Node:
+    """The last node of a topological order with some nodes written in another way."""
+    made: dict[Node, Node] = {}
+    for node in order:
+        if node in changes:
+            made[node] = changes[node] if len(changes) == 1 else _within(changes[node], made)
+        elif any(arg in made for arg in node.args):
+            args = tuple(made.get(arg, arg) for arg in node.args)
+            made[node] = node.builder.apply(node.primitive, args, dict(node.params))
+    return made.get(order[-1], order[-1])
+
+
+def _within(node: Node, made: Mapping[Node, Node]) -> Node:
+    """A new spelling whose own parts are written anew too."""
+    again: dict[Node, Node] = {}
+    for part in reachable([node]):
+        if part in made:
+            again[part] = made[part]
+        elif any(arg in again for arg in part.args):
+            args = tuple(again.get(arg, arg) for arg in part.args)
+            again[part] = part.builder.apply(part.primitive, args, dict(part.params))
+    return again.get(node, node)
+
+
+def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
+    """The spellings whose parts are all proved equal."""
+    tries = tries[:MOST_PROOFS]
+    nodes = [node for one in tries for pair in one.pairs for node in pair]
+    found: list[Spelling] = []
+    if not nodes:
+        return found
+    exact = Exact(case.exact.oracle, nodes, SECONDS)
+    proofs: dict[tuple[Node, Node], str | None] = {}
+    try:
+        exact.begin()
+        for one in tries:
+            for pair in one.pairs:
+                if pair not in proofs:
+                    answer = exact.prove_equal(*pair, case.subject.moving, case.values)
+                    proofs[pair] = str(answer["how"]) if answer.get("proved") else None
+            hows = [proofs[pair] for pair in one.pairs]
+            if all(hows):
+                old, new = ("; ".join(node_text(pair[k]) for pair in one.pairs) for k in (0, 1))
+                found.append(Spelling(old, new, one.ulps, hows[0] or ""))
+    finally:
+        case.exact.oracle.load(case.exact.table.flat)
+    return _worth_showing(found)
+
+
+def _worth_showing(found: Sequence[Spelling]) -> list[Spelling]:
+    """The best spelling, and others of one part that are as good."""
+    shown: list[Spelling] = []
+    for one in found:
+        if not shown or (";" not in one.new and one.ulps <= 2 * shown[0].ulps + 2):
+            shown.append(one)
+    return shown

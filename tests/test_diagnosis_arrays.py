@@ -1,0 +1,119 @@
+"""Wrong gradients of arrays and wrong hand-written rules go in: the planted mistake is among the readings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gradcli.checks import check_script
+from tests.planted_arrays import Case, arrays, rules
+from tests.test_diagnosis_planted import FOUND, UNIQUE, law
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "mean forgotten": ("mean factor forgotten",),
+    "mean for a whole": ("constant factor",),
+    "missing sum": ("missing sum",),
+    "transposed operand": ("transposed operand",),
+    "softmax": ("softmax without its Jacobian",),
+    "one entry": ("some entries",),
+    "order": ("wrong order",),
+    "held constant": ("product term dropped", "held constant"),
+    "branch": ("right on one branch",),
+    "term of both": ("product term dropped",),
+    "chain of a matrix": ("inner derivative dropped", "chain factor dropped"),
+    "swapped cotangents": ("swapped",),
+    "cotangent forgotten": ("chain factor dropped", "missing factor"),
+    "term dropped": ("term dropped", "product term dropped"),
+    "wrong sign": ("wrong sign",),
+}
+SLICE = 4
+
+
+def diagnosed(script: str) -> list[dict[str, Any]] | None:
+    """The readings of the first claim or rule that is refuted; None where none is, or where the gradient is 0."""
+    for check in check_script(script).checks:
+        if check.kind != "gradient" and check.verdict == "DISAGREES":
+            readings: Any = check.evidence.get("diagnosis")
+            return None if readings is None else list(readings)
+    return None
+
+
+def table(cases: list[Case]) -> list[tuple[str, int, int, int]]:
+    rows = {case.kind: [0, 0, 0] for case in cases}
+    for case in cases:
+        readings = diagnosed(case.script)
+        if readings is not None:
+            hit = any(not {one["name"], one.get("cause")}.isdisjoint(NAMES[case.kind]) for one in readings)
+            row = rows[case.kind]
+            row[0], row[1], row[2] = row[0] + 1, row[1] + hit, row[2] + (hit and len(readings) == 1)
+    return [(kind, count, found, unique) for kind, (count, found, unique) in rows.items()]
+
+
+def test_the_planted_mistake_is_found() -> None:
+    cases = [*arrays(), *rules()]
+    kinds = {case.kind for case in cases}
+    assert kinds == set(NAMES)
+    some = [case for kind in NAMES for case in [one for one in cases if one.kind == kind][1 : 4 * SLICE : 4]]
+    law(table(some), SLICE - 1)
+
+
+@pytest.mark.deep
+def test_the_planted_mistake_is_found_in_all_cases() -> None:
+    assert 0.5 < UNIQUE < FOUND
+    law(table([*arrays(), *rules()]), 19)
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "text"),
+    [
+        (
+            "A = [[1, 2], [0.5, 3]]\nx = [0.3, -1]\nq = x @ A @ x\nassert grad(q, x) == 2*A @ x",
+            "symmetric matrix",
+            "`A`",
+        ),
+        ("x = -1.5\ny = abs(x)*x\nassert grad(y, x) == 2*x", "right on one branch", "x > 0"),
+        ("x = 0.4\nassert grad(sin(x), x) == 0", "zero", "zero"),
+        ("x = 0.4\nassert grad(x**3, x) == cos(x) + x**5", "unexplained", "no single slip"),
+        ("x = 0.4\nassert grad(2*x**2, x) == 4.00001*x", "rounded constant", "5 digits"),
+        ("u = 0.4\nt = 0.3\nw = exp(u*t)\nassert 3*grad(w, t) + 1 == 3*w + 1", "chain factor dropped", "`u`"),
+        ("x = 0.7\nr = 2.5\nassert grad(r*sin(x), x)/r == sin(x)", "not differentiated", "sin"),
+        ("z = [0.2, 0.5]\np = z**2\nassert jacobian(p, z) == diag(z)", "power factor forgotten", "2"),
+        ("x = -0.7\nassert sqrt(x**2) == x", "wrong sign", "minus"),
+    ],
+)
+def test_readings_of_other_claims(script: str, name: str, text: str) -> None:
+    readings = diagnosed(script)
+    assert readings is not None
+    assert name in {readings[0]["name"], readings[0].get("cause")}
+    assert text in readings[0]["text"]
+
+
+def test_nothing_is_read_where_the_derivative_is_zero() -> None:
+    assert diagnosed("x = [0.4, 0.9]\nassert grad(0*sum(x), x) == x") is None
+
+
+def test_readings_are_the_same_each_time() -> None:
+    script = "x = 0.4\ny = 1.2\nassert grad(sin(x*y)/x, x) == cos(x*y)/x - sin(x*y)/x**2"
+    assert diagnosed(script) == diagnosed(script)
+    assert diagnosed(script)
+
+
+# --- blame ----------------------------------------------------------------------------------------------------
+
+
+def blamed(script: str) -> list[str]:
+    found = []
+    for check in check_script(script).checks:
+        readings: Any = check.evidence.get("diagnosis", [])
+        if check.kind == "gradient":
+            found += [one["text"] for one in readings if one["name"] == "wrong rule"]
+    return found
+
+
+def test_the_wrong_rule_is_named() -> None:
+    right = "def g(u): return u*u\ndef g.vjp(u, ct): return 2*u*ct\n"
+    wrong = "def h(u): return sin(u)\ndef h.vjp(u, ct): return sin(u)*ct\n"
+    text = f"x = 0.6\n{right}{wrong}exp(g(h(x)*3))"
+    assert [one.split(":")[0] for one in blamed(text)] == ["the rule of h is wrong at `h(x)`"]
+    assert blamed(f"x = 0.6\n{right}exp(g(x*3))") == []
