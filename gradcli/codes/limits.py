@@ -73,4 +73,11 @@ LIMITS: dict[str, CodeDoc] = {
         "f(f(f(f(f(f(f(f(f(f(x))))))))))",
         "Call fewer functions inside each other; a loop repeats a step without nesting.",
     ),
+    "GC510": CodeDoc(
+        "drawing too large",
+        "A drawing would have more than 1,500 boxes.",
+        "Nobody can look at so many, and a browser takes minutes to draw them.",
+        "y = 1*x\nfor i in range(2000):\n    y = sin(y)\ny  # with --boxes 5000 --format svg",
+        "Let --boxes be, so that each source line becomes one box, or use --format dot or json.",
+    ),
 }

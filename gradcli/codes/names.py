@@ -42,7 +42,7 @@ NAMES: dict[str, CodeDoc] = {
     ),
     "GC206": CodeDoc(
         "no such leaf",
-        "--wrt, --claim or shared= names something that is not a leaf of the script.",
+        "--wrt, --claim, --tensor or shared= names something that is not a leaf of the script.",
         "A leaf is a name given a literal, or a free name; a computed name is no input.",
         "y = x**2\ny  # with --at x=1 --wrt y",
         "Name a leaf; the message lists them.",

@@ -1,0 +1,200 @@
+"""A Python function, its hand-written derivative and a point go in, a report with a verdict per argument comes out.
+
+The function runs in this process, whatever it does: `gradcli.checks.callables.process` runs it in one of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.callables.arguments import arguments_of
+from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
+from gradcli.checks.callables.examine import examined, opened
+from gradcli.checks.callables.failures import Failed, Listener
+from gradcli.checks.callables.judge import Verdict
+from gradcli.checks.callables.libraries import JAX, TITLES, is_function_class, library_of, named_by
+from gradcli.checks.expectations import GOOD
+from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.shown import plain, point_text
+from gradcli.diagnostics import Diagnostic, error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.callables.arguments import Argument
+
+    Floats = NDArray[np.floating[Any]]
+    Derivative = Callable[..., Any] | bool | None
+
+
+def check_callable(
+    f: Callable[..., Any],
+    grad: Derivative = None,
+    *,
+    at: Any,
+    jac: Derivative = None,
+    vjp: Callable[..., Any] | None = None,
+    names: Sequence[str] | None = None,
+    wrt: Sequence[str] | None = None,
+    samples: int = 3,
+    seed: int | None = None,
+    rtol: float = 0.0,
+    timeout: float = 10.0,
+    dtype: str = "float64",
+    require: str | None = None,
+    allow_kink: bool = False,
+    lenient: bool = False,
+    title: str | None = None,
+    file: str | None = None,
+    stage: Callable[[str], None] | None = None,
+) -> Report:
+    """Judge the gradient of a Python function by differences of its values.
+
+    `f` takes numbers, NumPy arrays, or tensors of gradcli.eager, PyTorch or JAX, and returns a number or an array.
+    Its derivative is one of:
+
+    - `grad=df`: the gradient of an `f` that returns one number: one array, a tuple in the order of the arguments,
+      or a dict by name;
+    - `jac=df`: the full Jacobian, of shape `f(x).shape + x.shape`; for one number the same as `grad`;
+    - `vjp=df`: called as `df(x, ct)` with a cotangent of the shape of `f(x)`, returns the gradient of `sum(ct*f(x))`;
+    - `grad=True` or `jac=True`: `f` returns the pair (value, gradient), as SciPy has it;
+    - nothing: the gradient of the library itself, as of a `torch.autograd.Function` or a `jax.custom_vjp`.
+
+    `at` maps arguments to values; a tuple gives them by position, anything else is the first one. Floats and float
+    arrays move; integers in arrays, texts and other objects are data. `names` are the arguments' names where f does
+    not tell, `wrt` those to judge. `samples` counts points beside the given one; `rtol` is a relative error that is
+    tolerated. `timeout` is the time in seconds after which no new call is made. `title` and `file` name the function
+    in the report; `stage` is told which function runs, for whoever watches from outside.
+
+    Verdicts: AGREES at best. DISAGREES needs two decades of steps and two directions. A function that does not move
+    in float64, or whose noise hides its slope, is INCONCLUSIVE.
+
+    Raises GradcliError GC732 where the point does not fit the function.
+
+    >>> import numpy as np
+    >>> report = check_callable(lambda x: np.sum(x**3), lambda x: 3*x**2, at=np.array([1.0, 2.0]))
+    >>> [one.verdict for one in report.checks]
+    ['AGREES']
+    """
+    kind, derivative = derivative_of(grad, jac, vjp)
+    called = getattr(f, "apply", f) if is_function_class(f) else f
+    if not callable(called):
+        raise error("GC732", f"a {type(f).__name__} is no function", help="give a function, and its gradient")
+    arguments = arguments_of(f, at, names, wrt)
+    library = library_of(f, [one.given for one in arguments], kind in (OWN,))
+    if kind == OWN and not library.differentiates:
+        raise error(
+            "GC732",
+            "there is no gradient to judge: the function has none of its own",
+            help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient)",
+        )
+    shown = title or f"{told(f)}({', '.join(one.name for one in arguments)})"
+    place = line_of(f)
+    x64: AbstractContextManager[Any] = nullcontext()
+    if dtype != "float32" and JAX in (library.name, *named_by(f)):
+        x64 = getattr(sys.modules[JAX], "enable_x64", nullcontext)(True)
+    with Listener(stage) as listener, x64:
+        box = Box(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
+        chosen = seed_of(shown, arguments) if seed is None else seed
+        try:
+            box, value = opened(box)
+        except Failed as problem:
+            return failed(problem, shown, file, place)
+        verdicts, remarks = examined(box, value, chosen, samples, rtol)
+    remarks = [*listener.notes(), *sorted(box.changed), *(box.form.notes if box.form else ()), *remarks]
+    points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
+    where = point_text(points, box.names or list(points))
+    checks = []
+    for name, one in verdicts.items():
+        evidence = plain({"at": where, "seed": chosen, "library": TITLES[library.name], **one.evidence})
+        if box.outside:
+            evidence["outside"] = "f raises at some points beside the given one"
+        checks.append(
+            Check(
+                f"callable:{name}",
+                file,
+                place,
+                "callable",
+                name,
+                one.verdict,
+                evidence,
+                one.message,
+                passed=passes(one, require=require, allow_kink=allow_kink, lenient=lenient),
+            )
+        )
+    notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
+    return summarised(shown, checks, notes)
+
+
+def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Callable[..., Any] | None]:
+    """The kind of a derivative, and the function; GC732 where two are given."""
+    given = [one for one in (grad, jac, vjp) if one is not None and one is not False]
+    if len(given) > 1:
+        raise error("GC732", "two derivatives are given", help="give one of grad=, jac=, vjp=")
+    if not given:
+        return OWN, None
+    if given[0] is True:
+        return PAIR, None
+    if not callable(given[0]):
+        raise error("GC732", f"the derivative is a {type(given[0]).__name__}, not a function")
+    kind = GRADIENT if given[0] is grad else JACOBIAN if given[0] is jac else VJP
+    return kind, given[0]
+
+
+# --- inner ----------------------------------------------------------------------------------------------------
+
+
+def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> Report:
+    """The report on a function that could not be run."""
+    told_at = f" ({problem.place})" if problem.place else ""
+    diagnostic = Diagnostic("GC733", f"{problem.reason}{told_at}", help=problem.help)
+    evidence: dict[str, object] = {"role": problem.role}
+    if problem.place:
+        evidence["place"] = problem.place
+    if problem.help:
+        evidence["help"] = problem.help
+    check = Check(
+        "callable", file, line, "callable", None, "ERROR", evidence, problem.reason, (diagnostic,), None, False
+    )
+    return summarised(shown, [check])
+
+
+def passes(one: Verdict, *, require: str | None, allow_kink: bool, lenient: bool) -> bool:
+    """Whether a verdict counts as good."""
+    if one.verdict == "KINK":
+        return allow_kink and one.inside
+    if one.verdict == "INCONCLUSIVE":
+        return lenient
+    if (one.verdict == "AGREES" and require == "certified") or (one.verdict == "IMPRECISE" and require == "precise"):
+        return False
+    return one.verdict in GOOD
+
+
+def told(f: Any) -> str:
+    """The name of a function."""
+    name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__
+    return str(name).rpartition("<locals>.")[2]
+
+
+def line_of(f: Any) -> int | None:
+    """The line that a function is defined in."""
+    target = getattr(f, "forward", f) if is_function_class(f) else f
+    code = getattr(target, "__code__", None)
+    return int(code.co_firstlineno) if code is not None else None
+
+
+def seed_of(shown: str, arguments: Sequence[Argument]) -> int:
+    """A seed from the name of the function and the point."""
+    digest = sha256(shown.encode())
+    for one in arguments:
+        if one.array is not None:
+            digest.update(np.ascontiguousarray(one.array).tobytes())
+    return int.from_bytes(digest.digest()[:4], "big")

@@ -1,0 +1,254 @@
+"""A function, its derivative and a point go in; what the checks may ask comes out: values, and pulled-back cotangents.
+
+Every call gets arguments of its own, is listened to, and is looked at for what it changed. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.callables.arguments import Argument
+from gradcli.checks.callables.failures import Failed, Listener, OutOfTime, called
+from gradcli.checks.callables.forms import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.callables.libraries import Library
+
+    Floats = NDArray[np.floating[Any]]
+
+GRADIENT, JACOBIAN, VJP, PAIR, OWN = "gradient", "jacobian", "vjp", "pair", "own"
+ROLES = {GRADIENT: "df", JACOBIAN: "jac", VJP: "vjp", PAIR: "f", OWN: "the backward pass"}
+
+
+class Box:
+    """A black box: the flat vector of everything that moves goes in, the flat vector of outputs comes out."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        arguments: Sequence[Argument],
+        library: Library,
+        kind: str,
+        derivative: Callable[..., Any] | None,
+        listener: Listener,
+        seconds: float,
+        float32: bool = False,
+    ) -> None:
+        self.f = f
+        self.arguments = list(arguments)
+        self.library = library
+        self.kind = kind
+        self.derivative = derivative
+        self.listener = listener
+        self.ends = monotonic() + seconds
+        self.float32 = float32
+        self.seconds = seconds
+        self.shape: tuple[int, ...] | None = None  # of f's value; None of a tuple of several
+        self.size = 0
+        self.form: Form | None = None
+        self.changed: set[str] = set()  # "f changes its argument x"
+        self.skipped: list[str] = []  # numbers that the backward pass has no gradient for
+        self.outside = 0  # calls beside the point that raised
+        self.dtype = "float64"
+        self.names: list[str] = []  # the arguments that are judged
+        self.slices: dict[str, slice] = {}
+        self.x = np.zeros(0)
+
+    # --- the point -----------------------------------------------------------------------------------------
+
+    def probe(self) -> Floats:
+        """f at the point for the first time; finds out shapes and what is judged.
+
+        Raises Failed where f or the derivative raises or returns nothing that could be judged.
+        """
+        self._lay_out([one.name for one in self.arguments if one.array is not None])
+        value, raw = self._call_f(self.x, at_the_point=True)
+        if self.kind in (GRADIENT, PAIR) and self.size > 1:
+            raise Failed(
+                "f",
+                f"f returns an array of shape {list(self.shape or ())}: its derivative is no gradient",
+                help="give the full Jacobian as jac=, or as vjp= a function (x, ct) that pulls a cotangent back",
+            )
+        weights = np.ones(self.size)
+        if self.kind == OWN:
+            sent = dict(zip(self.names, self._derived(self.x, weights, at_the_point=True), strict=True))
+            numbers = [one.name for one in self.arguments if isinstance(one.given, (int, float))]
+            kept = [name for name in self.names if sent[name] is not None or name not in numbers]
+            if kept and len(kept) < len(self.names):  # a number that backward answers with None is an option
+                self.skipped = [name for name in self.names if name not in kept]
+                self._lay_out(kept)
+            self._gathered([sent[name] for name in self.names], weights)
+            return value
+        self.form = Form(self.role, self.library, self.arguments, (self.shape or ()) if self.kind == JACOBIAN else ())
+        first = raw if self.kind == PAIR else self._derived(self.x, weights, at_the_point=True)
+        if first is None:
+            raise Failed(self.role, f"{self.role} returns None", help="does it end without `return`?")
+        self._lay_out(self.form.covered(first))
+        self._gathered(first, weights)
+        return value
+
+    @property
+    def role(self) -> str:
+        """What the derivative is called in sentences."""
+        return "df" if self.kind == JACOBIAN and not self.shape else ROLES[self.kind]
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of an argument."""
+        return next(one.shape for one in self.arguments if one.name == name)
+
+    # --- what the checks ask ---------------------------------------------------------------------------------
+
+    def value(self, x: Floats) -> Floats:
+        """The outputs at a point beside the given one; NaN where f raises. Raises OutOfTime."""
+        if monotonic() > self.ends:
+            raise OutOfTime
+        try:
+            with np.errstate(all="ignore"):
+                found, _ = self._call_f(x, at_the_point=False)
+        except Failed:
+            self.outside += 1
+            return np.full(self.size, np.nan)
+        return found
+
+    def spent(self) -> float:
+        """The share of the time that is over."""
+        return 1.0 - (self.ends - monotonic()) / self.seconds if self.seconds > 0 else 1.0
+
+    def again(self) -> Floats:
+        """The outputs at the given point once more."""
+        return self._call_f(self.x, at_the_point=True)[0]
+
+    def pullback(self, x: Floats, weights: Floats, at_the_point: bool = False) -> Floats:
+        """The derivative of a combination of the outputs, flat, as whoever is judged gives it. Raises Failed."""
+        if self.kind == PAIR:
+            _, raw = self._call_f(x, at_the_point)
+        else:
+            raw = self._derived(x, weights, at_the_point)
+        return self._gathered(raw, weights)
+
+    # --- inner ----------------------------------------------------------------------------------------------
+
+    def _lay_out(self, names: Sequence[str]) -> None:
+        self.names, self.slices, at = list(names), {}, 0
+        parts = []
+        for one in self.arguments:
+            if one.array is not None and one.name in names:
+                self.slices[one.name] = slice(at, at + one.array.size)
+                at += one.array.size
+                parts.append(np.asarray(one.array, dtype=np.float64).reshape(-1))
+        self.x = np.concatenate(parts) if parts else np.zeros(0)
+
+    def _given(self, x: Floats, track: bool) -> dict[str, Any]:
+        """Arguments for one call, by name."""
+        found: dict[str, Any] = {}
+        for one in self.arguments:
+            if one.array is None:
+                found[one.name] = np.array(one.given) if isinstance(one.given, np.ndarray) else one.given
+                continue
+            moved = one.array
+            if one.name in self.slices:
+                moved = x[self.slices[one.name]].reshape(one.shape)
+            kind = np.float32 if self.float32 else np.asarray(one.array).dtype
+            found[one.name] = self.library.give(
+                np.asarray(moved, dtype=kind), one.given, track and one.name in self.names
+            )
+        return found
+
+    def _spread(self, function: Callable[..., Any], arguments: dict[str, Any], *more: Any) -> Any:
+        names = {one.name for one in self.arguments if one.keyword}
+        positional = [value for name, value in arguments.items() if name not in names]
+        return function(*positional, *more, **{name: arguments[name] for name in names})
+
+    def _call_f(self, x: Floats, at_the_point: bool) -> tuple[Floats, Any]:
+        """The outputs, flat; and of a pair its other half."""
+        arguments = self._given(x, track=False)
+        with self.listener.hearing("f", at_the_point):
+            result = called("f", self._spread, self.f, arguments)
+        if at_the_point:
+            self._compare("f", x, arguments)
+        other = None
+        if self.kind == PAIR:
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise Failed(
+                    "f",
+                    f"f returns {_told(result)}, not the pair (value, gradient)",
+                    help="give the gradient as a function of its own, or return both",
+                )
+            result, other = result
+        arrays = self.library.outputs("f", result)
+        shape = arrays[0].shape if len(arrays) == 1 else None
+        if not self.size:
+            self.shape = shape
+            self.size = sum(array.size for array in arrays)
+            self.dtype = next((array.dtype.name for array in arrays if array.dtype.kind == "f"), "float64")
+            if not self.size:
+                raise Failed("f", "f returns an empty array")
+        flat = np.concatenate([array.reshape(-1).astype(np.float64) for array in arrays])
+        if shape != self.shape or flat.size != self.size:
+            raise Failed("f", f"f returns shape {list(shape or ())} here and {list(self.shape or ())} at the point")
+        return flat, other
+
+    def _derived(self, x: Floats, weights: Floats, at_the_point: bool) -> Any:
+        """What the derivative returns, unread."""
+        arguments = self._given(x, track=self.kind == OWN)
+        with self.listener.hearing(self.role, at_the_point):
+            if self.kind == OWN:
+                return called(
+                    self.role,
+                    self.library.pullback,
+                    lambda given: self._spread(self.f, given),
+                    arguments,
+                    self.names,
+                    weights,
+                )
+            assert self.derivative is not None
+            if self.kind == VJP:
+                seed = np.asarray(weights).reshape(self.shape or ())
+                cotangent = self.library.give(seed, float(seed) if not seed.shape else seed, False)
+                raw = called(self.role, self._spread, self.derivative, arguments, cotangent)
+            else:
+                raw = called(self.role, self._spread, self.derivative, arguments)
+        if at_the_point:
+            self._compare(self.role, x, arguments)
+        return raw
+
+    def _gathered(self, raw: Any, weights: Floats) -> Floats:
+        """A derivative as a flat gradient of the combination of the outputs."""
+        if self.kind == OWN:
+            found = [
+                np.zeros(self.shape_of(name)) if part is None else self.library.read(self.role, part)
+                for name, part in zip(self.names, raw, strict=True)
+            ]
+            return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in found])
+        assert self.form is not None
+        parts = self.form.read(raw, self.names)
+        with np.errstate(all="ignore"):
+            if self.kind == JACOBIAN:
+                return np.concatenate([weights @ part.reshape(self.size, -1) for part in parts])
+            flat = np.concatenate([part.reshape(-1) for part in parts])
+            return flat if self.kind == VJP else float(weights[0]) * flat
+
+    def _compare(self, role: str, x: Floats, arguments: dict[str, Any]) -> None:
+        """Whether a call changed what it was given."""
+        before = self._given(x, track=False)
+        for name, value in arguments.items():
+            if hasattr(value, "dtype") and not np.array_equal(_numbers(value), _numbers(before[name]), equal_nan=True):
+                self.changed.add(f"{role} changes its argument {name} in place")
+
+
+def _numbers(value: Any) -> Any:
+    value = value.detach() if hasattr(value, "detach") else value
+    return np.asarray(value.cpu().numpy() if hasattr(value, "cpu") else value)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"{len(value)} values"
+    return "None" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,185 @@
+"""A box goes in, the verdict for each of its arguments comes out; asks for everything in turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import differences
+from gradcli.checks.callables import ladder
+from gradcli.checks.callables.arguments import demoted
+from gradcli.checks.callables.box import OWN, VJP, Box
+from gradcli.checks.callables.failures import Failed, OutOfTime
+from gradcli.checks.callables.judge import Judge, Verdict
+from gradcli.checks.callables.libraries import library_of
+from gradcli.checks.callables.survey import Survey, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.floating[Any]]
+
+APART = 0.04  # how far the points beside the given one lie, relatively
+REPEATS = 6
+LINEAR = 1e-9
+SINGLE = "float32"
+
+
+def opened(box: Box) -> tuple[Box, Floats]:
+    """The box after its first call, and what f returned.
+
+    Where f refuses what it was given, whole numbers become data, then arrays become tensors of the library that its
+    code names. Raises Failed where f or its derivative raises, or returns nothing that could be judged.
+    """
+    try:
+        return box, box.probe()
+    except Failed as problem:
+        if not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError)):
+            raise
+        for other in others(box):
+            try:
+                return other, other.probe()
+            except Failed:
+                continue
+        raise
+
+
+def others(box: Box) -> Iterator[Box]:
+    """The same box with other arguments."""
+    libraries = [box.library]
+    named = library_of(box.f, [], True)
+    if not box.library.differentiates and named.differentiates:
+        libraries.append(named)
+    for library in libraries:
+        for arguments in (box.arguments, demoted(box.arguments)):
+            if arguments is not None and (arguments is not box.arguments or library is not box.library):
+                yield Box(box.f, arguments, library, box.kind, box.derivative, box.listener, box.seconds, box.float32)
+
+
+def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> tuple[dict[str, Verdict], list[str]]:
+    """The verdict for each argument, and notes on the function; `value` is what it returned at first."""
+    notes = list(precision(box))
+    try:
+        found = unfit(box, value) or judged(box, value, seed, samples, rtol, notes)
+    except OutOfTime:
+        told = f"the time was over ({box.seconds:g} s) before anything could be seen: a longer timeout would help"
+        found = alike(box, "INCONCLUSIVE", told)
+    except Failed as problem:
+        found = alike(box, "INCONCLUSIVE", f"{problem.reason}, but not at its first call")
+    return found, notes
+
+
+def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes: list[str]) -> dict[str, Verdict]:
+    """The verdicts by a survey; adds to the notes. Raises Failed and OutOfTime."""
+    scatter = scatter_of(box, value)
+    weights, row_names = rows_of(box.size, seed)
+    claims = claims_of(box, weights)
+    fickle = unsteady(box, weights, claims)
+    if fickle is not None:
+        return alike(box, "INCONCLUSIVE", fickle)
+    if box.kind == VJP or (box.kind == OWN and box.size > 1):
+        notes += linearity(box, weights, claims)
+    d = differences.seeded_directions(box.x, 1, seed)[0]
+    noise = np.maximum(ladder.noise_of(box.value, box.x, d, value), scatter)
+    survey = Survey(box, box.x, weights, claims, np.abs(weights) @ noise, seed, rtol)
+    survey.look()
+    steady = not scatter.any() and np.array_equal(value, box.again())
+    if not steady:
+        notes.append("f gives different values at the same point: is it random, or does it keep state?")
+    judge = Judge(survey, lambda name: list(beside(box, survey, name, samples)), row_names, steady, digits(box))
+    return {name: judge.verdict(name) for name in box.names}
+
+
+def unfit(box: Box, value: Floats) -> dict[str, Verdict]:
+    """UNDEFINED where f or the point is not finite; nothing where both are."""
+    if not np.isfinite(value).all():
+        return alike(box, "UNDEFINED", f"f is {float(value[~np.isfinite(value)][0])} at this point")
+    if not np.isfinite(box.x).all():
+        return alike(box, "UNDEFINED", "the point holds a value that is not a finite number")
+    return {}
+
+
+def alike(box: Box, verdict: str, message: str) -> dict[str, Verdict]:
+    """One verdict for all arguments."""
+    return {name: Verdict(verdict, message, {}) for name in box.names}
+
+
+def precision(box: Box) -> Iterator[str]:
+    """What is said of float32."""
+    for name in box.skipped:
+        yield f"{box.role} gives nothing for {name}: not checked"
+    if box.dtype == SINGLE:
+        yield "f returns float32: what is smaller than 6e-08 of its value cannot be seen"
+    if box.form is not None and box.form.dtype == SINGLE:
+        yield f"{box.role} returns float32: 7 digits"
+
+
+def digits(box: Box) -> str:
+    """The kind of the numbers that the derivative is computed with, as far as one can tell."""
+    given = [one.array.dtype.name for one in box.arguments if one.array is not None]
+    return SINGLE if box.float32 or SINGLE in (*given, box.form and box.form.dtype) else "float64"
+
+
+def scatter_of(box: Box, value: Floats) -> Floats:
+    """How far the values at the point itself lie apart; 0 for a function that answers alike."""
+    again = box.again()
+    if np.array_equal(value, again):
+        return np.zeros(box.size)
+    values = np.array([value, again, *(box.again() for _ in range(REPEATS))])
+    return np.asarray(np.ptp(values, axis=0))
+
+
+def claims_of(box: Box, weights: Floats) -> Floats:
+    """The claimed gradients of the combinations at the point, a row each."""
+    return np.array([box.pullback(box.x, row, at_the_point=True) for row in weights])
+
+
+def unsteady(box: Box, weights: Floats, claims: Floats) -> str | None:
+    """What is said of a derivative that answers otherwise when it is asked again."""
+    again = claims_of(box, weights)
+    if np.array_equal(claims, again, equal_nan=True):
+        return None
+    with np.errstate(all="ignore"):
+        gap = float(np.nanmax(np.abs(claims - again)) / np.nanmax(np.abs(claims)))
+    if gap <= LINEAR:
+        return None
+    return f"{box.role} gives different gradients at the same point, by {gap:.1g}: is it random, or does it keep state?"
+
+
+def linearity(box: Box, weights: Floats, claims: Floats) -> Iterator[str]:
+    """What is said of a pullback that is not linear in its cotangent."""
+    expected = 2.0 * claims[0] - 3.0 * claims[-1]
+    scale = np.abs(claims[0]).max() + np.abs(claims[-1]).max()
+    gap = np.abs(box.pullback(box.x, 2.0 * weights[0] - 3.0 * weights[-1]) - expected).max()
+    if np.isfinite(gap) and gap > LINEAR * scale:
+        yield f"{box.role} is not linear in its cotangent: off by {gap / scale:.1g} of its size"
+
+
+def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey]:
+    """Surveys of points near the given one, where one argument has moved and kept its structure.
+
+    Equal entries stay equal and zeros stay zero: a symmetric matrix stays symmetric, a mask a mask.
+    """
+    part = box.slices[name]
+    generator = np.random.default_rng(survey.seed + 7)
+    sizes, places = np.unique(np.abs(box.x[part]), return_inverse=True)
+    for _ in range(samples if sizes.any() else 0):
+        factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
+        x = box.x.copy()
+        x[part] *= factors[places]
+        try:
+            value = box.value(x)
+            if not np.isfinite(value).all():
+                continue
+            claims = np.array([box.pullback(x, row) for row in survey.weights])
+            other = Survey(box, x, survey.weights, claims, survey.noise, survey.seed, survey.rtol)
+            d = np.zeros(x.size)
+            d[part] = differences.seeded_directions(x, 1, survey.seed)[0][part]
+            other.joint = other.along(d)
+            other.settle()
+        except (Failed, OutOfTime):
+            continue
+        yield other

@@ -1,0 +1,290 @@
+"""The survey of a black box goes in, one verdict per argument comes out, with the numbers that it rests on.
+
+At best AGREES. "DISAGREES (numerical)" needs rungs over two decades of steps and a second direction, and a box that
+answers alike when asked twice; whatever is less is INCONCLUSIVE.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks import kinks
+from gradcli.checks.callables import ladder
+from gradcli.checks.callables.failures import OutOfTime
+from gradcli.checks.callables.roughness import bent, suspicious, vertical
+from gradcli.checks.callables.telling import Evidence, Teller, ladder_shown, slope
+from gradcli.checks.shown import counted, position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.callables.survey import Finding, Survey
+
+    Floats = NDArray[np.floating[Any]]
+
+DIGITS = {"float64": 1e-8, "float32": 1e-5}  # a smaller relative gap is a matter of digits: IMPRECISE
+FORETOLD = 0.2  # of the gap: how well a second direction has to fit the entries
+SLIGHT = 3e-7  # below this nobody can tell from outside whether f or the gradient is the approximation
+ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in f
+CLEAR = 3.0  # the second direction, and the sides of a point, have to part a claim by so many slacks
+LOOKED = 6  # entries whose sides are looked at
+
+
+class Verdict(NamedTuple):
+    """A verdict, why, its evidence; `inside`: at a kink the claim lies between the slopes."""
+
+    verdict: str
+    message: str
+    evidence: Evidence
+    inside: bool = False
+
+
+class Judge(Teller):
+    """What is asked of a survey for one argument after the other."""
+
+    def __init__(
+        self, survey: Survey, nearby: Callable[[str], list[Survey]], row_names: Sequence[str], steady: bool, digits: str
+    ) -> None:
+        super().__init__(survey, row_names)
+        self.nearby = nearby
+        self.steady = steady  # the box gives the same values when it is asked again
+        self.precise = DIGITS.get(digits, DIGITS["float64"])
+
+    def verdict(self, name: str) -> Verdict:
+        """The verdict on the gradient by one argument."""
+        try:
+            return self.decided(name)
+        except OutOfTime:
+            return Verdict("INCONCLUSIVE", "the time was over before it could be decided", {})
+
+    def decided(self, name: str) -> Verdict:
+        """`verdict`, as long as there is time."""
+        survey = self.survey
+        part = survey.box.slices[name]
+        own = [one for one in survey.entries if part.start <= (one.entry or 0) < part.stop]
+        found = [*own, *(survey.joint if len(survey.box.slices) == 1 or not own else survey.own.get(name, ()))]
+        evidence = self.evidence(name, own)
+        rough = self.rough(name, part, found)
+        if rough is not None:
+            return rough._replace(evidence={**evidence, **rough.evidence})
+        wrong = sorted((one for one in found if one.state in ("differs", "not finite")), key=lambda one: -one.ratio)
+        if wrong:
+            return self.parted(name, wrong, own, evidence)
+        near = [one for one in found if one.state == "near"]
+        if near:
+            one = max(near, key=lambda one: one.ratio)
+            if one.gap <= self.precise * abs(one.claimed):
+                return self.imprecise(name, one, evidence)
+            told = f"{self.label(name, one)}: {self.gap_told(one)}, too near to call"
+            return Verdict("INCONCLUSIVE", told, {**evidence, **self.worst(name, found)})
+        return self.agreeing(name, own, found, evidence)
+
+    # --- the good end ----------------------------------------------------------------------------------------
+
+    def agreeing(self, name: str, own: Sequence[Finding], found: Sequence[Finding], evidence: Evidence) -> Verdict:
+        """AGREES, unless nothing could be seen here, or every point nearby says otherwise."""
+        survey = self.survey
+        spoken = [one for one in found if one.state == "agrees"]
+        if not spoken:
+            reason = "the time was over before anything could be seen"
+            silent = next((one for one in found if one.state in ("silent", "still")), None)
+            if silent is not None:
+                reason = silent.ladder.estimate.reason or "nothing could be seen"
+                if silent.state == "still":
+                    reason = "f does not move here in float64"
+            return Verdict("INCONCLUSIVE", f"differences cannot tell: {reason}", evidence)
+        beside = [(one, self.state_of(one)) for one in self.nearby(name)]
+        against = [one for one, state in beside if state == "differs"]
+        if against and len(against) == len(beside) > 1:
+            where = against[0]
+            worst = max(where.joint, key=lambda one: one.ratio)
+            told = "(numerical) it is right at the given point only: beside it, "
+            told += self.gap_told(worst, "along a direction")
+            moved = where.x[where.box.slices[name]].reshape(where.box.shape_of(name)).tolist()
+            return Verdict(
+                "DISAGREES" if self.steady else "INCONCLUSIVE",
+                told,
+                {**evidence, "counterexample": {"at": {name: moved}, "differences": worst.ladder.estimate.value,
+                                                "claimed": worst.claimed, "bound": worst.ladder.estimate.bound},
+                 "ladder": ladder_shown(worst.ladder)},
+            )  # fmt: skip
+        points = 1 + sum(1 for _, state in beside if state == "agrees")
+        both = (*survey.joint, *survey.entries)
+        largest = max((abs(one.claimed) * survey.scale_of(one) for one in both if one.state == "agrees"), default=0.0)
+        bound = max(self.relative(one, largest) for one in spoken)
+        evidence |= {"points": points, "bound": bound}
+        if against:
+            evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: perhaps a branch"
+        message = f"differences agree at {counted(points, 'point')} to {bound:.1g}"
+        message += "" if largest > 0 else " (absolute: the gradient is zero)"
+        covered = self.covered(name, own)
+        message += f" ({covered})" if covered else ""
+        rest = sum(1 for one in own if one.state in ("silent", "still"))
+        if rest:
+            message += f"; {counted(rest, 'slope')} could not be seen"
+        return Verdict("AGREES", message, evidence)
+
+    def state_of(self, survey: Survey) -> str:
+        """What the directions at a point nearby say, in one word."""
+        states = [one.state for one in survey.joint]
+        if any(one == "not finite" for one in states) or not states:
+            return "silent"
+        if "differs" in states:
+            sure = [one for one in survey.joint if one.state == "differs" and self.sure(survey, one)]
+            return "differs" if sure else "silent"
+        return "agrees" if "agrees" in states and "near" not in states else "silent"
+
+    # --- the bad end -----------------------------------------------------------------------------------------
+
+    def parted(self, name: str, wrong: Sequence[Finding], own: Sequence[Finding], evidence: Evidence) -> Verdict:
+        """Differences contradict the claim: how surely, and how it is wrong."""
+        plain = [w for w in wrong if w.entry is not None and w.state == "differs"]
+        single = [w for w in plain if not self.row_names[w.row].startswith("a ")]
+        one = next(iter((*single, *plain, *wrong)))
+        if one.state == "not finite" and one.ladder.estimate.reason is not None:
+            told = (
+                f"{self.label(name, one)} is {one.claimed}, and differences cannot tell: {one.ladder.estimate.reason}"
+            )
+            return Verdict("INCONCLUSIVE", told, evidence)
+        if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.ladder.estimate.value)) for w in wrong):
+            return self.imprecise(name, one, evidence)
+        evidence |= self.worst(name, [*wrong, *own])
+        evidence["ladder"] = {"of": self.label(name, one), **ladder_shown(one.ladder)}
+        told = f"{self.label(name, one)}: {self.gap_told(one)}"
+        if not self.steady:
+            return Verdict("INCONCLUSIVE", f"{told}; but f gives different values when it is called again", evidence)
+        if one.state != "not finite":
+            seen = ladder.decades(one.ladder, one.claimed, one.slack, CLEAR)
+            evidence["decades"] = round(math.log10(seen), 1) if seen else 0.0
+            if ladder.divided(one.ladder, one.claimed):
+                told += "; but larger steps see the claimed slope: f is not smooth on the scale of the small ones"
+                return Verdict("INCONCLUSIVE", told, evidence)
+            if seen < ladder.DECADES:
+                told += "; but the steps of one decade only part them, and rounding or noise may do that"
+                return Verdict("INCONCLUSIVE", told, evidence)
+            try:
+                confirmed = self.confirmed(one)
+            except OutOfTime:
+                return Verdict("INCONCLUSIVE", f"{told}; the time was over before a second direction", evidence)
+            if not confirmed:
+                return Verdict("INCONCLUSIVE", f"{told}; but not along a second direction", evidence)
+        relative = one.gap / max(abs(one.ladder.estimate.value), 1e-300)
+        if relative < ALIKE:
+            told += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
+        if relative < SLIGHT:
+            return Verdict("INCONCLUSIVE", told, evidence)
+        read = self.readings(name, own)
+        if read:
+            evidence["diagnosis"] = [{"name": r.name, "text": r.text} for r in read]
+            told += f"; {read[0].text}"
+        return Verdict("DISAGREES", f"(numerical) {told}", evidence)
+
+    def confirmed(self, one: Finding) -> bool:
+        """Whether a second direction, with other steps, parts the claim too, and as the entries foretell."""
+        survey = self.survey
+        d = survey.second(one)
+        other = survey.along(d)[one.row]
+        if other.state not in ("near", "differs") or other.ratio <= CLEAR:
+            return False
+        slopes = {entry.entry: entry.ladder.estimate for entry in survey.entries if entry.row == one.row}
+        if len(slopes) < survey.x.size or any(seen.reason is not None for seen in slopes.values()):
+            return True
+        foretold = sum(slopes[i].value * float(d[i]) for i in range(survey.x.size))
+        return abs(other.ladder.estimate.value - foretold) <= FORETOLD * other.gap
+
+    def sure(self, survey: Survey, one: Finding) -> bool:
+        """Whether the rungs of a finding part the claim over two decades of steps, by more than digits."""
+        if one.gap <= self.precise * max(abs(one.claimed), abs(one.ladder.estimate.value)):
+            return False
+        if ladder.divided(one.ladder, one.claimed):
+            return False
+        return ladder.decades(one.ladder, one.claimed, one.slack, CLEAR) >= ladder.DECADES
+
+    def imprecise(self, name: str, one: Finding, evidence: Evidence) -> Verdict:
+        """Right to many digits, but not to all."""
+        relative = one.gap / max(abs(one.ladder.estimate.value), 1e-300)
+        evidence |= self.worst(name, [one])
+        digits = max(1, math.floor(-math.log10(max(relative, 1e-16))))
+        told = f"{self.label(name, one)} agrees to {digits} digits only: rounding, or a constant with few digits"
+        return Verdict("IMPRECISE", told, evidence)
+
+    # --- kinks -----------------------------------------------------------------------------------------------
+
+    def rough(self, name: str, part: slice, found: Sequence[Finding]) -> Verdict | None:
+        """KINK, BOUNDARY or DISCONTINUOUS where f is not smooth at the point by this argument."""
+        survey = self.survey
+        suspects = [one for one in found if suspicious(one.ladder) or self.unseen(one)]
+        if survey.x.size == 1:  # a direction is the entry once more
+            suspects = [one for one in suspects if one.entry is not None]
+        entries = list(dict.fromkeys(one.entry for one in suspects if one.entry is not None))[:LOOKED]
+        joint = [one for one in suspects if one.entry is None]
+        if not suspects or (joint and not entries and part.stop - part.start > LOOKED):
+            return None
+        looked = entries or list(range(part.start, part.stop))
+        row = suspects[0].row
+        seen = kinks.behaviour(self.row(row), survey.x, looked, joint=not entries, seed=survey.seed)
+        if seen.verdict == "smooth":
+            return None
+        if seen.verdict != "BOUNDARY" and not any(suspicious(one.ladder) for one in suspects):
+            return None  # a kink beside the point
+        whole = None not in (*seen.left, *seen.right)
+        if seen.verdict == "BOUNDARY" and whole and not any(vertical(one.ladder) for one in suspects):
+            return None  # jumps by rounding
+        if seen.verdict == "KINK" and not entries_bend(seen, suspects):
+            return None  # the teeth of rounding
+        noisy = float(survey.noise[row])
+        slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
+        if noisy and not (seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))):
+            return None
+        returned = [float(survey.claims[row, i]) for i in looked]
+        evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": returned, "bound": seen.bound}
+        where = [position(i - part.start, survey.box.shape_of(name)) for i in looked]
+        evidence["entries"] = [f"{name}{one}" for one in where]
+        for left, right, label in zip(seen.left, seen.right, evidence["entries"], strict=True):
+            if left != right or seen.verdict == "BOUNDARY":
+                told = f"by {label}: slope {slope(left)} from below, {slope(right)} from above"
+                break
+        else:
+            told = "the partials exist, but there is no derivative in other directions"
+        if seen.verdict == "DISCONTINUOUS":
+            evidence |= {"value": seen.value, "limits": list(seen.limits)}
+            below, above = (slope(limit) for limit in seen.limits)
+            told = f"the value jumps here: {below} from below, {seen.value:.6g} at the point, {above} from above"
+            return Verdict("DISCONTINUOUS", told, evidence)
+        if seen.verdict == "BOUNDARY":
+            return Verdict("BOUNDARY", f"{told}: no finite derivative", evidence)
+        inside = evidence["inside"] = kinks.inside(returned, seen)
+        told = f"f has a kink here {told}" if "slope" in told else f"f has a kink here: {told}"
+        if not inside:
+            told += f"; the gradient {returned[0]:.6g} is not between them"
+        return Verdict("KINK", told, evidence, inside)
+
+    def unseen(self, one: Finding) -> bool:
+        """Whether a finding says nothing for a reason that may be a kink."""
+        if one.state == "not finite":
+            return one.ladder.estimate.reason is not None
+        return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.ladder.errors.size)
+
+    def row(self, k: int) -> Callable[[Floats], Floats]:
+        """One combination of the outputs, as a function of many points."""
+        survey = self.survey
+
+        def values(points: Floats) -> Floats:
+            with np.errstate(all="ignore"):
+                return np.array([survey.weights[k] @ survey.box.value(point) for point in points])
+
+        return values
+
+
+def entries_bend(seen: kinks.Behaviour, suspects: Sequence[Finding]) -> bool:
+    """Whether the ladders of the suspects bend as far as the slopes on both sides say; directions count as they are."""
+    pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
+    own = [one for one in suspects if one.entry is not None]
+    if not pairs or not own:
+        return any(suspicious(one.ladder) for one in suspects)
+    return any(bent(one.ladder, left or 0.0, right or 0.0) for one in own for left, right in pairs)

@@ -1,0 +1,222 @@
+"""A function and its point go in, the library whose arrays it takes comes out, with a way to ask for its gradients.
+
+PyTorch, JAX and gradcli's eager tensors are recognised by the objects themselves and by the modules that the function's
+code names. Nothing here imports a library: whoever hands in its function has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.callables.failures import Failed
+from gradcli.diagnostics import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.floating[Any]]
+    Call = Callable[[Mapping[str, Any]], Any]
+
+EAGER = f"{__name__.partition('.')[0]}.eager"  # a floor above this one: it is met, never imported
+TORCH, JAX, NUMPY = "torch", "jax", "numpy"
+TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}
+
+
+class Library:
+    """Arrays of NumPy; the base of the others. Knows how to hand numbers in, read them, and ask for a gradient."""
+
+    name = NUMPY
+    differentiates = False
+
+    def give(self, array: Floats, like: Any, moves: bool) -> Any:
+        """An argument of its own for one call: a number where a number was given, else a fresh array."""
+        if not np.shape(array) and not hasattr(like, "dtype"):
+            return float(array)
+        if not np.shape(array) and isinstance(like, np.generic):
+            return array.dtype.type(array)
+        return np.array(array, copy=True)
+
+    def read(self, role: str, value: Any) -> Floats:
+        """A number or array that a function returned, as an array of real numbers; Failed for anything else."""
+        if value is None:
+            raise Failed(role, f"{role} returns None", help="does it end without `return`?")
+        if isinstance(value, (str, bytes)):
+            raise Failed(role, f"{role} returns the text {visible(repr(value), 40)}, not numbers")
+        try:
+            array = np.asarray(value)
+        except (ValueError, TypeError, RuntimeError) as problem:
+            what = f"{role} returns a {type(value).__name__} that is no array: {visible(str(problem), 100)}"
+            raise Failed(role, what) from None
+        if array.dtype.kind == "c":
+            raise Failed(role, f"{role} returns complex numbers", help="check its real and its imaginary part")
+        if array.dtype.kind not in "fiub":
+            raise Failed(role, f"{role} returns a {type(value).__name__} of {array.dtype}, not numbers")
+        return array
+
+    def outputs(self, role: str, value: Any) -> list[Floats]:
+        """The arrays that a function returned; a tuple of several only where the library has it so."""
+        return [self.read(role, value)]
+
+    def pullback(self, f: Call, arguments: Mapping[str, Any], names: Sequence[str], weights: Floats) -> list[Any]:
+        """What the library's own derivative sends to the arguments of these names, None where it sends nothing."""
+        raise Failed("f", "NumPy has no gradients of its own")
+
+
+class Tensors(Library):
+    """PyTorch's tensors, and gradcli's, which have the same interface."""
+
+    differentiates = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.module = sys.modules[name]
+
+    def give(self, array: Floats, like: Any, moves: bool) -> Any:
+        """A fresh tensor, a leaf that requires a gradient where it moves."""
+        kind = getattr(self.module, array.dtype.name)
+        found = self.module.tensor(array, dtype=kind)
+        if is_tensor(like):
+            found = found.to(like.device)
+        return found.requires_grad_() if moves else found
+
+    def read(self, role: str, value: Any) -> Floats:
+        """The numbers of a tensor."""
+        if is_tensor(value):
+            value = value.detach()
+            value = (value.cpu() if hasattr(value, "cpu") else value).numpy()
+        return super().read(role, value)
+
+    def outputs(self, role: str, value: Any) -> list[Floats]:
+        """The numbers of a tensor, or of each of a tuple of tensors."""
+        values = value if isinstance(value, (tuple, list)) else [value]
+        return [self.read(role, one) for one in values]
+
+    def pullback(self, f: Call, arguments: Mapping[str, Any], names: Sequence[str], weights: Floats) -> list[Any]:
+        """What `autograd.grad` gives for a combination of the outputs."""
+        value = f(arguments)
+        values = [one for one in (value if isinstance(value, (tuple, list)) else [value]) if is_tensor(one)]
+        seeds, at = [], 0
+        for one in values:
+            size = int(np.prod(tuple(one.shape), dtype=np.int64))
+            piece = weights[at : at + size].reshape(tuple(one.shape))
+            kind = one.dtype if one.dtype.is_floating_point else self.module.float64
+            seeds.append(self.module.tensor(piece, dtype=kind).to(one.device))
+            at += size
+        pairs = [(one, seed) for one, seed in zip(values, seeds, strict=True) if one.requires_grad]
+        if not pairs:
+            raise Failed("f", "no result of f requires a gradient", help="is it computed under no_grad, or detached?")
+        targets = [arguments[name] for name in names]
+        grads = self.module.autograd.grad(
+            [one for one, _ in pairs], targets, [seed for _, seed in pairs], allow_unused=True
+        )
+        return list(grads)
+
+
+class Jax(Library):
+    """JAX's arrays; float64 is switched on for the length of the check only."""
+
+    name = JAX
+    differentiates = True
+
+    def __init__(self) -> None:
+        self.module = sys.modules[JAX]
+
+    def give(self, array: Floats, like: Any, moves: bool) -> Any:
+        """An array of JAX."""
+        return self.module.numpy.asarray(array)
+
+    def outputs(self, role: str, value: Any) -> list[Floats]:
+        """The numbers of an array, or of each leaf of a tree of arrays."""
+        return [self.read(role, one) for one in self.module.tree_util.tree_leaves(value)]
+
+    def pullback(self, f: Call, arguments: Mapping[str, Any], names: Sequence[str], weights: Floats) -> list[Any]:
+        """What `jax.vjp` gives for a combination of the outputs."""
+        value, back = self.module.vjp(
+            lambda *moved: f({**arguments, **dict(zip(names, moved, strict=True))}),
+            *[arguments[name] for name in names],
+        )
+        leaves, tree = self.module.tree_util.tree_flatten(value)
+        seeds, at = [], 0
+        for one in leaves:
+            seeds.append(self.module.numpy.asarray(weights[at : at + one.size].reshape(one.shape), dtype=one.dtype))
+            at += one.size
+        return list(back(self.module.tree_util.tree_unflatten(tree, seeds)))
+
+
+def library_of(f: Any, values: Sequence[Any], own_gradient: bool) -> Library:
+    """The library of a function: of its arguments, else of its type, else the one that its code names.
+
+    A function whose gradient is written by hand (`own_gradient` false) is taken for one of NumPy unless its type or
+    its arguments say otherwise: what it does inside is its own affair.
+    """
+    name = next((found for found in map(kind_of, values) if found), None) or kind_of(f)
+    if name is None and own_gradient:
+        name = next(named_by(f), None)
+    if name is None or name == NUMPY or name not in sys.modules:
+        return Library()
+    return Jax() if name == JAX else Tensors(name)
+
+
+def kind_of(value: Any) -> str | None:
+    """The library that an object's class belongs to: of a tensor, an array, a Function, a module, a custom_vjp."""
+    bases = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    return next((found for base in bases if (found := library_at(home_of(base)))), None)
+
+
+def home_of(base: type) -> str:
+    """The module that a class is really from: gradcli's tensors go by PyTorch's names."""
+    for member in vars(base).values():
+        scope = getattr(member, "__globals__", None)
+        if scope is not None:
+            return str(scope.get("__name__", ""))
+    return base.__module__ or ""
+
+
+def library_at(home: str) -> str | None:
+    """The library that a module is part of."""
+    root = home.partition(".")[0]
+    if home == EAGER or home.startswith(EAGER + "."):
+        return EAGER
+    return {TORCH: TORCH, JAX: JAX, "jaxlib": JAX}.get(root)
+
+
+def named_by(f: Any) -> Iterator[str]:
+    """The libraries whose modules or objects a function's code names, in the order of its names."""
+    f = getattr(f, "func", f)  # of a functools.partial
+    if not hasattr(f, "__code__"):
+        f = vars(type(f)).get("__call__", f)
+    code = getattr(f, "__code__", None)
+    scope = getattr(f, "__globals__", {})
+    if code is None:
+        return
+    cells = [cell.cell_contents for cell in getattr(f, "__closure__", None) or () if _filled(cell)]
+    for found in [*(scope[name] for name in code.co_names if name in scope), *cells]:
+        if isinstance(found, type(sys)):
+            kind = library_at(found.__name__)
+        else:
+            inner = getattr(found, "__globals__", {}).get("__name__") or getattr(found, "__module__", None)
+            kind = kind_of(found) or library_at(str(inner or ""))
+        if kind:
+            yield kind
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch or of gradcli."""
+    return hasattr(value, "requires_grad") and hasattr(value, "detach")
+
+
+def is_function_class(f: Any) -> bool:
+    """Whether f is a subclass of `autograd.Function`, of PyTorch or of gradcli."""
+    return isinstance(f, type) and kind_of(f) in (TORCH, EAGER) and hasattr(f, "apply") and hasattr(f, "backward")
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False

@@ -1,0 +1,247 @@
+"""A box at a point goes in, what ladders say of each claimed slope comes out: agrees, near, differs, or silent.
+
+First random directions in which everything moves, then every entry, or of a large array the worst ones and a seeded
+sample. Weighs the findings of one place; gives no verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks import differences
+from gradcli.checks.callables import ladder
+from gradcli.checks.callables.failures import OutOfTime
+from gradcli.checks.differences import EPSILON, Estimate
+from gradcli.checks.numerical import ALL_ENTRIES, DIRECTIONS, FAR, SOME_ENTRIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.callables.box import Box
+    from gradcli.checks.callables.ladder import Ladder
+
+    Floats = NDArray[np.floating[Any]]
+
+ROUNDINGS = 64  # a gradient may be off by so many roundings
+SCANNED = 2048  # up to so many entries each is looked at once, to find the worst ones
+WORST = 8
+RUNG = 5  # of the scan: small enough for the truncation, large enough for the rounding
+OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
+SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move and for what noise hides
+ENOUGH = 0.6  # of the time: the rest is for a second direction and for points nearby
+CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
+REST = 0.25  # how far the other entries move along a second direction
+
+
+class Finding(NamedTuple):
+    """A claimed slope and what its ladder saw; `entry` is None along a direction, `row` counts combinations."""
+
+    row: int
+    entry: int | None
+    claimed: float
+    ladder: Ladder
+    state: str  # "agrees", "near", "differs", "silent", "still" or "not finite"
+    ratio: float  # of the gap to the slack
+    slack: float
+
+    @property
+    def gap(self) -> float:
+        """How far the claim is from what was seen."""
+        return abs(self.claimed - self.ladder.estimate.value)
+
+
+class Survey:
+    """Everything found at one point."""
+
+    def __init__(
+        self, box: Box, x: Floats, weights: Floats, claims: Floats, noise: Floats, seed: int, rtol: float
+    ) -> None:
+        self.box = box
+        self.x = x
+        self.weights = weights
+        self.claims = claims  # [rows, entries]
+        with np.errstate(all="ignore"):
+            self.here = weights @ box.value(x)
+        self.noise = noise
+        self.seed = seed
+        self.rtol = rtol
+        self.joint: list[Finding] = []
+        self.entries: list[Finding] = []
+        self.own: dict[str, list[Finding]] = {}  # of large arrays beside others: directions in which they alone move
+        self.unfinished = False
+
+    # --- looking -------------------------------------------------------------------------------------------
+
+    def look(self, joint: int = DIRECTIONS) -> None:
+        """Directions first, then the entries of every argument; stops where the time is over."""
+        try:
+            for d in self.directions(joint):
+                self.joint += self.along(d)
+            for name, part in self.box.slices.items():
+                if len(self.box.slices) > 1 and part.stop - part.start > ALL_ENTRIES:
+                    ways = [_only(d, part.start, part.stop) for d in self.directions(joint)]
+                    self.own[name] = [one for d in ways for one in self.along(d)]
+                for i in self.choice(name):
+                    if self.entries and self.box.spent() > ENOUGH:
+                        self.unfinished = True
+                        break
+                    self.entries += self.by_entry(i)
+        except OutOfTime:
+            self.unfinished = True
+        self.settle()
+
+    def directions(self, count: int) -> list[Floats]:
+        """Random directions in which everything moves; of one number, both ways and a shorter step."""
+        if self.x.size == 1:
+            size = np.where(self.x == 0, 1.0, np.abs(self.x))
+            return [size * factor for factor in (1.0, -1.0, 0.6, -0.6, 0.8)[:count]]
+        return differences.seeded_directions(self.x, count, self.seed)
+
+    def along(self, d: Floats) -> list[Finding]:
+        """The findings of every row along a direction."""
+        found = ladder.climb(self.box.value, self.x, d, self.weights, self.here, self.noise)
+        with np.errstate(all="ignore"):
+            claimed = self.claims @ d
+            terms = np.abs(self.claims) @ np.abs(d)
+        return [self.finding(k, None, float(claimed[k]), one, float(terms[k])) for k, one in enumerate(found)]
+
+    def by_entry(self, i: int) -> list[Finding]:
+        """The findings of every row by one entry."""
+        found = ladder.climb_entry(self.box.value, self.x, i, self.scale(i), self.weights, self.here, self.noise)
+        return [self.finding(k, i, float(self.claims[k, i]), one, 0.0) for k, one in enumerate(found)]
+
+    def finding(self, row: int, entry: int | None, claimed: float, one: Ladder, terms: float) -> Finding:
+        """How a claim stands to a ladder."""
+        value, bound, reason = one.estimate[:3]
+        typical = 0.0
+        if one.steps.size:
+            typical = float((np.ptp(one.values, axis=1) / one.steps).max()) / 4.0
+        slack = bound + max(self.rtol, ROUNDINGS * EPSILON) * abs(claimed)
+        slack += 16.0 * EPSILON * (terms + typical)
+        gap = abs(claimed - value)
+        if not math.isfinite(claimed):
+            return Finding(row, entry, claimed, one, "not finite", math.inf, slack)
+        if reason is not None and not one.still:
+            return Finding(row, entry, claimed, one, "silent", 0.0, slack)
+        ratio = gap / slack if slack > 0 else (0.0 if gap == 0 else math.inf)
+        state = "agrees" if ratio <= 1 else "near" if ratio <= FAR else "differs"
+        return Finding(row, entry, claimed, one, state, ratio, slack)
+
+    def settle(self) -> None:
+        """What is small beside the rest of the gradient is judged by that measure.
+
+        An entry along which f does not move, or moves less than its noise, has a slope of almost 0 as far as the
+        other entries are steep. Where nothing moves, nothing is said.
+        """
+        both = (*self.joint, *self.entries)
+        moved = [abs(one.ladder.estimate.value) * self.scale_of(one) for one in both
+                 if one.state in ("agrees", "near", "differs") and not one.ladder.still]  # fmt: skip
+        largest = max((value for value in moved if math.isfinite(value)), default=0.0)
+        for found in (self.joint, self.entries):
+            for position, one in enumerate(found):
+                if one.ladder.still and one.state != "not finite":
+                    floor = one.ladder.estimate.bound * self.scale_of(one)
+                    if not (largest > 0 and floor <= SMALL * largest):
+                        found[position] = one._replace(state="still", ratio=0.0)
+                elif one.state == "silent" and one.ladder.errors.size:
+                    best = int(np.argmin(one.ladder.errors))
+                    bound = 4.0 * float(one.ladder.errors[best])
+                    gap = abs(one.claimed - float(one.ladder.slopes[best]))
+                    if gap <= bound and bound * self.scale_of(one) <= SLIGHT * largest:
+                        seen = Estimate(float(one.ladder.slopes[best]), bound)
+                        found[position] = one._replace(state="agrees", ladder=one.ladder._replace(estimate=seen))
+
+    # --- choosing ------------------------------------------------------------------------------------------
+
+    def scale(self, i: int) -> float:
+        """The size of the array that an entry belongs to: a step that its own size may be too small for."""
+        piece = next(self.x[part] for part in self.box.slices.values() if part.start <= i < part.stop)
+        size = float(np.sqrt(np.mean(piece**2))) if piece.size > 1 else 0.0
+        return size if size > 0 else 1.0
+
+    def scale_of(self, one: Finding) -> float:
+        """The size of what a finding moves; directions are as large as the point."""
+        return 1.0 if one.entry is None else abs(float(self.x[one.entry])) or self.scale(one.entry)
+
+    def choice(self, name: str) -> Iterator[int]:
+        """The entries of an argument that get a ladder of their own; the worst ones first."""
+        part = self.box.slices[name]
+        size = part.stop - part.start
+        if size <= ALL_ENTRIES:
+            yield from range(part.start, part.stop)
+            return
+        worst = self.scan(part) if size <= SCANNED else self.bisect(part)
+        yield from worst
+        sample = np.random.default_rng(self.seed).choice(size, SOME_ENTRIES, replace=False)
+        yield from (part.start + i for i in sorted(sample.tolist()) if part.start + i not in worst)
+
+    def scan(self, part: slice) -> list[int]:
+        """The entries where a single small difference is farthest from the claim."""
+        gaps = np.zeros(part.stop - part.start)
+        for i in range(part.start, part.stop):
+            d = np.eye(1, self.x.size, i)[0] if self.x.size <= SCANNED else self.unit(i)
+            h = differences.first_step(self.x, d, np.inf) * differences.RATIO**-RUNG
+            with np.errstate(all="ignore"):
+                slope = self.weights @ ((self.box.value(self.x + h * d) - self.box.value(self.x - h * d)) / (2 * h))
+                floor = 1e-6 * np.abs(slope) + 4 * np.maximum(EPSILON * np.abs(self.here), self.noise) / h
+                gaps[i - part.start] = np.max(np.abs(slope - self.claims[:, i]) / np.maximum(floor, 1e-300))
+        order = np.argsort(-np.nan_to_num(gaps, nan=np.inf), kind="stable")
+        return [part.start + int(i) for i in order[:WORST]]
+
+    def bisect(self, part: slice) -> list[int]:
+        """One wrong entry of a large array, found by halving a direction that differs; the largest entries else."""
+        claims = np.abs(self.claims[:, part]).max(axis=0)
+        largest = [part.start + int(i) for i in np.argsort(-claims, kind="stable")[:2]]
+        start, stop = part.start, part.stop
+        d = differences.seeded_directions(self.x, 1, self.seed)[0]
+        if not any(one.state in ("differs", "near") for one in self.along(_only(d, start, stop))):
+            return largest
+        while stop - start > 1:
+            middle = (start + stop) // 2
+            ratios = [
+                max(one.ratio for one in self.along(_only(d, *half))) for half in ((start, middle), (middle, stop))
+            ]
+            start, stop = (start, middle) if ratios[0] >= ratios[1] else (middle, stop)
+        return [start, *(i for i in largest if i != start)]
+
+    def unit(self, i: int) -> Floats:
+        """The direction of one entry."""
+        d = np.zeros(self.x.size)
+        d[i] = 1.0
+        return d
+
+    def second(self, one: Finding) -> Floats:
+        """Another direction for the same finding: the entry, and all others a little; for a number, the other way."""
+        if one.entry is None and self.x.size > 1:
+            return CROOKED * self.directions(DIRECTIONS + 1)[-1]
+        d = REST * differences.seeded_directions(self.x, 1, self.seed + 1)[0]
+        i = one.entry or 0
+        d[i] = -CROOKED * (abs(float(self.x[i])) or self.scale(i))
+        return d
+
+
+def rows_of(size: int, seed: int) -> tuple[Floats, list[str]]:
+    """The combinations of f's outputs that are judged, and their names: each of a few, some and mixtures of many."""
+    if size == 1:
+        return np.ones((1, 1)), [""]
+    generator = np.random.default_rng(seed)
+    mixed = generator.choice([-1.0, 1.0], (1 if size <= OUTPUTS else DIRECTIONS, size))
+    mixed *= generator.integers(33, 128, mixed.shape) / 64.0
+    chosen: Sequence[int] = range(size)
+    if size > OUTPUTS:
+        chosen = sorted(generator.choice(size, OUTPUTS, replace=False).tolist())
+    units = np.zeros((len(chosen), size))
+    units[range(len(chosen)), list(chosen)] = 1.0
+    names = [*(f"output {i}" for i in chosen), *("a combination of all outputs" for _ in mixed)]
+    return np.concatenate([units, mixed]), names
+
+
+def _only(d: Floats, start: int, stop: int) -> Floats:
+    kept = np.zeros_like(d)
+    kept[start:stop] = d[start:stop]
+    return kept

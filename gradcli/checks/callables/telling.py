@@ -1,0 +1,130 @@
+"""The findings of a survey go in, what a report says of them comes out: labels, numbers, the worst entries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.callables import ladder, patterns
+from gradcli.checks.shown import counted, position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.checks.callables.ladder import Ladder
+    from gradcli.checks.callables.survey import Finding, Survey
+
+Evidence = dict[str, Any]
+SHOWN = 5  # of the worst entries
+
+
+class Teller:
+    """Puts the findings of one survey into words and plain data."""
+
+    def __init__(self, survey: Survey, row_names: Sequence[str]) -> None:
+        self.survey = survey
+        self.row_names = row_names
+
+    def label(self, name: str, one: Finding) -> str:
+        """What a finding is about: `x[2]`, `output 1 by x[2]`, `x along a direction`."""
+        part = self.survey.box.slices[name]
+        by = f"{name} along a direction"
+        if one.entry is not None:
+            by = f"{name}{position(one.entry - part.start, self.survey.box.shape_of(name))}"
+        row = self.row_names[one.row]
+        return f"{row} by {by}" if row else by
+
+    def gap_told(self, one: Finding, where: str = "") -> str:
+        """Both numbers in one sentence."""
+        value, bound = one.ladder.estimate[:2]
+        role = self.survey.box.role
+        own = f"{role} gives {one.claimed!r}{f' {where}' if where else ''}"
+        return f"{own}, differences give {value!r} +- {bound:.1g}"
+
+    def covered(self, name: str, own: Sequence[Finding]) -> str:
+        """How much of the array was looked at entry by entry; nothing where it was all of it."""
+        size = int(np.prod(self.survey.box.shape_of(name), dtype=np.int64))
+        seen = len({one.entry for one in own})
+        if seen == size and not self.survey.unfinished:
+            return ""
+        directions = len(self.survey.joint) // len(self.row_names)
+        return f"{seen} of {size} entries and {counted(directions, 'random direction')}"
+
+    def relative(self, one: Finding, largest: float) -> float:
+        """The bound of a finding beside its slope, or beside the largest slope where it is itself nothing."""
+        own = abs(one.claimed) * self.survey.scale_of(one)
+        bound = one.ladder.estimate.bound * self.survey.scale_of(one)
+        if not largest > 0:
+            return bound
+        return bound / (own if own > 1e-6 * largest else largest)
+
+    def evidence(self, name: str, own: Sequence[Finding]) -> Evidence:
+        """What every verdict carries: Taylor's rates, noise, coverage."""
+        survey = self.survey
+        rates = [ladder.taylor_rate(one.ladder, one.claimed) for one in survey.joint if one.row == 0]
+        found: Evidence = {"basis": "numerical"}
+        if any(rate is not None for rate in rates):
+            found["taylor_rates"] = [None if rate is None else round(rate, 2) for rate in rates]
+        noise = [n / abs(h) if h else n for n, h in zip(survey.noise, survey.here, strict=True) if n]
+        if noise:
+            found["noise"] = float(f"{max(noise):.1g}")
+        covered = self.covered(name, own)
+        if covered:
+            found["covered"] = covered
+        if survey.box.size > 1:
+            pairs = [
+                one.gap / max(abs(one.claimed), 1e-300) for one in survey.joint if one.state in ("agrees", "differs")
+            ]
+            if pairs:
+                found["dot_product"] = float(f"{max(pairs):.1g}")
+        return found
+
+    def worst(self, name: str, found: Sequence[Finding]) -> Evidence:
+        """The entries farthest from their claims, with both numbers and the bound."""
+        own = [one for one in found if one.entry is not None and one.state not in ("silent", "still")]
+        order = sorted(dict.fromkeys((one.row, one.entry) for one in own),
+                       key=lambda key: -max(o.ratio for o in own if (o.row, o.entry) == key))  # fmt: skip
+        by_key = {(one.row, one.entry): one for one in own}
+        rows = []
+        for key in order[:SHOWN]:
+            one = by_key[key]
+            value, bound = one.ladder.estimate[:2]
+            rows.append({"entry": self.label(name, one), "claimed": one.claimed, "differences": value, "bound": bound})
+        return {"worst": rows} if rows else {}
+
+    def readings(self, name: str, own: Sequence[Finding]) -> list[Any]:
+        """How the gradient of a scalar may be wrong; needs every entry of the argument."""
+        known = self.known(name)
+        if known is None:
+            return []
+        box = self.survey.box
+        others = {other: self.known(other) for other in box.slices if other != name}
+        sizes = [int(np.prod(box.shape_of(other), dtype=np.int64)) for other in box.slices]
+        sizes += [n for other in box.slices for n in box.shape_of(other)]
+        return list(patterns.readings(known, sizes, {key: value for key, value in others.items() if value is not None}))
+
+    def known(self, name: str) -> patterns.Known | None:
+        """Slopes, bounds and claim of an argument, where every entry was seen and f is one number."""
+        survey = self.survey
+        part = survey.box.slices[name]
+        seen = {one.entry: one for one in survey.entries if part.start <= (one.entry or 0) < part.stop}
+        if len(self.row_names) > 1 or len(seen) < part.stop - part.start:
+            return None
+        if any(one.state in ("silent", "still") for one in seen.values()):
+            return None
+        shape = survey.box.shape_of(name)
+        order = [seen[i].ladder.estimate for i in range(part.start, part.stop)]
+        slopes = np.array([one.value for one in order]).reshape(shape)
+        bounds = np.array([one.bound for one in order]).reshape(shape)
+        return patterns.Known(slopes, bounds, survey.claims[0, part].reshape(shape))
+
+
+def slope(side: float | None) -> str:
+    """A slope in words."""
+    return "undefined" if side is None else f"{side + 0.0:.6g}"
+
+
+def ladder_shown(one: Ladder) -> Evidence:
+    """The rungs of a ladder: steps, and the slope that each saw."""
+    return {"steps": one.steps.tolist(), "slopes": one.slopes.tolist()}

@@ -1,0 +1,43 @@
+"""A function, its gradient and a point go in; nothing comes out where they agree, a report as an AssertionError else.
+
+For tests, with pytest or any other runner. It judges nothing itself and is never imported by the package.
+"""
+
+from __future__ import annotations
+
+from gradcli.checks import check_callable
+from gradcli.rendering import plain, verdicts
+from gradcli.rendering.document import Style
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from gradcli.checks import Report
+
+__all__ = ["assert_gradient", "report_text"]
+
+
+def assert_gradient(f: Callable[..., Any], grad: Any = None, *, at: Any, **options: Any) -> None:
+    """Fail unless `grad` is the gradient of `f` at a point, as far as differences of f's values can tell.
+
+    Takes what `gradcli.check_callable` takes: `jac=`, `vjp=`, `wrt=`, `rtol=`, `samples=`, `allow_kink=`, ...
+    INCONCLUSIVE fails too, unless `lenient=True`. Nothing is printed where the gradient is right.
+
+    Raises AssertionError with the report as its message; GradcliError GC732 where the point does not fit the function.
+
+    >>> import numpy as np
+    >>> assert_gradient(lambda x: np.sum(np.sin(x)), lambda x: np.cos(x), at=np.array([0.5, -1.0]))
+    """
+    __tracebackhide__ = True
+    report = check_callable(f, grad, at=at, **options)
+    if not all(one.passed for one in report.checks):
+        raise AssertionError(report_text(report))
+
+
+def report_text(report: Report) -> str:
+    """A report as the plain text that the command line prints, with what was noted beside the verdicts."""
+    text = plain.render(verdicts.reports([report], Style()))
+    notes = [f"{one.severity}: {one.message}" for one in report.diagnostics]
+    return "\n".join([text, *notes])

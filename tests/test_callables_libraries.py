@@ -1,0 +1,165 @@
+"""Functions of tensors go in, gradcli's own, PyTorch's and JAX's: their backward passes are judged by their values."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+import gradcli.eager as eager
+from gradcli import check_callable
+
+X = np.array([-1.5, 0.2, 2.0])
+
+
+def pairs(report: Any) -> list[tuple[str | None, str]]:
+    return [(one.leaf, one.verdict) for one in report.checks]
+
+
+def functions(torch: Any) -> dict[str, Any]:
+    """Custom functions in PyTorch's form, for any library that has it."""
+
+    class Right(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return ct * 3 * x * x
+
+    class Wrong(Right):
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return ct * 2 * x * x
+
+    class Silent(Right):
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            return None
+
+    class Raises(Right):
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            raise ValueError("no way back")
+
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return ct * x, ct * y
+
+    return {"right": Right, "wrong": Wrong, "silent": Silent, "raises": Raises, "two": Two}
+
+
+def judged_in(torch: Any) -> None:
+    """What holds for every library of tensors."""
+    made = functions(torch)
+    assert pairs(check_callable(made["right"], at=X)) == [("x", "AGREES")]
+    assert pairs(check_callable(made["right"].apply, at=torch.tensor(X, dtype=torch.float64), names=["x"])) == [
+        ("x", "AGREES")
+    ]
+    assert pairs(check_callable(made["wrong"], at=X)) == [("x", "DISAGREES")]
+    assert pairs(check_callable(made["silent"], at=X)) == [("x", "DISAGREES")]
+    raised = check_callable(made["raises"], at=X).checks[0]
+    assert raised.verdict == "ERROR" and "the backward pass raises ValueError: no way back" in raised.message
+    swapped = check_callable(made["two"], at={"x": X, "y": X + 0.3})
+    assert pairs(swapped) == [("x", "DISAGREES"), ("y", "DISAGREES")]
+
+    def energy(x: Any, scale: Any) -> Any:
+        return torch.sum(torch.exp(x) * x) * scale
+
+    assert pairs(check_callable(energy, at={"x": X, "scale": 2.0})) == [("x", "AGREES"), ("scale", "AGREES")]
+    own = check_callable(energy, lambda x, scale: (scale * torch.exp(x) * (1 + x), None), at={"x": X, "scale": 2.0})
+    assert pairs(own) == [("x", "AGREES")]
+    assert pairs(check_callable(lambda x: torch.sum(torch.relu(x)), at=np.array([0.0, 1.0]))) == [("x", "KINK")]
+    cut = check_callable(lambda x: torch.sum(torch.exp(x.detach())), at=X).checks[0]
+    assert cut.verdict == "ERROR" and "requires a gradient" in cut.message
+
+
+def test_gradclis_own_tensors() -> None:
+    judged_in(eager)
+    assert pairs(gradcli.check(functions(eager)["right"], at=X)) == [("x", "AGREES")]
+
+
+@pytest.mark.peers
+def test_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")
+    judged_in(torch)
+    single = check_callable(functions(torch)["right"], at=torch.tensor([1.5, 2.0]))
+    assert pairs(single) == [("x", "AGREES")]
+    assert "float32" in single.diagnostics[0].message
+    layer = torch.nn.Linear(3, 2).double()
+    assert pairs(check_callable(layer, at=torch.ones(4, 3, dtype=torch.float64))) == [("input", "AGREES")]
+    both = check_callable(lambda x: (torch.sin(x), torch.cos(x).sum()), at=torch.tensor(X))
+    assert pairs(both) == [("x", "AGREES")]
+
+
+@pytest.mark.peers
+def test_a_function_with_a_context_of_its_own() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Any, k: int) -> Any:
+            return torch.sin(x) * k
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(inputs[0])
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return ct * torch.cos(x) * ctx.k, None
+
+    found = check_callable(Scaled, at={"x": X, "k": 3})
+    assert pairs(found) == [("x", "AGREES")]
+    assert any("gives nothing for k" in one.message for one in found.diagnostics)
+
+
+@pytest.mark.peers
+def test_jax() -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install gradcli[peers]")
+    jnp = jax.numpy
+
+    def rule(slope: Any) -> Any:
+        f = jax.custom_vjp(jnp.sin)
+        f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * slope(x),))
+        return f
+
+    assert pairs(check_callable(rule(jnp.cos), at=X, names=["x"])) == [("x", "AGREES")]
+    assert pairs(check_callable(rule(jnp.sin), at=X, names=["x"])) == [("x", "DISAGREES")]
+
+    def loss(x: Any) -> Any:
+        return jnp.sum(jnp.tanh(x) * x)
+
+    for at in (X, jnp.asarray(X)):
+        report = check_callable(loss, at=at)
+        assert pairs(report) == [("x", "AGREES")]
+        assert report.checks[0].evidence["bound"] < 1e-7  # float64, though JAX has float32 by default
+        assert pairs(check_callable(loss, jax.grad(loss), at=at)) == [("x", "AGREES")]
+    assert jnp.ones(2).dtype == "float32"  # as it was before
+
+
+def test_no_library_is_imported_for_a_check() -> None:
+    code = (
+        "import sys, numpy as np; from gradcli import check_callable;"
+        "check_callable(lambda x: np.sum(x**2), lambda x: 2*x, at=np.ones(2));"
+        "print(sorted({'torch', 'jax', 'scipy', 'sympy', 'flint', 'gradcli.eager'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
