@@ -8,13 +8,14 @@ import numpy as np
 
 from gradcli.checks import points
 from gradcli.checks.case import RIGHT, Outcome, leaf_names, points_told, rescued, usable
+from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.enclosure import conditions
 from gradcli.checks.floats import evaluated
-from gradcli.checks.refutation import TO_THE_DIGITS, near_enough
-from gradcli.checks.shown import cut, shortened_list
+from gradcli.checks.refutation import TO_THE_DIGITS, near_enough, notes, told
+from gradcli.checks.shown import shortened_list, told_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gradcli.checks.case import Answer, Case, Evidence, Floats, Values
     from gradcli.graph.node import Node
@@ -25,7 +26,7 @@ FLOAT_TOLERANCE = 1e-9
 def equality(case: Case) -> Outcome:
     """The verdict on a claim that two values are equal."""
     left, right, rtol = sides(case)[0], case.subject.judged, case.subject.rtol
-    stop = case.value([left, right])
+    stop = case.infinite_leaf() or case.value([left, right])
     if stop is not None:
         return stop
     places = [dict(case.values), *moved_one_by_one(case)]
@@ -34,15 +35,15 @@ def equality(case: Case) -> Outcome:
         case.tried["balls"] = answer["reason"]
         return in_floats(case)
     found = [(v, p) for v, p in zip(places, answer["points"], strict=True) if usable(p)]
-    wrong = next(((v, p) for v, p in found if "!" in p["relations"]), None)
-    if wrong is not None:
-        return unequal(case, *wrong)
+    wrong = [(v, p) for v, p in found if "!" in p["relations"]]
+    if wrong:
+        return unequal(case, wrong)
     close = any("~" in p["relations"] for _, p in found)
     proof: Mapping[str, Any] = {}
     if not close:  # what is only within a tolerance is not to be proved
         proof = case.exact.prove_equal(left, right, case.subject.moving, case.values)
     if proof.get("proved"):
-        case.tried["symbolic"] = f"proved ({proof['how']})"
+        case.tried["algebra"] = f"proved ({proof['how']})"
         if proof["region"]:
             case.evidence["region"] = shortened_list(proof["region"])
         return Outcome("PROVED", "equal by algebra" + conditions(proof), {})
@@ -51,8 +52,8 @@ def equality(case: Case) -> Outcome:
     if found and set(answer["points"][0]["relations"]) <= RIGHT:
         count = sum(1 for _, p in found if set(p["relations"]) <= RIGHT)
         case.tried["balls"] = f"both sides agree at {points_told(count)}"
-        told = f" within the tolerance {rtol:g}" if close else ""
-        message = f"both sides are enclosed and agree at {points_told(count)}{told}"
+        within = f" within the tolerance {rtol:g}" if close else ""
+        message = f"both sides are enclosed and agree at {points_told(count)}{within}"
         return Outcome("CERTIFIED", message, {"points": count})
     reason = proof.get("reason") or "the enclosures overlap, but are too wide"
     return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
@@ -77,20 +78,32 @@ def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
     return found
 
 
-def unequal(case: Case, values: Values, answer: Answer) -> Outcome:
-    """DISAGREES, unless rounded constants or decimals explain the difference."""
+def stands(case: Case, values: Values) -> bool:
+    """Whether a difference survives constants being rounded, and decimals being read as they are written."""
     left, right = sides(case)
-    if case.number and (near := near_enough(case, None, answer)) is not None:
-        return near
     for decimal in (False, True):
         again = case.exact.compare(right, [values], left=left, decimal=decimal, wide=True, rtol=case.subject.rtol)
         if "problem" not in again and rescued(again["points"][0]):
-            return Outcome("CERTIFIED", TO_THE_DIGITS, {})
+            return False
+    return True
+
+
+def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
+    """DISAGREES, unless rounded constants or decimals explain the difference at the first point that shows one."""
+    if case.number and (near := near_enough(case, None, wrong[0][1])) is not None:
+        return near
+    values, answer = wrong[0]
+    if not stands(case, values):
+        return Outcome("CERTIFIED", TO_THE_DIGITS, {})
     where, evidence, first = case.counterexample(values, answer)
-    message = f"the left side{where} is {cut(first['exact'])}, the right side {cut(first['claimed'])}"
+    message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
     if any(values[name] is not case.values[name] for name in values):
         message += " at a point beside the given one, where it holds"
-    return Outcome("DISAGREES", message, evidence)
+    read = explain(case, [values])
+    if read:
+        evidence["diagnosis"] = [told(reading) for reading in read]
+        message += f"; {read[0].text}"
+    return Outcome("DISAGREES", message, evidence, notes(read))
 
 
 def in_floats(case: Case) -> Outcome:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks import points, worker
+from gradcli.checks.boxes import centred, checked_box, dodged, on_box, outside
+from gradcli.checks.chains import first_wrong_steps
 from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import expected_error, settled
 from gradcli.checks.floats import read_value
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.shown import plain, point_text
+from gradcli.checks.steps import ladder
 from gradcli.checks.subjects import Subject, subjects
 from gradcli.checks.verdict import Outcome, judge
 from gradcli.diagnostics import Diagnostic, GradcliError
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.checks.boxes import Box
     from gradcli.checks.worker import Oracle
     from gradcli.language.limits import Limits
     from gradcli.lowering import Lowered
@@ -53,6 +57,10 @@ def check_script(
     limits: Limits | None = None,
     dtype: str = "float64",
     backend: str = "auto",
+    steps: bool = False,
+    box: Mapping[str, tuple[float, float]] | None = None,
+    dodge: bool = False,
+    prove: bool = True,
     oracle: Oracle | None = None,
     beat: Callable[[], None] | None = None,
 ) -> Report:
@@ -60,7 +68,10 @@ def check_script(
 
     `at` is a point as for every other command, `claims` maps leaves to hand-written gradients, `samples` counts
     points beside the given one, `timeout` is in seconds for each check. `require` is "certified" or "precise". A
-    leaf without a value is sampled inside its domain. `beat` is called after each check.
+    leaf without a value is sampled inside its domain. With `steps` every derivative gets a ladder of differences in
+    its evidence, to be looked at. `box` gives leaves an interval, on the whole of which a verdict then has to hold;
+    with `dodge` a kink at the point is left for a point beside it. Without `prove` the best verdict is CERTIFIED.
+    `beat` is called after each check.
 
     Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.
 
@@ -73,7 +84,8 @@ def check_script(
     try:
         lowered, notes = prepared(script_source, at, wrt, claims, limits)
         told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
-        values = None if dtype == "complex128" else place(lowered, told)
+        sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
+        values = None if dtype == "complex128" else place(lowered, told, sides)
         if values is not None:
             Tape(lowered.program).run(values, backend="numpy")  # what no point can be asked about is an error
     except GradcliError as problem:
@@ -87,13 +99,21 @@ def check_script(
         return summarised(lowered.text, found, notes, script_source.path)
     wanted = subjects(lowered, values, told)
     if wanted:
-        exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout)
+        exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
         for subject in wanted:
             outcome = judge(exact, subject, told, samples, dtype)
+            if dodge:
+                subject, outcome = dodged(exact, subject, outcome, told, samples, dtype)
+            if sides:
+                outcome = on_box(exact, subject, outcome, sides, told, samples, dtype)
             if beat is not None:
                 beat()
             evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}
+            rungs = ladder(subject, evidence, dtype) if steps else None
+            if rungs is not None:
+                evidence["ladder"] = plain(rungs)
             outcomes.append((subject, outcome._replace(evidence=evidence)))
+    outcomes = first_wrong_steps(outcomes)
     checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
     return summarised(lowered.text, checks, notes, script_source.path)
 
@@ -112,8 +132,8 @@ def prepared(
     return lowered, (*lowered.notes, *notes)
 
 
-def place(lowered: Lowered, seed: int) -> dict[str, Floats] | None:
-    """A value for every leaf: given, default, or sampled; None where one is complex."""
+def place(lowered: Lowered, seed: int, box: Box) -> dict[str, Floats] | None:
+    """A value for every leaf: given, default, inside its box, or sampled; None where one is complex."""
     values: dict[str, Floats] = {}
     for name, leaf in lowered.program.leaves.items():
         if name in lowered.values:
@@ -121,6 +141,9 @@ def place(lowered: Lowered, seed: int) -> dict[str, Floats] | None:
             if value is None:
                 return None
             values[name] = value
+    shapes = {name: leaf.node.type.shape for name, leaf in lowered.program.leaves.items()}
+    values = {**values, **centred({name: box[name] for name in box if name not in values}, shapes)}
+    outside(box, values)
     outputs = [*lowered.program.outputs]
     for claim in lowered.claims:
         outputs += [claim.left, claim.right]

@@ -103,7 +103,7 @@ class Oracle:
                 raise error(
                     "GC999",
                     f"the process for exact arithmetic does not start (exit code {code})",
-                    help="see why with: python -c 'import gradcli.checks.derived'",
+                    help="see why with: python -c 'import gradcli.checks.oracle'",
                 )
             raise NoAnswer(f"the oracle's process ended with code {code}")
         self._answered = True

@@ -15,16 +15,23 @@ METAVARS = {"text": "TEXT", "int": "N", "float": "NUMBER"}
 
 
 class Operand:
-    """A positional argument. `many`: any number of them; `required`: at least one."""
+    """A positional argument. `many`: any number of them; `required`: at least one.
 
-    __slots__ = ("help", "many", "metavar", "name", "required")
+    `rest`: everything that follows the operands before it, whatever it looks like, except options of the command
+    that stand directly behind them.
+    """
 
-    def __init__(self, name: str, metavar: str, help: str, *, required: bool = True, many: bool = False) -> None:
+    __slots__ = ("help", "many", "metavar", "name", "required", "rest")
+
+    def __init__(
+        self, name: str, metavar: str, help: str, *, required: bool = True, many: bool = False, rest: bool = False
+    ) -> None:
         self.name = name
         self.metavar = metavar
         self.help = help
         self.required = required
         self.many = many
+        self.rest = rest
 
 
 class Option:
@@ -146,6 +153,6 @@ class Declaration:
 
     def defaults(self) -> dict[str, Any]:
         """The value of each operand and option that is not given."""
-        values: dict[str, Any] = {one.name: () if one.many else None for one in self.operands}
+        values: dict[str, Any] = {one.name: () if one.many or one.rest else None for one in self.operands}
         values.update((option.name, option.default) for option in self.options)
         return values

@@ -42,7 +42,7 @@ def direct(argv: Sequence[str]) -> Call | None:
         return Call("--version", {}) if list(argv) == ["--version"] else None
     declared = declaration(argv[0])
     options = {name: one for name, one in declared.spelled().items() if name.startswith("--")}
-    given: dict[str, Any] = {}
+    argv, given = parted(argv)
     operands: list[str] = []
     rest = iter(argv[1:])
     for token in rest:
@@ -66,7 +66,37 @@ def direct(argv: Sequence[str]) -> Call | None:
         if value is None:
             return None
         given[option.name] = (*given.get(option.name, ()), value) if option.many else value
-    return Call(argv[0], given) if assigned(declared.operands, operands, given) else None
+    here = tuple(one for one in declared.operands if not one.rest)
+    return Call(argv[0], given) if assigned(here, operands, given) else None
+
+
+def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
+    """The command line without what a `rest` operand takes, and that operand's value by its name.
+
+    Behind the operands before it the options of the command still count, up to the first argument that is none;
+    `--` ends them at once.
+    """
+    declared = declaration(argv[0]) if argv and argv[0] in COMMANDS else None
+    taker = next((one for one in declared.operands if one.rest), None) if declared else None
+    if declared is None or taker is None:
+        return argv, {}
+    options, missing = declared.spelled(), len(declared.operands) - 1
+    at = 1
+    while at < len(argv):
+        name, equals, _ = argv[at].partition("=")
+        option = options.get(name)
+        if option is not None and (missing or name.startswith("--")):
+            at += 1 if option.kind == "flag" or equals else 2
+        elif argv[at] == "--":
+            if not missing:
+                return argv[:at], {taker.name: tuple(argv[at + 1 :])} if argv[at + 1 :] else {}
+            return argv, {}
+        elif missing:
+            missing -= not (argv[at].startswith("-") and len(argv[at]) > 1)
+            at += 1
+        else:
+            return argv[:at], {taker.name: tuple(argv[at:])}
+    return argv, {}
 
 
 def assigned(declared: Sequence[Operand], operands: list[str], given: dict[str, Any]) -> bool:

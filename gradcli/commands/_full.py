@@ -14,7 +14,7 @@ import typer
 from typer.main import get_command
 
 from gradcli.commands import COMMANDS, declaration
-from gradcli.commands._direct import Call, exposed, shielded
+from gradcli.commands._direct import Call, exposed, parted, shielded
 from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ TOP = {"version": "Show the version.", "show_settings": "Show all settings and w
 def full(argv: Sequence[str]) -> Call | None:
     """The call that typer reads; None where typer has answered itself (help). Raises GradcliError (GC721)."""
     chosen = next((token for token in argv if not token.startswith("-")), None)
+    argv, rest = parted(argv)
     command, calls = built(chosen)
     calls.clear()
     try:
@@ -58,6 +59,8 @@ def full(argv: Sequence[str]) -> Call | None:
         message = told()
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
         raise error("GC721", shown, help=usage_help(chosen)) from None
+    for call in calls:
+        call.given.update(rest)
     return calls[0] if calls else None
 
 
@@ -112,7 +115,7 @@ def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..
     parameters: dict[str, tuple[Any, Any]] = {}
     for one in declared.operands:
         default = ... if one.required else None
-        kind: Any = list[str] if one.many else str
+        kind: Any = list[str] if one.many or one.rest else str
         parameters[one.name] = (
             kind if one.required else kind | None,
             typer.Argument(default, metavar=one.metavar, help=one.help, show_default=False),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 
 from gradcli.commands import room
+from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
 from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._replay import replay
 from gradcli.commands._shared import EVALUATION, OUTPUT, allowed, is_file, load, names
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from gradcli import batch, checks
@@ -34,14 +36,19 @@ def check(
     backend: str,
     limit: tuple[str, ...],
     claim: tuple[str, ...],
+    python: str | None,
+    grad: str | None,
     samples: int,
     seed: int | None,
+    box: tuple[str, ...],
+    dodge: bool,
     require: str | None,
     allow_kink: bool,
     lenient: bool,
     timeout: float,
     jobs: int | None,
     show: str,
+    steps: bool,
     json: str | None,
     junit: str | None,
 ) -> int:
@@ -63,11 +70,25 @@ def check(
       gradcli check loss.grad --at w=[0.5,-1]
       gradcli check models/ --junit report.xml --require certified
       gradcli check "relu(x)" --at x=0 --allow-kink
+      gradcli check --python losses.py:f --grad losses.py:df --at x=[0.5,-1]
     """
     bounds = allowed(limit, output)
     told: dict[str, Any] = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
     told |= {"claims": claims(claim), "samples": samples, "seed": seed, "timeout": timeout}
     told |= {"require": require, "allow_kink": allow_kink, "lenient": lenient}
+    asked = [("--python", (python,) if python else ()), ("--grad", (grad,) if grad else ()), ("--at", at)]
+    asked += [
+        ("--wrt", (wrt,) if wrt else ()),
+        ("--claim", claim),
+        ("--box", box),
+        ("--dtype", () if dtype == "float64" else (dtype,)),
+    ]
+    again = replay(targets, asked)
+    if python is not None or grad is not None:
+        name = callable_only(targets, claim, backend, python, "--box" if box else "--dodge" if dodge else None)
+        kept = {name: value for name, value in told.items() if name not in ("claims", "backend")}
+        return finished(output, [checks.check_target(name, grad, **kept)], show, again, json, junit, lenient)
+    told |= {"steps": steps, "box": boxes(box), "dodge": dodge}
     single = targets[0] if len(targets) == 1 else None
     if single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single)):
         if looks_like_path(single) and not at and not claim:
@@ -84,10 +105,25 @@ def check(
                 "--claim needs one expression or one file",
                 help="write the claims as asserts in the scripts",
             )
+        if box:
+            raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
         reports = list(
             batch.check_paths(existing(targets or (".",)), {**told, "jobs": jobs, "progress": output.progress})
         )
-    output.emit(view(reports, show))
+    return finished(output, reports, show, again, json, junit, lenient)
+
+
+def finished(
+    output: Output,
+    reports: list[Any],
+    show: str,
+    again: Callable[[Any, Any], str],
+    json: str | None,
+    junit: str | None,
+    lenient: bool,
+) -> int:
+    """Emit the reports, write the report files, and say the exit code with its reason."""
+    output.emit(view(reports, show, again))
     if json:
         output.save(json, machine.text(machine.check("check", reports)))
     if junit:
@@ -101,40 +137,9 @@ def check(
     return code
 
 
-def looks_like_path(target: str) -> bool:
-    """Whether a target is more likely a mistyped folder than an expression: names and slashes only, and not there.
-
-    A check of the expression `samples / fise` would pass, and nobody would see that nothing was checked.
-    """
-    return not is_file(target) and all(part.isidentifier() for part in target.strip("/").split("/"))
-
-
-def claims(texts: tuple[str, ...]) -> dict[str, str]:
-    """`LEAF = SCRIPT` texts by leaf; GC725 where one is not of that form or a leaf comes twice."""
-    found: dict[str, str] = {}
-    for text in texts:
-        leaf, equals, script = text.partition("=")
-        leaf = leaf.strip()
-        if not equals or not leaf.isidentifier():
-            raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help='write --claim "x = 2*x*sin(y)"')
-        if leaf in found:
-            raise error("GC725", f"there are two claims for `{leaf}`", help="give one claim per leaf")
-        found[leaf] = script.strip()
-    return found
-
-
-def existing(paths: Sequence[str]) -> list[str]:
-    """The paths themselves; GC601 for one that is not there."""
-    for path in paths:
-        if not os.path.exists(path):
-            hint = None if is_file(path) else "several targets have to be files or folders; quote an expression"
-            raise error("GC601", f"cannot read {path}: no such file or folder", help=hint)
-    return list(paths)
-
-
-def view(reports: Sequence[Any], show: str) -> View:
+def view(reports: Sequence[Any], show: str, again: Callable[[Any, Any], str] | None = None) -> View:
     return View(
-        document=lambda style: verdicts.reports(reports, style, show),
+        document=lambda style: verdicts.reports(reports, style, show, again),
         payload=lambda: machine.check("check", reports),
         lines=lambda: machine.check_lines("check", reports),
         tidy=lambda: verdicts.tidy(reports),
@@ -162,6 +167,8 @@ def outcome(reports: Sequence[Any], lenient: bool) -> tuple[int, str]:
     if broken:
         return 4, f"{counted(broken, 'check')} could not be run"
     if refused:
+        if any(one.kind == "callable" for one in errors):
+            return 2, f"{counted(refused, 'function')} could not be checked"
         return 2, f"{counted(refused, 'script')} could not be read"
     if failed:
         return 1, f"{counted(failed, 'check')} failed"
@@ -199,6 +206,12 @@ DECLARATION = Declaration(
             metavar='"LEAF = SCRIPT"',
             help="A derivative worked out by hand, to be judged. May be repeated.",
         ),
+        Option(
+            "--python",
+            metavar="TARGET:NAME",
+            help="A Python function to be judged; TARGET is a path ending in .py or a dotted module. Runs its code.",
+        ),
+        Option("--grad", metavar="TARGET:NAME", help="Its hand-written gradient, or its Jacobian."),
         Option("--samples", kind="int", default=3, low=0, setting=True, help="Points beside the given one."),
         Option(
             "--seed",
@@ -207,6 +220,13 @@ DECLARATION = Declaration(
             setting=True,
             help="Seed of the points. Default: from the text of the case.",
         ),
+        Option(
+            "--box",
+            many=True,
+            metavar="LEAF=LO:HI",
+            help="Judge on a whole box: every entry of LEAF between LO and HI. May be repeated.",
+        ),
+        Option("--dodge", kind="flag", setting=True, help="At a kink, judge at a point beside it instead."),
         Option(
             "--require",
             choices=("certified", "precise"),
@@ -237,6 +257,7 @@ DECLARATION = Declaration(
             setting=True,
             help="Which checks to show with their evidence.",
         ),
+        Option("--steps", kind="flag", help="Show differences for a ladder of steps, and how their error falls."),
         Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
         Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
         *OUTPUT,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gradcli.rendering.cards import evidence_facts
 from gradcli.rendering.document import Style
 from gradcli.rendering.text import visible
-from gradcli.rendering.verdicts import evidence_facts, sentence, subject, title
+from gradcli.rendering.verdicts import sentence, subject, title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

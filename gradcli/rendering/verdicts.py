@@ -5,14 +5,13 @@ It repeats what the checks found and weighs nothing.
 
 from __future__ import annotations
 
-from gradcli.rendering.diagnostics import headline
-from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.cards import card
+from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.machine import summary
-from gradcli.rendering.values import inline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from gradcli.rendering.document import Block
@@ -34,15 +33,20 @@ SENTENCES = {
     "ERROR": "could not be run",
 }
 
-EVIDENCE_ENTRIES = 12
 
+def reports(
+    found: Sequence[Any], style: Style, show: str = "failing", replay: Callable[[Any, Any], str] | None = None
+) -> Document:
+    """All reports: a file that passed is one line among several files, every other one lists its checks.
 
-def reports(found: Sequence[Any], style: Style, show: str = "failing") -> Document:
-    """All reports: a file that passed is one line among several files, every other one lists its checks."""
+    `replay` gives for a report and a check of it the command that shows this check again.
+    """
     blocks: list[Block] = []
     for report in found:
         brief = len(found) > 1 and show == "failing" and report.checks and all(one.passed for one in report.checks)
-        blocks += [passed_line(report)] if brief else [*([GAP] if blocks else []), *one_report(report, style, show)]
+        blocks += (
+            [passed_line(report)] if brief else [*([GAP] if blocks else []), *one_report(report, style, show, replay)]
+        )
     counts = summary(found)
     role = "bad" if counts["failed"] else "doubt" if counts["inconclusive"] else "good"
     blocks += [GAP, Line(totals(found), role)]
@@ -62,7 +66,7 @@ def passed_line(report: Any) -> Line:
     return Line(f"ok    {title(report)}: {told}", "good")
 
 
-def one_report(report: Any, style: Style, show: str) -> Iterator[Block]:
+def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
     """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`)."""
     yield Line(title(report), "code")
     rows = tuple((mark(one), one.verdict, subject(one), place(one), sentence(one)) for one in report.checks)
@@ -77,7 +81,7 @@ def one_report(report: Any, style: Style, show: str) -> Iterator[Block]:
         yield Grid(columns, rows)
     for one in report.checks:
         if show == "all" or not one.passed:
-            yield from card(one, style)
+            yield from card(one, style, replay(report, one) if replay else "")
 
 
 def mark(check: Any) -> str:
@@ -97,63 +101,6 @@ def sentence(check: Any) -> str:
     """What was found, in words; with what the script expected where it says so."""
     told = check.message or SENTENCES.get(check.verdict, "")
     return f"{told} (expected: {check.expected})" if check.expected else told
-
-
-def card(check: Any, style: Style) -> Iterator[Block]:
-    """The evidence of one check, a fact per entry, and what was reported while it ran."""
-    facts = tuple(evidence_facts(check.evidence, style))
-    notes = tuple((one.code, headline(one), "note") for one in check.diagnostics if check.verdict != "ERROR")
-    if facts or notes:
-        yield GAP
-        yield Line(f"{check.verdict} {subject(check)}" + (f", line {check.line}" if check.line else ""), "title")
-        yield Facts((*facts, *notes))
-
-
-def evidence_facts(evidence: dict[str, Any], style: Style) -> Iterator[tuple[str, str, str]]:
-    """Evidence as name and text: a line per text of a list and per part of a structure; what is empty is left out."""
-    for name, value in evidence.items():
-        label = str(name).replace("_", " ")
-        for line in evidence_lines(value, style):
-            yield (label, line, "text")
-            label = ""
-
-
-def evidence_lines(value: Any, style: Style) -> Iterator[str]:
-    """A value as the lines that a reader wants: numbers of a point beside each other, everything else in turn."""
-    if isinstance(value, dict) and isinstance(value.get("text"), str):  # a reading: its sentence says it all
-        yield value["text"]
-    elif isinstance(value, dict) and not all(map(is_number, value.values())):
-        parts = {str(key): evidence_text(item, style) for key, item in value.items() if not is_empty(item)}
-        cells = max(map(len, parts), default=0)
-        yield from (f"{key.ljust(cells)}  {text}" for key, text in parts.items())
-    elif isinstance(value, list | tuple) and any(isinstance(one, str | dict) for one in value):
-        for one in value[:EVIDENCE_ENTRIES]:
-            yield from evidence_lines(one, style)
-        if len(value) > EVIDENCE_ENTRIES:
-            yield f"... {len(value) - EVIDENCE_ENTRIES} more"
-    elif not is_empty(value):
-        yield evidence_text(value, style)
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, int | float | complex)
-
-
-def is_empty(value: object) -> bool:
-    return value is None or (isinstance(value, str | dict | list | tuple) and not value)
-
-
-def evidence_text(value: Any, style: Style) -> str:
-    """A value on one line."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} = {evidence_text(item, style)}" for key, item in value.items())
-    if isinstance(value, list | tuple):
-        shown = [evidence_text(item, style) for item in value[:EVIDENCE_ENTRIES]]
-        rest = len(value) - len(shown)
-        return f"[{', '.join(shown)}{f', ... {rest} more' if rest else ''}]"
-    return inline(value, style.digits, EVIDENCE_ENTRIES) if not isinstance(value, str) else value
 
 
 def totals(found: Sequence[Any]) -> str:

@@ -1,0 +1,73 @@
+"""Texts of the command line of `check` go in, claims, boxes and targets come out, or the error that names the slip."""
+
+from __future__ import annotations
+
+import os
+
+from gradcli.commands._shared import is_file
+from gradcli.diagnostics import error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def callable_only(
+    targets: tuple[str, ...], claim: tuple[str, ...], backend: str, python: str | None, script: str | None
+) -> str:
+    """The target of --python; GC732 for what does not go with it."""
+    if python is None:
+        raise error("GC732", "--grad needs --python", help="write --python losses.py:f --grad losses.py:df")
+    extra = "a script" if targets else "--claim" if claim else "--backend" if backend != "auto" else script
+    if extra:
+        raise error("GC732", f"--python does not go with {extra}", help="check them one after the other")
+    return python
+
+
+def looks_like_path(target: str) -> bool:
+    """Whether a target is more likely a mistyped folder than an expression: names and slashes only, and not there.
+
+    A check of the expression `samples / fise` would pass, and nobody would see that nothing was checked.
+    """
+    return not is_file(target) and all(part.isidentifier() for part in target.strip("/").split("/"))
+
+
+def claims(texts: tuple[str, ...]) -> dict[str, str]:
+    """`LEAF = SCRIPT` texts by leaf; GC725 where one is not of that form or a leaf comes twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        leaf, equals, script = text.partition("=")
+        leaf = leaf.strip()
+        if not equals or not leaf.isidentifier():
+            raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help='write --claim "x = 2*x*sin(y)"')
+        if leaf in found:
+            raise error("GC725", f"there are two claims for `{leaf}`", help="give one claim per leaf")
+        found[leaf] = script.strip()
+    return found
+
+
+def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+    """`LEAF=LO:HI` texts by leaf; GC735 where one is not of that form or a leaf comes twice."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        leaf, _, sides = text.partition("=")
+        low, _, high = sides.partition(":")
+        try:
+            interval = float(low), float(high)
+        except ValueError:
+            interval = (0.0, 0.0)
+        width = interval[1] - interval[0]
+        if not leaf.strip().isidentifier() or not 0 < width < float("inf") or leaf.strip() in found:
+            twice = "there are two boxes for" if leaf.strip() in found else "cannot read the box"
+            raise error("GC735", f"{twice} `{text}`", help="write --box x=0.5:2, once for each leaf")
+        found[leaf.strip()] = interval
+    return found
+
+
+def existing(paths: Sequence[str]) -> list[str]:
+    """The paths themselves; GC601 for one that is not there."""
+    for path in paths:
+        if not os.path.exists(path):
+            hint = None if is_file(path) else "several targets have to be files or folders; quote an expression"
+            raise error("GC601", f"cannot read {path}: no such file or folder", help=hint)
+    return list(paths)

@@ -1,0 +1,34 @@
+"""What a check was asked with goes in, the one-line command that shows one of its verdicts again comes out."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+LONGEST = 400  # characters of a command that somebody copies
+
+
+def replay(
+    targets: Sequence[str],
+    options: Sequence[tuple[str, Sequence[str]]],
+) -> Callable[[Any, Any], str]:
+    """A function of a report and one of its checks; `options` are spellings with the values that were given.
+
+    The seed of the check stands at the end: without it the points beside the given one would be those of another text.
+    """
+    from shlex import quote
+
+    given = [f"{name} {quote(value)}" for name, values in options for value in values]
+
+    def command(report: Any, check: Any) -> str:
+        where = [report.file] if report.file else list(targets[:1])
+        if where == ["-"]:
+            where = [report.expression]
+        seed = check.evidence.get("seed")
+        told = [*map(quote, where), *given, *([] if seed is None else [f"--seed {seed}"])]
+        text = " ".join(["gradcli check", *told])
+        return text if len(text) <= LONGEST and text.isprintable() else ""
+
+    return command

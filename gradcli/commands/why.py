@@ -1,0 +1,94 @@
+"""A Python file or a script in, the reasons for its gradients out: one call of `eager.why` or of the calculator."""
+
+from __future__ import annotations
+
+import os
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._shared import OUTPUT, evaluation
+from gradcli.commands._views import View
+from gradcli.diagnostics import error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli import calculator
+    from gradcli.commands._shared import Output
+    from gradcli.eager import running
+    from gradcli.eager import why as watching
+    from gradcli.execution.findings import Explanation
+    from gradcli.rendering import reasons
+else:
+    calculator, running = room("calculator"), room("running")
+    watching, reasons = room("watching"), room("reasons")
+
+
+def why(
+    output: Output,
+    file: str,
+    args: tuple[str, ...],
+    *,
+    tensor: str | None,
+    at: tuple[str, ...],
+    dtype: str | None,
+) -> int:
+    """Why is this gradient None, zero, NaN or huge?
+
+    A Python file is run on gradcli's tensors, and everything that it does with them is recorded; its own
+    output is not shown. Each reason comes with the line and what to do about it: detached, computed under
+    no_grad, not a leaf, no path from the loss, added up over several backwards, zeroed, changed in place,
+    a step function, dead units, vanishing or exploding, the first NaN. A script is explained at its point.
+
+    Without --tensor only what looks wrong is reported. The exit code is that of the file.
+
+    Examples:
+      gradcli why snippet.py
+      gradcli why train.py --tensor w
+      gradcli why loss.grad --at x=0
+      gradcli why "where(x > 0, sqrt(x), 0)" --at x=0
+    """
+    if not file.endswith(".py"):
+        if args:
+            raise error("GC721", "arguments behind a script: only a Python file takes them")
+        source, told = evaluation(output, file, at=at, wrt=None, dtype=dtype or "float64", backend="auto", limit=())
+        show(output, calculator.why(source, tensor=tensor, **told))
+        return 0
+    if at:
+        raise error("GC721", "--at gives a point to a script; a Python file sets its own values")
+    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep)
+    with running.hushed():
+        outcome = running.run_file(file, args, dtype=dtype or "float32", watch=watch, tell=False)
+    show(output, watching.explain(watch, file, outcome.error, tensor))
+    if outcome.code and outcome.error is not None:
+        output.say(f"gradcli why: the file ended with {running.told(outcome.error)}")
+    return int(outcome.code)
+
+
+def show(output: Output, explanation: Explanation) -> None:
+    """Emit an explanation."""
+    output.emit(
+        View(
+            document=lambda style: reasons.explanation(explanation, style),
+            payload=lambda: reasons.payload(explanation),
+            tidy=lambda: reasons.tidy(explanation),
+        )
+    )
+
+
+FILE = Operand("file", "FILE.py|FILE|EXPR", "A Python file, a .grad file, or an expression.")
+ARGS = Operand("args", "ARGS", "Arguments of a Python file.", required=False, rest=True)
+DECLARATION = Declaration(
+    why,
+    (FILE, ARGS),
+    (
+        Option("--tensor", metavar="NAME", help="Explain one tensor: w, model.0.weight, or a leaf of a script."),
+        Option(
+            "--at",
+            many=True,
+            metavar="NAME=VALUE,...",
+            help="The point of a script: x=2,y=3 or x=[1,2,3]. May be repeated.",
+        ),
+        Option("--dtype", choices=("float32", "float64"), help="Format of floats: else float32, in scripts float64."),
+        *OUTPUT,
+    ),
+)

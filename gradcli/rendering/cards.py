@@ -1,0 +1,151 @@
+"""A check goes in, its card comes out: where, the digits side by side, what is wrong and how, and how to see it again.
+
+What the checks found is put in the order in which people read it; nothing is weighed, and nothing is left out.
+"""
+
+from __future__ import annotations
+
+from gradcli.rendering.diagnostics import bare, headline, snippet
+from gradcli.rendering.document import GAP, Facts, Line, Style
+from gradcli.rendering.ladders import ladder
+from gradcli.rendering.values import inline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from gradcli.rendering.document import Block
+
+EVIDENCE_ENTRIES = 12
+# What a reader wants first; everything else follows in the order of the check.
+FIRST = (
+    "at", "box", "leaf", "entry", "exact", "claimed", "differences", "float", "exact_value", "ulps",
+    "ulps_of_the_largest_entry", "ulps_limit", "left", "right", "returned", "limits", "value", "inside", "operation",
+    "node", "where", "distance", "diagnosis", "rewrite", "region", "fixed",
+)  # fmt: skip
+LAST = ("compared", "oracles", "seed")
+WORDS = {"exact_value": "exact", "inside": "returned value lies between", "differences": "differences give"}
+
+
+def card(check: Any, style: Style, replay: str = "") -> Iterator[Block]:
+    """The card of one check; `replay` is the command that shows it again."""
+    evidence = arranged(check.evidence)
+    facts = [*evidence_facts({k: v for k, v in evidence.items() if k != "ladder"}, style)]
+    notes = [one for one in check.diagnostics if check.verdict != "ERROR"]
+    shown = [one for one in notes if one.source is not None and one.span is not None]
+    facts += [(one.code, headline(one), "note") for one in notes if one not in shown]
+    if replay:
+        facts.append(("again", replay, "code"))
+    if not facts and not shown:
+        return
+    yield GAP
+    subject = f"{check.kind} {check.leaf}" if check.leaf else str(check.kind)
+    yield Line(f"{check.verdict} {subject}" + (f", line {check.line}" if check.line else ""), "title")
+    for one in shown[:1]:
+        yield Line("\n".join(snippet(one, one.span, bare)), "code")  # its text is the message of the check
+    if facts:
+        yield Facts(tuple(facts))
+    if isinstance(evidence.get("ladder"), dict):
+        yield from ladder(evidence["ladder"], style)
+
+
+def arranged(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Evidence in the order of reading; the parts of a counterexample stand with the rest."""
+    known = dict(evidence)
+    found = known.pop("counterexample", None)
+    if isinstance(found, dict):
+        elsewhere = found.get("at") != known.get("at")
+        whole = {f"{name} entries": known[name] for name in ("exact", "claimed") if name in known and name in found}
+        known |= {**whole, **{name: value for name, value in found.items() if name != "at" or not elsewhere}}
+        if elsewhere and found.get("at"):
+            known["counterexample"] = {"at": found["at"]}
+    if "exact" in known:
+        known.pop("exact_value", None)  # the same number with fewer digits
+    order = {name: place for place, name in enumerate(FIRST)}
+    order |= {name: len(FIRST) + 1 + place for place, name in enumerate(LAST)}
+    return {name: known[name] for name in sorted(known, key=lambda name: order.get(name, len(FIRST)))}
+
+
+def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[str, str, str]]:
+    """Evidence as name and text: a line per text of a list and per part of a structure; what is empty is left out."""
+    for name, value in evidence.items():
+        label = WORDS.get(name, str(name).replace("_", " "))
+        if name == "compared" and isinstance(value, list):
+            value = compared(value)
+        for line in evidence_lines(value, style):
+            yield (label, line, "text")
+            label = ""
+        if name == "diagnosis" and isinstance(value, list):
+            yield from corrected(value)
+        exact = evidence.get("exact")
+        if name == "claimed" and isinstance(exact, str) and isinstance(value, str):
+            yield from parting(exact, value)
+
+
+def corrected(readings: list[Any]) -> Iterator[tuple[str, str, str]]:
+    """The right formula that a diagnosis came to: a line for each line of it."""
+    found = next((one["correction"] for one in readings if isinstance(one, dict) and one.get("correction")), "")
+    label = "correct"
+    for line in found.splitlines():
+        yield (label, line, "code")
+        label = ""
+
+
+def compared(points: list[Any]) -> Any:
+    """How exact and judged entries stand to each other, a word per point: `= to 128 bits`."""
+    if not all(isinstance(one, dict) and "relations" in one for one in points):
+        return points
+    bits = [f" to {one['bits']} bits" if one.get("bits") is not None else "" for one in points]
+    return ", ".join(f"{one['relations']}{told}" for one, told in zip(points, bits, strict=True))
+
+
+def parting(exact: str, claimed: str) -> Iterator[tuple[str, str, str]]:
+    """A line with a mark under the first digit in which two numbers differ, where they share the first ones."""
+    same = next((at for at, pair in enumerate(zip(exact, claimed, strict=False)) if len(set(pair)) > 1), None)
+    if same is not None and any(digit in "123456789" for digit in exact[:same]) and scale(exact) == scale(claimed):
+        yield ("", " " * same + "^ differs from here", "note")
+
+
+def scale(digits: str) -> tuple[str, int]:
+    """The exponent and the place of the point: numbers of one scale have their digits under each other."""
+    mantissa, _, power = digits.partition("e")
+    return power, mantissa.find(".")
+
+
+def evidence_lines(value: Any, style: Style) -> Iterator[str]:
+    """A value as the lines that a reader wants: numbers of a point beside each other, everything else in turn."""
+    if isinstance(value, dict) and isinstance(value.get("text"), str):  # a reading: its sentence says it all
+        yield value["text"]
+    elif isinstance(value, dict) and not all(map(is_number, value.values())):
+        parts = {str(key): evidence_text(item, style) for key, item in value.items() if not is_empty(item)}
+        cells = max(map(len, parts), default=0)
+        yield from (f"{key.ljust(cells)}  {text}" for key, text in parts.items())
+    elif isinstance(value, list | tuple) and any(isinstance(one, str | dict) for one in value):
+        for one in value[:EVIDENCE_ENTRIES]:
+            yield from evidence_lines(one, style)
+        if len(value) > EVIDENCE_ENTRIES:
+            yield f"... {len(value) - EVIDENCE_ENTRIES} more"
+    elif not is_empty(value):
+        yield evidence_text(value, style)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float | complex)
+
+
+def is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str | dict | list | tuple) and not value)
+
+
+def evidence_text(value: Any, style: Style) -> str:
+    """A value on one line."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {evidence_text(item, style)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        shown = [evidence_text(item, style) for item in value[:EVIDENCE_ENTRIES]]
+        rest = len(value) - len(shown)
+        return f"[{', '.join(shown)}{f', ... {rest} more' if rest else ''}]"
+    return inline(value, style.digits, EVIDENCE_ENTRIES) if not isinstance(value, str) else value

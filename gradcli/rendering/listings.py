@@ -1,0 +1,200 @@
+"""The graphs of a run in, a document out: operations in forward order, each backward, and what was added up.
+
+A loop builds the same graph many times: of many operations and backwards the first and the last are shown.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
+from gradcli.rendering.machine import SCHEMA_VERSION
+from gradcli.rendering.values import inline, jsonable, number, positions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from gradcli.eager.running.graphs import Backward, Graphs, Made
+    from gradcli.rendering.document import Block
+
+MOST_ROWS, MOST_BACKWARDS = 60, 4
+ENTRIES = 4
+
+
+def graphs(result: Graphs, style: Style) -> Document:
+    """`run --trace`: the forward pass, then every backward."""
+    if not result.forward:
+        return document(Line("No operation on a tensor that requires grad: no graph was built.", "note"))
+    blocks: list[Block] = [forward(result, style)]
+    names = {step.number: called(step) for step in result.forward}
+    count = len(result.backwards)
+    for at in positions(count, MOST_BACKWARDS):
+        if at is None:
+            blocks.append(Line(f"... {count - MOST_BACKWARDS + 1} more backwards ...", "note"))
+        else:
+            blocks += backward(result.backwards[at], at, count, names, style)
+    if not count:
+        blocks.append(Line("No backward ran.", "note"))
+    return document(*blocks)
+
+
+def called(step: Made) -> str:
+    """How other rows call a value: a leaf by its name, another by its number and operation."""
+    return step.name if step.node == "leaf" and step.name else f"{step.number} {step.node}"
+
+
+def forward(result: Graphs, style: Style) -> Grid:
+    """One row per operation that left a node, and per leaf that it read."""
+    columns = (
+        Column("step", "number"),
+        Column("node"),
+        Column("reads"),
+        Column("type", "text", 3),
+        Column("value", "number", 1),
+        Column("name", "code"),
+        Column("line", "number"),
+        Column("source", "code", 2),
+    )
+    rows = [
+        (
+            str(step.number),
+            step.node,
+            ", ".join(map(str, step.reads)),
+            step.type,
+            shown(step.value, None, style),
+            step.name,
+            place(step.line, step.file),
+            step.text,
+        )
+        for step in result.forward
+    ]
+    return Grid(columns, tuple(some(rows)), title="Forward: the operations that left a node")
+
+
+def backward(one: Backward, at: int, count: int, names: dict[int, str], style: Style) -> Iterator[Block]:
+    """The nodes of one backward in the order in which they ran, a row per gradient that was sent."""
+    columns = (
+        Column("node"),
+        Column("line", "number", 1),
+        Column("arrived", "number"),
+        Column("sends to"),
+        Column("gradient", "number"),
+    )
+    rows: list[tuple[str, ...]] = []
+    for step in one.ran:
+        node = names.get(step.number, step.node) if step.number is not None else step.node
+        first = (node, place(step.line, ""), shown(step.arrived, step.norm, style))
+        for sent in step.sent or (None,):
+            to = names.get(sent.to, "a node of a backward") if sent and sent.to is not None else "-"
+            rows.append((*first, to, shown(sent.value, sent.norm, style) if sent else "nothing"))
+            first = ("", "", "")
+    number_of = f" {at + 1} of {count}" if count > 1 else ""
+    told = ", ".join(
+        word for word, on in (("retain_graph", one.retain and not one.create), ("create_graph", one.create)) if on
+    )
+    where = f", line {one.line}: {one.text}" if one.line else ""
+    yield Grid(columns, tuple(some(rows)), title=f"Backward{number_of}{where}{f' ({told})' if told else ''}")
+    if one.added:
+        added = tuple(
+            (leaf.name or f"step {leaf.number}", shown(leaf.value, leaf.norm, style), str(leaf.times))
+            for leaf in one.added
+        )
+        titles = (Column("leaf", "code"), Column("added", "number"), Column("backwards added up", "number"))
+        yield Grid(titles, added, title="Added into .grad")
+
+
+def some(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """All rows, or the first and the last of many."""
+    for at in positions(len(rows), MOST_ROWS):
+        if at is None:
+            blank = [""] * (len(rows[0]) - 2)
+            yield ("...", f"{len(rows) - MOST_ROWS + 1} more", *blank)
+        else:
+            yield rows[at]
+
+
+def shown(value: Any, norm: float | None, style: Style) -> str:
+    """A small array as it is, a large one by its norm."""
+    if value is not None and value.size <= ENTRIES:
+        digits = style.digits or (6 if value.size <= 3 else 3)
+        return inline(value, digits, ENTRIES) if value.ndim else number(value, digits)
+    return "" if norm is None else f"norm {number(float(norm), style.digits or 4)}"
+
+
+def place(line: int | None, file: str) -> str:
+    """A line, with its file where that is another one."""
+    return "" if line is None else f"{file}:{line}" if file else str(line)
+
+
+def payload(result: Graphs) -> dict[str, Any]:
+    """The graphs for programs, complete."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": "run",
+        "file": result.file,
+        "forward": [
+            {
+                "index": step.number,
+                "node": step.node,
+                "reads": list(step.reads),
+                "type": step.type,
+                "value": jsonable(step.value),
+                "name": step.name or None,
+                "line": step.line,
+                "file": step.file or None,
+                "text": step.text,
+            }
+            for step in result.forward
+        ],
+        "backwards": [
+            {
+                "line": one.line,
+                "retain_graph": one.retain,
+                "create_graph": one.create,
+                "steps": [
+                    {
+                        "index": step.number,
+                        "node": step.node,
+                        "line": step.line,
+                        "cotangent": jsonable(step.arrived),
+                        "norm": jsonable(step.norm),
+                        "contributions": [
+                            {"to": sent.to, "value": jsonable(sent.value), "norm": jsonable(sent.norm)}
+                            for sent in step.sent
+                        ],
+                    }
+                    for step in one.ran
+                ],
+                "added": [
+                    {
+                        "index": leaf.number,
+                        "name": leaf.name or None,
+                        "value": jsonable(leaf.value),
+                        "norm": jsonable(leaf.norm),
+                        "count": leaf.times,
+                    }
+                    for leaf in one.added
+                ],
+            }
+            for one in result.backwards
+        ],
+    }
+
+
+def tidy(result: Graphs) -> Grid:
+    """Every row of both passes, for CSV."""
+    rows: list[tuple[str, ...]] = []
+    for step in result.forward:
+        value = "" if step.value is None else inline(step.value, None, sys.maxsize)
+        rows.append(
+            ("forward", str(step.number), step.node, " ".join(map(str, step.reads)), value, place(step.line, ""))
+        )
+    for at, one in enumerate(result.backwards, 1):
+        for ran in one.ran:
+            for sent in ran.sent:
+                value = "" if sent.value is None else inline(sent.value, None, sys.maxsize)
+                index = "" if ran.number is None else str(ran.number)
+                rows.append((f"backward {at}", index, ran.node, str(sent.to), value, place(ran.line, "")))
+    return Grid(tuple(map(Column, ("pass", "step", "node", "nodes", "value", "line"))), tuple(rows))

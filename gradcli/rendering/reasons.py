@@ -1,0 +1,88 @@
+"""Explanations in, documents out: each reason with its line and what to do, then the gradients that were looked at."""
+
+from __future__ import annotations
+
+from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.machine import SCHEMA_VERSION
+from gradcli.rendering.values import jsonable, number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from gradcli.execution.findings import Explanation, Finding
+    from gradcli.rendering.document import Block
+
+WIDEST = 12  # gradients that are listed
+
+
+def explanation(result: Explanation, style: Style) -> Document:
+    """`why`: the findings, or that there is nothing to explain."""
+    blocks: list[Block] = []
+    for at, one in enumerate(result.findings):
+        if at:
+            blocks.append(GAP)
+        blocks += finding(one, style)
+    if not result.findings:
+        blocks.append(Line("nothing to explain", "good"))
+    listed = list(result.gradients.items())
+    if listed and (result.findings or len(listed) == 1):
+        rows = tuple((name, told) for name, told in listed[:WIDEST])
+        blocks.append(Grid((Column("tensor", "code"), Column("gradient")), rows))
+        if len(listed) > WIDEST:
+            blocks.append(Line(f"and {len(listed) - WIDEST} more", "note"))
+    return document(*blocks)
+
+
+def finding(one: Finding, style: Style) -> Iterator[Block]:
+    """A reason, its line, its cure, and its numbers."""
+    yield Line(headline(one), "title")
+    line = () if one.line is None else (("line", str(one.line), "text"),)
+    yield Facts((("reason", one.reason, "text"), *line, ("cure", one.cure, "text")))
+    norms = one.evidence.get("norms")
+    if norms:
+        columns = (Column("node"), Column("line", "number"), Column("arrived", "number"), Column("sent", "number"))
+        digits = style.digits or 4
+        rows = tuple(
+            (row["node"], str(row["line"] or ""), number(row["arrived"], digits), number(row["sent"], digits))
+            for row in norms
+        )
+        yield Grid(columns, rows, title="Norm of the gradient on its way from the loss")
+
+
+def headline(one: Finding) -> str:
+    """The finding as a sentence; a name keeps its own spelling."""
+    own = one.subject is not None and one.message.startswith(one.subject)
+    return one.message if own else one.message[:1].upper() + one.message[1:]
+
+
+def payload(result: Explanation) -> dict[str, Any]:
+    """The findings for programs."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": "why",
+        "file": result.file,
+        "findings": [
+            {
+                "reason": one.reason,
+                "tensor": one.subject,
+                "line": one.line,
+                "message": one.message,
+                "cure": one.cure,
+                "evidence": jsonable(one.evidence),
+            }
+            for one in result.findings
+        ],
+        "gradients": dict(result.gradients),
+    }
+
+
+def tidy(result: Explanation) -> Grid:
+    """A row per finding, for CSV."""
+    columns = tuple(map(Column, ("reason", "tensor", "line", "message", "cure")))
+    rows = tuple(
+        (one.reason, one.subject or "", "" if one.line is None else str(one.line), headline(one), one.cure)
+        for one in result.findings
+    )
+    return Grid(columns, rows)

@@ -1,0 +1,146 @@
+"""Boxes, points beside kinks and ladders of steps: what a check says of more than one point."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gradcli.checks import check_script
+from gradcli.checks.boxes import shortest_inside
+from gradcli.cli import main
+from gradcli.diagnostics import GradcliError
+
+
+def verdicts(script: str, **options: Any) -> list[Any]:
+    return list(check_script(script, **options).checks)
+
+
+@pytest.mark.parametrize(
+    ("script", "box"),
+    [
+        ("x**2*sin(x)", {"x": (0.5, 3.0)}),
+        ("exp(x*y)/(1 + x**2)", {"x": (0.0, 1.0), "y": (0.0, 2.0)}),
+        ("gamma(x)*erf(x)", {"x": (1.0, 2.0)}),
+        ("abs(x - 2)", {"x": (2.125, 9.0)}),
+        ("sum(x*x*x)", {"x": (-1.0, 2.0)}),
+    ],
+)
+def test_a_right_gradient_is_proved_on_the_box(script: str, box: Any) -> None:
+    at = {"x": [0.5, -0.25]} if "sum" in script else {}
+    for one in verdicts(script, at=at, box=box):
+        assert one.verdict == "PROVED", one
+        assert "whole box" in one.message
+        assert one.evidence["box"] == {name: list(sides) for name, sides in box.items()}
+
+
+def test_two_regions_are_proved_apart() -> None:
+    """abs has another derivative on each side; between them lies the kink."""
+    one = verdicts("sqrt((x - 3)**2 + where(x > 1, x, x*x)*0)", box={"x": (1.5, 2.5)})[0]
+    assert one.verdict in ("PROVED", "CERTIFIED")
+
+
+@pytest.mark.parametrize(
+    ("script", "claim", "box", "at", "verdict", "where"),
+    [
+        ("abs(x - 2)", None, (1.0, 4.5), 1.5, "KINK", 2.0),
+        ("relu(x)", None, (-1.0, 1.0), 0.5, "KINK", 0.0),
+        ("sqrt(x)", None, (0.0, 1.0), 0.5, "BOUNDARY", 0.0),
+        ("floor(x)", None, (0.5, 1.5), 0.75, "DISCONTINUOUS", 1.0),
+        ("log(x)", None, (-1.0, 2.0), 1.0, "UNDEFINED", None),
+        ("x**3", "3*x*abs(x)", (-2.0, 2.0), 1.0, "DISAGREES", None),
+        ("sin(x)", "cos(x) + max(x - 2, 0)", (0.0, 3.0), 1.0, "DISAGREES", None),
+    ],
+)
+def test_what_is_wrong_somewhere_in_the_box_is_found(
+    script: str, claim: str | None, box: Any, at: float, verdict: str, where: float | None
+) -> None:
+    claims = None if claim is None else {"x": claim}
+    point = verdicts(script, at={"x": at}, claims=claims)[-1]
+    assert point.verdict in ("PROVED", "CERTIFIED"), "at the point all is well"
+    found = verdicts(script, at={"x": at}, claims=claims, box={"x": box})[-1]
+    assert found.verdict == verdict, found
+    assert not found.passed
+    assert box[0] <= found.evidence["at"]["x"] <= box[1]
+    if where is not None:
+        assert found.evidence["at"]["x"] == where
+
+
+def test_a_claim_without_a_proof_is_certified_to_a_bound() -> None:
+    """The claim differs from the derivative by a constant of many digits: no proof, but a bound on the whole box."""
+    script = "x**2*2.718281828459045"
+    found = verdicts(script, at={"x": 1.0}, claims={"x": "2*exp(1)*x"}, box={"x": (1.0, 1.5)})[-1]
+    assert found.verdict == "CERTIFIED", found
+    assert 0 < found.evidence["bound_on_the_box"] <= 1e-3
+
+
+def test_a_box_that_is_too_large_for_its_time_stays_open() -> None:
+    script = "x**2*2.718281828459045*sin(1000*x) + y*0"
+    found = verdicts(script, at={"x": 1.0, "y": 1.0}, wrt=["x"], box={"x": (0.5, 40.0)}, timeout=1.0,
+                     claims={"x": "2*exp(1)*x*sin(1000*x) + exp(1)*x**2*1000*cos(1000*x)"})[-1]  # fmt: skip
+    assert found.verdict == "INCONCLUSIVE", found
+    assert "on the box" in found.message
+
+
+@pytest.mark.parametrize(
+    ("box", "at", "code"),
+    [({"z": (0.0, 1.0)}, {}, "GC206"), ({"x": (0.0, 1.0)}, {"x": 3.0}, "GC735")],
+)
+def test_a_box_that_does_not_fit(box: Any, at: Any, code: str) -> None:
+    with pytest.raises(GradcliError) as refused:
+        verdicts("x**2", at=at, box=box)
+    assert refused.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("text", ["x", "x=1", "x=2:1", "x=a:b", "x=0:inf", "=0:1", "x=0:nan"])
+def test_boxes_that_cannot_be_read(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "x**2", "--box", text]) == 2
+    assert "GC735" in capsys.readouterr().err
+
+
+def test_dodge_leaves_a_kink_and_says_so() -> None:
+    plain = verdicts("abs(x - 2)*y", at={"x": 2.0, "y": 1.0})[0]
+    assert plain.verdict == "KINK"
+    found = verdicts("abs(x - 2)*y", at={"x": 2.0, "y": 1.0}, dodge=True)[0]
+    assert found.verdict in ("PROVED", "CERTIFIED")
+    assert found.passed
+    assert found.evidence["dodged"]["verdict"] == "KINK"
+    assert found.evidence["at"]["x"] != 2.0
+    wrong = verdicts("abs(x - 2)", at={"x": 2.0}, claims={"x": "2*sign(x - 2)"}, dodge=True)[-1]
+    assert wrong.verdict == "DISAGREES"
+
+
+def test_steps_show_how_the_error_falls() -> None:
+    found = verdicts("sin(x)*exp(x)", at={"x": 1.0}, steps=True)[0].evidence["ladder"]
+    assert found["rate"] == pytest.approx(2, abs=0.1)
+    assert found["exact"] == pytest.approx(found["claimed"], rel=1e-15)
+    assert len(found["steps"]) == len(found["slopes"]) > 10
+    assert min(abs(slope - found["exact"]) for slope in found["slopes"]) < 1e-9
+    assert "ladder" not in verdicts("sin(x)", at={"x": 1.0})[0].evidence
+
+
+def test_steps_of_a_wrong_claim_are_measured_against_the_exact_derivative() -> None:
+    found = verdicts("x**3", at={"x": 2.0}, claims={"x": "3*x**2 + 0.5"}, steps=True)[-1].evidence["ladder"]
+    assert (found["exact"], found["claimed"]) == (12.0, 12.5)
+
+
+def test_the_card_has_a_plot_and_a_command_that_replays(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["check", "x**2*sin(y)", "--at", "x=2,y=3", "--claim", "y = 1.00001*x**2*cos(y)"]
+    assert main([*asked, "--steps"]) == 1
+    shown = capsys.readouterr().out
+    assert "differs from here" in shown
+    assert "the error falls as step**" in shown
+    assert "\n2.5e-01 " in shown
+    again = next(line for line in shown.splitlines() if line.startswith("again "))
+    assert again.split("gradcli ")[1].startswith("check 'x**2*sin(y)' --at x=2,y=3 --claim 'y = 1.00001")
+    assert main([*asked, "--seed", again.rsplit(" ", 1)[1], "--format", "json"]) == 1
+    replayed = json.loads(capsys.readouterr().out)["checks"]
+    assert main([*asked, "--format", "json"]) == 1
+    assert replayed == json.loads(capsys.readouterr().out)["checks"]
+
+
+def test_the_number_somebody_would_try() -> None:
+    assert shortest_inside(-1.0, 1.0) == 0.0
+    assert shortest_inside(1.9999999, 2.0000002) == 2.0
+    assert shortest_inside(0.1249, 0.12501) == 0.125
