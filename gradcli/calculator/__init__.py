@@ -1,4 +1,4 @@
-"""One call per question: a script and a point go in, a value, gradient, Hessian, Jacobian or trace comes out.
+"""One call per question: a script and a point go in, a value, gradient, Hessian, Jacobian, trace or graph comes out.
 
 Every function takes the script (a text or a `Source`), and by keyword the point `at` (a mapping of numbers, nested
 lists or arrays, or texts as for `--at`), the leaves `wrt` to differentiate by (default: all that are not const),
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import Diagnostic
+    from gradcli.execution.findings import Explanation
+    from gradcli.execution.graphs import Graph
     from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Trace
     from gradcli.language.limits import LimitsLike
     from gradcli.language.source import Source
@@ -159,6 +161,61 @@ def trace(
     return trace_passes(
         lowered, question.names, values, point_of(lowered, values), dtype, backend, why_topo, diagnostics
     )
+
+
+def why(
+    script: str | Source,
+    *,
+    at: Point = (),
+    wrt: Sequence[str] | None = None,
+    dtype: str = "float64",
+    backend: str = "auto",
+    limits: LimitsLike = None,
+    tensor: str | None = None,
+) -> Explanation:
+    """Why the gradient of a scalar script is zero, NaN or huge at a point; of one leaf, if `tensor` names it.
+
+    Raises GradcliError as `grad` does, and GC206 where `tensor` is no leaf.
+
+    >>> [(one.reason, one.line) for one in why("x*detach(x - 1) + floor(y)", at={"x": 1, "y": 2.5}).findings]
+    [('times-zero', 1), ('detached', 1), ('step-function', 1)]
+    """
+    from gradcli.calculator.reasons import explain
+    from gradcli.calculator.tracing import trace_passes
+
+    lowered, point, _ = _prepared(script, at, wrt, limits)
+    question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
+    values = question.values(point)
+    result = trace_passes(lowered, question.names, values, point_of(lowered, values), dtype, backend, False, ())
+    return explain(lowered, result, tensor, values, dtype)
+
+
+def graph(
+    script: str | Source,
+    *,
+    at: Point = (),
+    wrt: Sequence[str] | None = None,
+    dtype: str = "float64",
+    backend: str = "auto",
+    limits: LimitsLike = None,
+    gradient: bool = False,
+) -> Graph:
+    """The computation of a script as vertices and what they read; with `gradient` that of its gradient beside it.
+
+    Where the point gives every leaf a value, vertices hold values; for a scalar output also cotangents, and what each
+    sends back. Raises GradcliError as `evaluate` does, and as `grad` does where the gradient is asked for.
+
+    >>> found = graph("x*y + x")
+    >>> [(one.name, one.inputs) for one in found.vertices]
+    [('x', ()), ('y', ()), ('mul', (0, 1)), ('add', (2, 0))]
+    >>> graph("x*y", at={"x": 2, "y": 3}).vertices[0].cotangent
+    3.0
+    """
+    from gradcli.calculator.drawing import draw
+
+    lowered, point, notes = _prepared(script, at, wrt, limits)
+    known = {**lowered.values, **{name: value for name, value in point.items() if name in lowered.program.leaves}}
+    return draw(lowered, point, point_of(lowered, known), dtype, backend, gradient, notes)
 
 
 def _prepared(

@@ -1,0 +1,303 @@
+"""A trace of a script goes in, the reasons why a gradient is zero, missing, NaN or huge come out, with line and cure.
+
+A gradient is followed from the leaf to the output: where something arrives and nothing is passed on, there it ends.
+"""
+
+from __future__ import annotations
+
+from gradcli.calculator.reason_texts import CHOOSING, COMPARING, CURES, FLAT, SHARP, STEPS
+from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.findings import Explanation, Finding
+from gradcli.graph.builder import building
+from gradcli.graph.node import Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from gradcli.execution.results import BackwardStep, Trace
+    from gradcli.lowering import Lowered
+
+HUGE, TINY = 1e8, 1e-12
+
+
+def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping[str, Any], dtype: str) -> Explanation:
+    """The reasons behind the gradients of a trace; with `wanted` of one leaf, and then small things too.
+
+    Raises GradcliError (GC206) for a name that is no leaf.
+    """
+    leaves = lowered.program.leaves
+    if wanted is not None and wanted not in leaves:
+        near = did_you_mean(wanted, list(leaves))
+        hint = f"did you mean {near}?" if near else f"the leaves are {', '.join(leaves)}"
+        raise error("GC206", f"{visible(wanted, 100)} is no leaf of the script", help=hint)
+    story = _Story(result)
+    found: list[Finding] = []
+    if wanted is not None and leaves[wanted].const:
+        span = leaves[wanted].span
+        found.append(_find("const", wanted, span[0] if span else None, "is not computed: it is const"))
+    for name, value in result.gradient.items():
+        if wanted is None or name == wanted:
+            found += _about(story, name, value, wanted is not None)
+    kinks = list(_kinks(lowered, result, values, dtype, wanted))
+    there = {one.evidence["step"] for one in kinks}
+    found = [one for one in found if one.evidence.get("step") not in there or one.reason not in SHARP] + kinks
+    if not _finite(result.value) and not any(one.reason == "not-finite" for one in found):
+        found += list(_origin(story, None, None))
+    gradients = {name: _state(value) for name, value in result.gradient.items() if wanted in (None, name)}
+    return Explanation(lowered.source.name, tuple(found), gradients)
+
+
+def _find(reason: str, subject: str | None, line: int | None, message: str, **evidence: Any) -> Finding:
+    told = message if subject is None else f"the gradient of {subject} {message}"
+    return Finding(reason, subject, line, told, CURES[reason], evidence)
+
+
+class _Story:
+    """A trace with its steps by number, and who sends to whom."""
+
+    def __init__(self, result: Trace) -> None:
+        self.result = result
+        self.steps = {step.index: step for step in result.forward}
+        self.backward = {step.index: step for step in result.backward}
+        self.leaves = {str(step.params.get("name")): step.index for step in result.forward if step.primitive == "leaf"}
+        self.senders: dict[int, list[tuple[BackwardStep, Any]]] = {}
+        for step in result.backward:
+            for sent in step.contributions:
+                self.senders.setdefault(sent.to, []).append((step, sent.value))
+        self.users: dict[int, list[int]] = {}
+        for one in result.forward:
+            for read in one.inputs:
+                self.users.setdefault(read, []).append(one.index)
+
+    def at(self, index: int) -> str:
+        """A step as people read it."""
+        step = self.steps[index]
+        where = f"line {step.span[0]}: " if step.span else ""
+        text = step.text if len(step.text) <= 60 else step.primitive
+        return f"{where}`{text}`"
+
+    def line(self, index: int) -> int | None:
+        """The line of a step."""
+        span = self.steps[index].span
+        return span[0] if span else None
+
+
+def _about(story: _Story, name: str, value: Any, asked: bool) -> Iterator[Finding]:
+    """The findings about one leaf."""
+    at = story.leaves.get(name)
+    largest = _largest(value)
+    if largest != largest or largest == float("inf"):
+        yield from _origin(story, name, at)
+    elif largest == 0:
+        yield from _zero(story, name, at, asked)
+    elif largest > HUGE:
+        yield _extreme(story, name, at, "exploding", largest)
+    elif largest < TINY:
+        yield _extreme(story, name, at, "vanishing", largest)
+
+
+def _origin(story: _Story, name: str | None, at: int | None) -> Iterator[Finding]:
+    """Where the first NaN or infinity appears, in the value or else on the way back."""
+    lead = "is not finite: " if name else ""
+    for step in story.result.forward:
+        if not _finite(step.value) and all(_finite(story.steps[read].value) for read in step.inputs):
+            if step.primitive in ("leaf", "constant", "data") or not _reaches(story, step.index):
+                continue
+            yield _find(
+                "not-finite",
+                name,
+                story.line(step.index),
+                f"{lead}the value of {story.at(step.index)} is {_word(step.value)}{' already' if name else ''}",
+                operation=step.primitive,
+            )
+            return
+    for back in story.result.backward:
+        for sent in back.contributions:
+            if _finite(back.cotangent) and not _finite(sent.value):
+                how = "an infinite slope times zero" if _holds_nan(sent.value) else "the slope is infinite"
+                yield _find(
+                    "not-finite",
+                    name,
+                    story.line(back.index),
+                    f"is not finite: on the way back {story.at(back.index)} sends {_word(sent.value)} on ({how})",
+                    operation=back.primitive,
+                )
+                return
+    yield _find("not-finite", name, None if at is None else story.line(at), "is not finite, as the point itself is")
+
+
+def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Finding]:
+    """Where the gradient of a leaf ends."""
+    if at is None or not story.users.get(at):
+        yield _find("no-path", name, None, "is zero: nothing reads it")
+        return
+    told: set[tuple[str, int]] = set()
+    waiting, seen = [at], {at}
+    while waiting:
+        here = waiting.pop()
+        for back, value in story.senders.get(here, []):
+            if _largest(back.cotangent) > 0 and _largest(value) == 0:
+                reason = _reason(story, back.index, here)
+                if (reason, back.index) not in told:
+                    told.add((reason, back.index))
+                    what = f"{story.at(back.index)} passes nothing on to {story.at(here)}"
+                    yield _find(
+                        reason,
+                        name,
+                        story.line(back.index),
+                        f"is zero: {what}",
+                        operation=back.primitive,
+                        step=back.index,
+                    )
+            elif _largest(back.cotangent) == 0 and back.index not in seen:
+                seen.add(back.index)
+                waiting.append(back.index)
+    reached = _reached(story, at)
+    stops = [end for end in reached if story.steps[end].primitive in ("detach", *COMPARING)]
+    for index in sorted(reached & set(story.backward)):
+        back, sent = story.backward[index], {one.to for one in story.backward[index].contributions}
+        closed = [read for read in story.steps[index].inputs if read in reached and read not in sent]
+        closed = [] if set(closed) & set(stops) else closed
+        if closed and _largest(back.cotangent) > 0 and not _is_truth(story, closed[0]):
+            reason = _reason(story, index, closed[0])
+            told.add((reason, index))
+            what = f"{story.at(index)} passes nothing on to {story.at(closed[0])}"
+            yield _find(reason, name, story.line(index), f"is zero: {what}", operation=back.primitive, step=index)
+    blocked = {end for end in reached if story.steps[end].primitive in ("detach", *COMPARING, *STEPS)}
+    blocked -= {index for _, index in told}
+    for end in sorted(blocked):
+        primitive = story.steps[end].primitive
+        reason = "detached" if primitive == "detach" else "step-function"
+        if primitive == "detach" or not told:
+            told.add((reason, end))
+            what = f"no gradient passes {story.at(end)}"
+            yield _find(reason, name, story.line(end), f"is zero: {what}", operation=primitive, step=end)
+    if not told:
+        yield (
+            _find("cancels", name, None, "is zero: the contributions along its paths cancel out")
+            if story.senders.get(at)
+            else _find("no-path", name, None, "is zero: the output does not depend on it")
+        )
+
+
+def _reason(story: _Story, index: int, towards: int) -> str:
+    """Why an operation passes nothing on."""
+    name = story.steps[index].primitive
+    if name in STEPS:
+        return "step-function"
+    if name in FLAT:
+        return "saturated"
+    if name in CHOOSING:
+        return "branch"
+    return "times-zero" if name in ("mul", "matmul") else "flat"
+
+
+def _is_truth(story: _Story, index: int) -> bool:
+    """Whether a step gives truth values or positions: what reads it is no path of a gradient."""
+    return not story.steps[index].type.startswith(("f", "c"))
+
+
+def _reached(story: _Story, at: int) -> set[int]:
+    """Everything that was computed from a step."""
+    seen, waiting = {at}, [at]
+    while waiting:
+        for user in story.users.get(waiting.pop(), ()):
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return seen
+
+
+def _reaches(story: _Story, index: int) -> bool:
+    """Whether a step is on the way of a gradient that is not finite: a branch that is not taken is on none."""
+    reached = _reached(story, index)
+    last = story.result.forward[-1].index
+    return last in reached and any(not _finite(story.steps[one].value) for one in reached if one == last)
+
+
+def _extreme(story: _Story, name: str, at: int | None, reason: str, size: float) -> Finding:
+    """Where a gradient shrinks or grows most."""
+    steepest, where = 1.0, None
+    way = set(story.steps) if at is None else _reached(story, at)
+    for back in story.result.backward:
+        for sent in back.contributions if back.index in way else ():
+            if sent.to not in way:
+                continue
+            before, after = _largest(back.cotangent), _largest(sent.value)
+            factor = after / before if before > 0 else 1.0
+            factor = 1 / factor if reason == "vanishing" and factor > 0 else factor
+            if factor > steepest:
+                steepest, where = factor, back.index
+    flat = where is not None and story.steps[where].primitive in FLAT
+    line = None if where is None else story.line(where)
+    told = f"is {size:.3g}"
+    if where is not None:
+        change = "shrinks" if reason == "vanishing" else "grows"
+        told += f": it {change} most in {story.at(where)}, by a factor of {steepest:.3g}"
+    return _find("saturated" if flat and reason == "vanishing" else reason, name, line, told)
+
+
+def _kinks(
+    lowered: Lowered, result: Trace, values: Mapping[str, Any], dtype: str, wanted: str | None
+) -> Iterator[Finding]:
+    """The operations that are not smooth at this point and that a gradient passes."""
+    order = lowered.program.nodes()
+    passed = {step.index for step in result.backward if _largest(step.cotangent) != 0}
+    surfaces = []
+    with building(lowered.program.builder, order):
+        for index, node in enumerate(order):
+            for kink in node.primitive.kinks if index in passed else ():
+                zero = kink.surface(*node.args, **node.params)
+                if isinstance(zero, Node) and zero.type.kind == "float":
+                    surfaces.append((index, kink, zero))
+    if not surfaces:
+        return
+    found = Tape([*order, *[zero for _, _, zero in surfaces]]).run_all(values, dtype=dtype)
+    story = _Story(result)
+    reachable = None if wanted is None or wanted not in story.leaves else _reached(story, story.leaves[wanted])
+    for index, kink, zero in surfaces:
+        value: Any = found[zero]
+        if bool((value == 0).any() if hasattr(value, "any") else value == 0) and (
+            reachable is None or index in reachable
+        ):
+            what = "jumps" if kink.discontinuity else "has a kink"
+            yield _find(
+                "step-function" if kink.discontinuity else "kink",
+                None,
+                story.line(index),
+                f"{story.at(index)} {what} here ({kink.where}): its derivative is taken as {kink.value}",
+                operation=order[index].primitive.name,
+                step=index,
+            )
+
+
+def _largest(value: Any) -> float:
+    """The largest entry by size; NaN where there is one."""
+    if not hasattr(value, "shape") or not value.shape:
+        return float(abs(value))
+    return float(abs(value).max()) if value.size else 0.0
+
+
+def _finite(value: Any) -> bool:
+    size = _largest(value)
+    return size - size == 0
+
+
+def _holds_nan(value: Any) -> bool:
+    return _largest(value) != _largest(value)
+
+
+def _word(value: Any) -> str:
+    return "NaN" if _holds_nan(value) else "infinite"
+
+
+def _state(value: Any) -> str:
+    size = _largest(value)
+    if size != size:
+        return "NaN"
+    if size == 0:
+        return "zero"
+    return f"{value:.6g}" if isinstance(value, float) else f"largest entry {size:.4g}"

@@ -1,0 +1,23 @@
+"""A Python file goes in; it runs as a script, with `torch` standing for these tensors, and an outcome comes out."""
+
+from __future__ import annotations
+
+from gradcli.eager.running.drawing import drawing
+from gradcli.eager.running.finder import Finder, aliases
+from gradcli.eager.running.graphs import Graphs, graphs_of
+from gradcli.eager.running.script import Outcome, hushed, installed, run_file, told
+from gradcli.eager.running.watch import Watch
+
+__all__ = [
+    "Finder",
+    "Graphs",
+    "Outcome",
+    "Watch",
+    "aliases",
+    "drawing",
+    "graphs_of",
+    "hushed",
+    "installed",
+    "run_file",
+    "told",
+]

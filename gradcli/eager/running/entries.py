@@ -1,0 +1,145 @@
+"""What the record of a run consists of: values, nodes that ran, backwards, events. It keeps no tensor."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.eager.running.places import Line
+
+SMALL = 9  # entries of an array that is kept as it is
+
+
+class Entry:
+    """One value of the run: a leaf at its first use, the result of an operation, or a value that left the graph."""
+
+    __slots__ = (
+        "calm",
+        "dtype",
+        "finite",
+        "inputs",
+        "inside",
+        "line",
+        "mark",
+        "mode",
+        "name",
+        "requires",
+        "role",
+        "seq",
+        "shape",
+        "sweeps",
+        "value",
+        "zeros",
+    )
+    mark: int
+    role: str  # leaf, operation, cut
+    name: str
+    inputs: tuple[int, ...]
+    line: Line | None
+    mode: str  # grad, no_grad, inference
+    requires: bool
+    seq: int | None  # of the node, if there is one
+    sweeps: int  # how many backwards had begun before
+    inside: bool  # made by a backward, not by the file
+    dtype: str
+    shape: tuple[int, ...]
+    finite: bool  # every entry is
+    calm: bool  # every entry of every input was finite
+    value: Any  # a copy of a small array
+    zeros: Any  # of a relu: which units were zero throughout
+
+
+class Step:
+    """A node that ran in a backward: what arrived and what it sent on."""
+
+    __slots__ = ("arrived", "finite", "line", "name", "norm", "sent", "seq", "stuck", "withheld")
+    seq: int
+    name: str
+    line: Line | None
+    norm: float
+    arrived: Any  # a copy where it is small
+    finite: bool
+    sent: list[tuple[Any, float, bool, Any]]  # for each input: (where to, norm, finite, copy where small)
+    withheld: list[Any]  # inputs that it sent nothing to, not even zeros
+    stuck: float  # share of entries where something not finite met a gradient of zero
+
+
+class Sweep:
+    """One backward."""
+
+    __slots__ = ("accumulate", "create", "ended", "line", "reached", "retain", "roots", "seqs", "steps", "targets")
+
+    def __init__(self, line: Line | None, roots: Sequence[tuple[int, int | None, bool]], retain: bool) -> None:
+        self.line = line
+        self.roots = roots  # (mark, number of the node, finite)
+        self.retain = retain
+        self.create = self.accumulate = self.ended = False
+        self.targets: tuple[int, ...] | None = None
+        self.steps: list[Step] = []
+        self.seqs: set[int] = set()
+        self.reached: list[Reached] = []
+
+
+class Reached:
+    """A gradient that was added into a `.grad`."""
+
+    __slots__ = ("added", "finite", "leaf", "norm", "peak", "value")
+
+    def __init__(self, leaf: int, array: Any, added: int) -> None:
+        self.leaf, self.added = leaf, added
+        self.norm, self.finite = size_of(array)
+        self.value = array.copy() if array.size <= SMALL else None
+        self.peak = float(np.abs(array).max()) if array.size else 0.0
+
+
+class Event:
+    """Something that happened to a tensor or to its `.grad`.
+
+    Kinds: none, zero, read (someone looked and found this); added (by a backward); dropped (set to None), zeroed, set,
+    altered (in place); changed (the tensor itself, in place).
+    """
+
+    __slots__ = ("kind", "line", "mark", "name", "sweeps")
+
+    def __init__(self, kind: str, mark: int, line: Line | None, sweeps: int, name: str = "") -> None:
+        self.kind, self.mark, self.line, self.sweeps, self.name = kind, mark, line, sweeps, name
+
+
+def size_of(array: Any) -> tuple[float, bool]:
+    """The norm of an array, and whether every entry is finite."""
+    if array.dtype.kind not in "fc":
+        return 0.0, True
+    flat = np.asarray(array, dtype=np.complex128 if array.dtype.kind == "c" else np.float64).reshape(-1)
+    norm = float(np.sqrt(np.vdot(flat, flat).real))
+    return norm, bool(np.isfinite(norm)) or bool(np.isfinite(flat).all())
+
+
+@cache
+def name_of(dtype: Any) -> str:
+    """The name of a format; NumPy takes its time to make it."""
+    return str(dtype)
+
+
+def array_of(value: Any) -> Any:
+    """The entries of a tensor, or what an array or a number is itself."""
+    return value._raw if isinstance(value, Tensor) else value
+
+
+def flat(xs: Sequence[Any]) -> list[Any]:
+    """What is in lists and tuples, however deep."""
+    found: list[Any] = []
+    waiting = list(xs)[::-1]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (list, tuple)):
+            waiting.extend(reversed(one))
+        else:
+            found.append(one)
+    return found

@@ -1,0 +1,56 @@
+"""A place in code goes in, its line and the text that stands there come out; reads files, runs nothing."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from gradcli.eager.state import Place
+
+LONGEST = 60
+
+
+class Line(NamedTuple):
+    """A line of a file, and what of it was running."""
+
+    file: str
+    number: int
+    text: str
+
+
+def filename_of(path: str) -> str:
+    """The name that code from a path carries; `-` is standard input."""
+    return "<stdin>" if path == "-" else os.path.abspath(path)
+
+
+_known: dict[tuple[CodeType, int], Line] = {}
+
+
+def line_of(place: Place) -> Line | None:
+    """The line of a place; the text is empty where the source cannot be read."""
+    if place is None:
+        return None
+    code, at = place
+    found = _known.get((code, at))
+    if found is None:
+        found = _known[code, at] = _read(code, at)
+    return found
+
+
+def _read(code: CodeType, at: int) -> Line:
+    first, last, start, stop = next(
+        (position for i, position in enumerate(code.co_positions()) if 2 * i == at), (None, None, None, None)
+    )
+    if first is None:
+        return Line(code.co_filename, code.co_firstlineno, "")
+    lines = [linecache.getline(code.co_filename, number) for number in range(first, (last or first) + 1)]
+    text = "".join(lines)
+    if start is not None and stop is not None and lines[-1]:
+        before = "".join(lines[:-1]).encode()
+        text = (before + lines[-1].encode()[:stop])[start:].decode(errors="replace")
+    text = " ".join(text.split())
+    return Line(code.co_filename, first, text if len(text) <= LONGEST else text[: LONGEST - 3] + "...")

@@ -1,0 +1,209 @@
+"""The path of a Python file and its arguments go in; the file runs as `python FILE` would run it, and its exit code and
+what it left behind come out.
+
+It is a real `__main__`, with its folder first on the path. An exception ends in a traceback that shows the file's own
+frames only, and in Python's exit code.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import traceback
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.util import decode_source
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.diagnostics import error, visible
+from gradcli.eager import dtypes
+from gradcli.eager.running.finder import aliases, explained
+from gradcli.eager.running.places import filename_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradcli.eager.running.watch import Watch
+
+PACKAGE = str(Path(__file__).resolve().parents[2])
+DEBUG = "GRADCLI_DEBUG"  # set: tracebacks show the frames of this package too
+INTERRUPTED = 130
+
+
+class Outcome(NamedTuple):
+    """What a run left: the exit code, the exception that ended it, and the names of the file."""
+
+    code: int
+    error: BaseException | None
+    names: dict[str, Any]
+
+
+class _Loader(SourceFileLoader):
+    """Has the source already: nothing is written beside the file, and no cached code is taken for it."""
+
+    def __init__(self, path: str, source: bytes) -> None:
+        super().__init__("__main__", path)
+        self.source = source
+
+    def get_code(self, fullname: str) -> Any:
+        return self.source_to_code(self.source, self.get_filename(fullname))
+
+
+def run_file(
+    path: str,
+    args: Sequence[str] = (),
+    *,
+    alias: bool = True,
+    dtype: str | None = None,
+    watch: Watch | None = None,
+    tell: bool = True,
+) -> Outcome:
+    """Run a Python file as a script; an exception is reported on standard error as Python reports it.
+
+    `alias`: `torch` means these tensors. `dtype`: the default format of floats. `watch` records the run. `tell`:
+    print the traceback. The path `-` is standard input. Raises GradcliError where the file cannot be read (GC601) or is
+    no Python file (GC721).
+    """
+    source = read(path)
+    where = filename_of(path)
+    module, loader = ModuleType("__main__"), _Loader(where, source)
+    module.__dict__.update(__loader__=loader, __cached__=None)
+    if path == "-":
+        _show_lines(source, where)
+    else:
+        module.__file__ = where
+    with ExitStack() as stack:
+        folder = "" if path == "-" else os.path.dirname(os.path.realpath(path))
+        stack.enter_context(_process(module, folder, [path, *args]))
+        if alias:
+            stack.enter_context(aliases())
+        if dtype is not None:
+            stack.enter_context(_default(getattr(dtypes, dtype)))
+        try:
+            with nullcontext() if watch is None else watch.watching(module.__dict__):
+                loader.exec_module(module)
+        except SystemExit as end:
+            return Outcome(_exit_code(end), end, module.__dict__)
+        except BrokenPipeError:  # whoever read the output is gone
+            raise
+        except BaseException as problem:
+            if not isinstance(problem, Exception) and type(problem).__module__.startswith("gradcli."):
+                raise  # the process was asked to end
+            sys.stdout.flush()
+            if tell:
+                report(problem)
+            return Outcome(INTERRUPTED if isinstance(problem, KeyboardInterrupt) else 1, problem, module.__dict__)
+    return Outcome(0, None, module.__dict__)
+
+
+def read(path: str) -> bytes:
+    """The source of a Python file, or standard input for `-`; refuses what is none."""
+    shown = visible(path, 200)
+    if path == "-":
+        if sys.stdin is None:
+            raise error("GC601", "cannot read standard input: it is closed")
+        return sys.stdin.buffer.read()
+    if path.endswith(".grad"):
+        raise error("GC721", f"{shown} is a script, not a Python file", help=f"gradcli grad {shown}")
+    if os.path.isdir(path):
+        raise error("GC601", f"cannot read {shown}: is a directory", help="name one file in it")
+    if not path.endswith(".py"):
+        raise error("GC721", f"{shown} is no Python file: its name does not end in .py")
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise error("GC601", f"cannot read {shown}: {(problem.strerror or str(problem)).lower()}") from None
+
+
+def _show_lines(source: bytes, where: str) -> None:
+    """Let tracebacks show lines of a source that is no file."""
+    try:
+        text = decode_source(source)
+    except (SyntaxError, UnicodeDecodeError):  # the compiler says what is wrong
+        return
+    linecache.cache[where] = (len(text), None, text.splitlines(keepends=True), where)
+
+
+@contextmanager
+def _process(module: ModuleType, folder: str, argv: list[str]) -> Iterator[None]:
+    """What a script finds in `sys`, and takes away with it."""
+    before = sys.argv, sys.path[:], sys.modules["__main__"]
+    sys.argv, sys.path[:] = argv, [folder, *sys.path[1:]]
+    sys.modules["__main__"] = module
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:], sys.modules["__main__"] = before
+
+
+@contextmanager
+def _default(dtype: dtypes.dtype) -> Iterator[None]:
+    before = dtypes.get_default_dtype()
+    dtypes.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        dtypes.set_default_dtype(before)
+
+
+def _exit_code(end: SystemExit) -> int:
+    """The code of `sys.exit(...)`, as Python reads it: none is 0, a text is printed and is 1."""
+    if end.code is None or isinstance(end.code, int):
+        return 0 if end.code is None else end.code & 0xFF
+    sys.stdout.flush()
+    sys.stderr.write(f"{end.code}\n")
+    return 1
+
+
+def report(problem: BaseException) -> None:
+    """Print a traceback without the frames of this package and of the import system."""
+    if isinstance(problem, ImportError):
+        problem.msg = explained(problem) or problem.msg
+    if sys.excepthook is not sys.__excepthook__:
+        sys.excepthook(type(problem), problem, problem.__traceback__)
+        return
+    told = traceback.TracebackException(type(problem), problem, problem.__traceback__, compact=True)
+    if not os.environ.get(DEBUG):
+        _strip(told)
+    sys.stderr.write("".join(told.format()))
+
+
+def _strip(told: traceback.TracebackException) -> None:
+    seen, waiting = set(), [told]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        kept = [frame for frame in one.stack if not _ours(frame.filename)]
+        one.stack[:] = kept
+        waiting += [other for other in (one.__cause__, one.__context__, *(one.exceptions or ())) if other is not None]
+
+
+def _ours(filename: str) -> bool:
+    return filename.startswith((PACKAGE + os.sep, "<frozen importlib", "<gradcli "))
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """While it lasts, what is printed goes nowhere, and warnings with it."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
+def told(problem: BaseException) -> str:
+    """An exception on one line, with the name of its class."""
+    text = str(problem).partition("\n")[0]
+    return f"{type(problem).__name__}: {visible(text, 300)}" if text else type(problem).__name__
+
+
+def installed() -> Any:
+    """The installed PyTorch, as a module. Raises GradcliError (GC713) where there is none."""
+    try:
+        return import_module("torch")
+    except ImportError:
+        raise error("GC713", "PyTorch is not installed", help="pip install 'gradcli[peers]'") from None

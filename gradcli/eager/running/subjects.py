@@ -1,0 +1,104 @@
+"""Names and what they stand for go in, the tensors among it come out, by names that a reader of the file knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEEPEST = 3
+MOST, MOST_VISITED = 2000, 50_000  # entries of one container, and of all
+
+
+class Subject(NamedTuple):
+    """A tensor as it was when it was last seen."""
+
+    name: str
+    scope: str  # the function that knows the name; empty for the file itself
+    leaf: bool
+    requires: bool
+    retains: bool
+    floating: bool
+    dtype: str
+    grad: str  # none, zero, nan, inf, fine
+    norm: float
+    peak: float
+    added: int
+    node: str
+    shape: tuple[int, ...]
+    parameter: bool
+
+    @classmethod
+    def of(cls, tensor: Tensor, name: str, scope: str) -> Subject:
+        """The state of a tensor now."""
+        edge = tensor._edge
+        kind, norm, peak, added = "none", 0.0, 0.0, 0
+        found = tensor._grad
+        if found is not None:
+            array = np.abs(found._array.astype(np.complex128 if found._array.dtype.kind == "c" else np.float64))
+            peak = float(array.max()) if array.size else 0.0
+            norm = float(np.sqrt((array * array).sum()))
+            kind = "nan" if np.isnan(array).any() else "inf" if np.isinf(array).any() else "fine"
+            kind = "zero" if kind == "fine" and array.size and peak == 0 else kind
+            added = found._added
+        return cls(
+            name,
+            scope,
+            edge is None,
+            tensor.requires_grad,
+            tensor._retains,
+            tensor._array.dtype.kind in "fc",
+            str(tensor.dtype).removeprefix("torch."),
+            kind,
+            norm,
+            peak,
+            added,
+            "" if edge is None else type(edge[0]).__name__,
+            tuple(tensor._array.shape),
+            type(tensor).__name__ == "Parameter",
+        )
+
+
+def subjects_of(names: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that can be reached from names: itself, in a container, as a parameter, as an attribute.
+
+    A tensor comes once for each of its names, the best one first.
+    """
+    seen: set[int] = set()
+    first = sorted(names.items(), key=lambda pair: _rank(pair[1]))
+    waiting = [(name, value, 0) for name, value in first if not name.startswith("__")][::-1]
+    visited = 0
+    while waiting and visited < MOST_VISITED:
+        name, value, depth = waiting.pop()
+        visited += 1
+        if isinstance(value, Tensor):
+            yield name, value
+        elif depth < DEEPEST and id(value) not in seen:
+            inner = [(text, one, depth + 1) for text, one in _inside(name, value)]
+            if inner:
+                seen.add(id(value))
+                waiting.extend(reversed(inner))
+
+
+def _rank(value: Any) -> int:
+    """Whose names are taken first: those in a module, then plain ones, then places in a container."""
+    return 0 if hasattr(type(value), "named_parameters") else 1 if isinstance(value, Tensor) else 2
+
+
+def _inside(name: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, (list, tuple)):
+        return [(f"{name}[{i}]", one) for i, one in enumerate(value[:MOST])]
+    if isinstance(value, dict):
+        return [(f"{name}[{key!r}]", one) for key, one in list(value.items())[:MOST]]
+    if hasattr(type(value), "named_parameters"):
+        own = [(f"{name}.{text}", one) for text, one in value.named_parameters()]
+        rest = [(text, one) for text, one in vars(value).items() if not text.startswith("_")]
+        return own + [(f"{name}.{text}", one) for text, one in rest if isinstance(one, (Tensor, list, dict, tuple))]
+    if type(value).__module__ == "__main__" and hasattr(value, "__dict__"):
+        return [(f"{name}.{text}", one) for text, one in vars(value).items() if not text.startswith("__")]
+    return []

@@ -1,0 +1,85 @@
+"""The record of a run goes in, why gradients are missing, zero, NaN or huge comes out, with lines and cures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.eager.why.memory import memory
+from gradcli.eager.why.missing import missing, reason
+from gradcli.eager.why.stops import stops
+from gradcli.eager.why.story import Story
+from gradcli.eager.why.values import values
+from gradcli.execution.findings import Explanation, Finding
+
+if TYPE_CHECKING:
+    from gradcli.eager.running.subjects import Subject
+    from gradcli.eager.running.watch import Watch
+
+__all__ = ["explain", "reason"]
+
+SHOWN = 4  # names that one finding lists
+
+
+def explain(watch: Watch, path: str, problem: BaseException | None = None, tensor: str | None = None) -> Explanation:
+    """Why gradients of a run are as they are: all that look wrong, or those of one tensor by its name.
+
+    Raises GradcliError (GC206) for a name that the file does not have.
+    """
+    story = Story(watch, path)
+    wanted = set() if tensor is None else named(story, tensor)
+    found: list[tuple[int | None, Finding]] = [(None, one) for one in stops(story, problem)]
+    found += [*missing(story, wanted), *values(story, wanted), *memory(story, wanted)]
+    if wanted:
+        found = [(mark, one) for mark, one in found if mark in wanted or one.subject == tensor]
+    findings = tuple(together([one for _, one in found]))
+    shown = {mark: subject for mark, subject in story.latest.items() if subject.name and (mark in wanted or not wanted)}
+    gradients = {
+        subject.name: state(subject)
+        for _, subject in sorted(shown.items())
+        if wanted or subject.grad != "none" or (findings and subject.leaf and subject.requires)
+    }
+    return Explanation(path, findings, gradients)
+
+
+def named(story: Story, name: str) -> set[int]:
+    """The newest tensor of a name."""
+    found = [mark for mark, subject in story.latest.items() if subject.name == name]
+    if not found:
+        known = sorted({subject.name for subject in story.latest.values() if subject.name})
+        near = did_you_mean(name, known)
+        raise error(
+            "GC206",
+            f"the file has no tensor {visible(name, 100)}",
+            help=f"did you mean {near}?" if near else f"it has {', '.join(known[:12]) or 'none'}",
+        )
+    return {max(found)}
+
+
+def together(findings: list[Finding]) -> list[Finding]:
+    """Findings that differ in the tensor only, as one."""
+    groups: dict[tuple[str, int | None, str], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.reason, one.line, one.message), []).append(one)
+    joined = []
+    for same in groups.values():
+        names = list(dict.fromkeys(one.subject for one in same if one.subject))
+        told = listed(names)
+        evidence = {**same[0].evidence, "tensors": names} if len(names) > 1 else same[0].evidence
+        message = same[0].message.replace("$it.grad", f"the .grad of {told}" if len(names) > 1 else f"{told}.grad", 1)
+        message = message.replace("$it", told, 1)
+        joined.append(same[0]._replace(subject=told or None, message=message, evidence=evidence))
+    return joined
+
+
+def listed(names: list[str]) -> str:
+    """`a, b and c`, or `a, b, c, d and 3 more`."""
+    shown = names[:SHOWN] if len(names) <= SHOWN else [*names[:SHOWN], f"{len(names) - SHOWN} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def state(subject: Subject) -> str:
+    """A gradient in a few words."""
+    if subject.grad == "fine":
+        return f"norm {subject.norm:.4g}"
+    return {"none": "None", "nan": "NaN", "inf": "inf", "zero": "zero"}[subject.grad]

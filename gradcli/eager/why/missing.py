@@ -1,0 +1,150 @@
+"""A tensor whose `.grad` is None goes in, the reason with its line comes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.eager.running.entries import Event
+    from gradcli.eager.why.story import End, Story
+    from gradcli.execution.findings import Finding
+
+
+def missing(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
+    """A finding for each tensor without a gradient that someone misses: asked for, looked at, or a leaf left out."""
+    sweeps = story.watch.sweeps
+    accumulating = any(sweep.accumulate for sweep in sweeps) and sweeps[-1].ended
+    asked_by_grad = {mark for sweep in sweeps for mark in sweep.targets or ()}
+    for mark, subject in story.latest.items():
+        if subject.grad != "none":
+            continue
+        events = story.timeline(mark)
+        looks = [event for event in events if event.kind in ("none", "read", "zero")]
+        looked = bool(looks) and looks[-1].kind == "none"
+        left_out = subject.leaf and subject.requires and accumulating and not any(e.kind == "added" for e in events)
+        left_out = left_out and mark not in asked_by_grad
+        if mark in wanted or looked or left_out or thrown_away(events):
+            found = reason(story, mark)
+            if found is not None:
+                yield mark, found
+
+
+def thrown_away(events: list[Event]) -> bool:
+    """Whether zero_grad() took a gradient away that nobody had looked at and no step had used."""
+    used = False
+    for event in events:
+        if event.kind == "added":
+            used = False
+        elif event.kind in ("changed", "read"):
+            used = True
+    last = events[-1] if events else None
+    before = [event.kind for event in events if event.kind in ("added", "dropped", "zeroed")]
+    return (
+        not used
+        and before[-2:] in (["added", "dropped"], ["added", "zeroed"])
+        and last is not None
+        and last.line is not None
+        and "zero_grad" in last.line.text
+    )
+
+
+def reason(story: Story, mark: int) -> Finding | None:
+    """Why a tensor has no gradient."""
+    subject, entry, name = story.watch.subjects[mark], story.entries[mark], story.called(mark)
+    if not subject.floating:
+        return story.find(
+            "integer-dtype", name, entry.line, f"$it.grad is None: {subject.dtype} cannot require grad, only floats can"
+        )
+    if not subject.requires:
+        end = story.end_above(mark)
+        if end is not None:
+            return ended(story, name, end)
+        leaves = [story.called(leaf) for leaf in story.leaves_above(mark)]
+        if entry.role == "leaf":
+            return story.find("never-required", name, entry.line, "$it.grad is None: it never required grad")
+        return story.find(
+            "never-required",
+            name,
+            entry.line,
+            f"$it.grad is None: nothing that it was made from requires grad ({', '.join(dict.fromkeys(leaves))})",
+        )
+    if not subject.leaf and not subject.retains:
+        return not_leaf(story, mark, name)
+    dropped = [event for event in story.timeline(mark) if event.kind in ("added", "dropped")]
+    if dropped and dropped[-1].kind == "dropped" and dropped[0].kind == "added":
+        line, since = dropped[-1].line, dropped[-1].sweeps
+        if any(sweep.accumulate for sweep in story.watch.sweeps[since:]):
+            return unreached(story, mark, name, since)
+        return story.find(
+            "zeroed",
+            name,
+            line,
+            f"$it.grad is None: backward filled it, then it was set to None at {story.at(line)}",
+        )
+    return unreached(story, mark, name)
+
+
+def ended(story: Story, name: str, end: End) -> Finding:
+    """The finding for a way that ends."""
+    return story.find(end.reason, name, end.line, f"$it.grad is None: {end.what} at {story.at(end.line)}")
+
+
+def not_leaf(story: Story, mark: int, name: str) -> Finding:
+    """A tensor that was computed does not keep its gradient; and some once were leaves."""
+    entry, subject = story.entries[mark], story.watch.subjects[mark]
+    before = [
+        leaf
+        for leaf in story.leaves_above(mark)
+        if leaf != mark and story.watch.subjects.get(leaf) is not None and _once(story, leaf, name)
+    ]
+    made = f"{subject.node} made it at {story.at(entry.line)}"
+    if before:
+        return story.find("replaced", name, entry.line, f"$it.grad is None: it is not the leaf any more, {made}")
+    return story.find(
+        "not-leaf", name, entry.line, f"$it.grad is None: it is no leaf, {made}, and retain_grad() was not called"
+    )
+
+
+def _once(story: Story, leaf: int, name: str) -> bool:
+    """Whether a leaf got its gradient, and lost its name to a tensor made from it."""
+    known = story.watch.subjects[leaf]
+    return any(event.kind == "added" for event in story.timeline(leaf)) and known.name in ("", name)
+
+
+def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
+    """Why no backward came to a tensor that requires grad; those before the number `since` did."""
+    watch, entry = story.watch, story.entries[mark]
+    way = story.way_to_root(mark, since)
+    end = story.first_end(way)
+    if end is not None:
+        return ended(story, name, end)
+    if not watch.sweeps:
+        users = story.users.get(mark, [])
+        line = users[-1].line if users else entry.line
+        return story.find("never-ran", name, line, "$it.grad is None: backward was never called")
+    if not way:
+        lost = story.number_end(mark)
+        if lost is not None:
+            return story.find(lost.reason, name, lost.line, f"$it.grad is None: {lost.what} at {story.at(lost.line)}")
+        line = watch.sweeps[-1].line
+        users = story.users.get(mark, [])
+        used = f"it was used last at {story.at(users[-1].line)}" if users else "nothing was computed from it"
+        return story.find(
+            "no-path", name, line, f"$it.grad is None: the loss at {story.at(line)} does not depend on it; {used}"
+        )
+    withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
+    if withheld is not None:
+        told = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
+        return story.find("returned-none", name, withheld.line, told, node=withheld.name)
+    if not any(sweep.accumulate for sweep in watch.sweeps):
+        line = watch.sweeps[-1].line
+        if watch.sweeps[-1].reached:
+            return story.find(
+                "not-asked", name, line, f"$it.grad is None: inputs= at {story.at(line)} does not name it"
+            )
+        return story.find(
+            "returned", name, line, f"$it.grad is None: {story.at(line)} gives gradients back and fills no .grad"
+        )
+    return story.find("no-path", name, watch.sweeps[-1].line, "$it.grad is None: no gradient came to it")

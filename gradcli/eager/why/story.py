@@ -1,0 +1,258 @@
+"""The record of a run goes in, answers about it come out: who was made from whom, where a way ends, what has a name.
+
+All walks are loops: a record may hold a million operations.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.eager.running.places import filename_of
+from gradcli.eager.why.texts import CURES
+from gradcli.execution.findings import Finding
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli.eager.running.entries import Entry, Event, Reached, Step, Sweep
+    from gradcli.eager.running.places import Line
+    from gradcli.eager.running.subjects import Subject
+    from gradcli.eager.running.watch import Watch
+
+
+class End(NamedTuple):
+    """Why a gradient does not pass a place."""
+
+    reason: str
+    line: Line | None
+    what: str
+
+
+def shown(line: Line | None) -> bool:
+    """Whether a line only shows, stores or tests a number, as far as its first word tells."""
+    if line is None:
+        return False
+    text = linecache.getline(line.file, line.number).strip()
+    return text.startswith(("print", "assert", "if ", "while ", "log")) or ".append(" in text
+
+
+class Story:
+    """Questions about one record."""
+
+    def __init__(self, watch: Watch, path: str) -> None:
+        self.watch = watch
+        self.path = filename_of(path)
+        self.entries = watch.entries
+
+    # --- lines and names ------------------------------------------------------------------------------------------
+
+    def at(self, line: Line | None) -> str:
+        """A place as people read it: ``line 3: `x.detach()` ``."""
+        if line is None:
+            return "an unknown line"
+        where = (
+            f"line {line.number}" if line.file == self.path else f"{os.path.basename(line.file)}, line {line.number}"
+        )
+        return f"{where}: `{line.text}`" if line.text else where
+
+    def called(self, mark: int) -> str:
+        """The name of a tensor, or the text that made it."""
+        known = self.watch.subjects.get(mark)
+        if known is not None and known.name:
+            return known.name
+        entry = self.entries[mark]
+        return f"`{entry.line.text}`" if entry.line is not None and entry.line.text else "a tensor"
+
+    def find(self, reason: str, subject: str | None, line: Line | None, message: str, **evidence: Any) -> Finding:
+        """A finding with the cure of its reason."""
+        return Finding(reason, subject, None if line is None else line.number, message, CURES[reason], evidence)
+
+    def timeline(self, mark: int) -> list[Event]:
+        """What happened to a tensor and its `.grad`, in order."""
+        return self._timelines.get(mark, [])
+
+    @cached_property
+    def _timelines(self) -> dict[int, list[Event]]:
+        found: dict[int, list[Event]] = {}
+        for event in self.watch.events:
+            found.setdefault(event.mark, []).append(event)
+        return found
+
+    @cached_property
+    def latest(self) -> dict[int, Subject]:
+        """The tensors with a name, only the newest of each; and those without one that someone looked at."""
+        newest: dict[tuple[str, str], int] = {}
+        for mark, subject in self.watch.subjects.items():
+            if subject.name:
+                key = (subject.scope, subject.name)
+                newest[key] = max(mark, newest.get(key, mark))
+        kept = set(newest.values())
+        return {m: s for m, s in self.watch.subjects.items() if m in kept or not s.name}
+
+    # --- the graph that would have been -----------------------------------------------------------------------------
+
+    @cached_property
+    def users(self) -> dict[int, list[Entry]]:
+        """For each value what was computed from it."""
+        found: dict[int, list[Entry]] = {}
+        for entry in self.entries.values():
+            if not entry.inside:
+                for mark in entry.inputs:
+                    found.setdefault(mark, []).append(entry)
+        return found
+
+    def roots(self, since: int = 0) -> set[int]:
+        """What backward was called on, or would have been."""
+        found = {mark for sweep in self.watch.sweeps[since:] for mark, _, _ in sweep.roots}
+        return found if self.watch.refusal is None else found | {self.watch.refusal}
+
+    def way_to_root(self, mark: int, since: int = 0) -> list[Entry]:
+        """The entries on a shortest way from a value to a root, without the value itself; empty if there is none."""
+        roots = self.roots(since)
+        came: dict[int, tuple[int, Entry]] = {}
+        waiting, seen = [mark], {mark}
+        while waiting:
+            following = []
+            for one in waiting:
+                if one in roots and one != mark:
+                    way = []
+                    while one != mark:
+                        before, entry = came[one]
+                        way.append(entry)
+                        one = before
+                    return way[::-1]
+                for entry in self.users.get(one, ()):
+                    if entry.mark not in seen:
+                        seen.add(entry.mark)
+                        came[entry.mark] = (one, entry)
+                        following.append(entry.mark)
+            waiting = following
+        return []
+
+    def end_at(self, entry: Entry) -> End | None:
+        """Why no gradient passes an entry, or None where one does."""
+        if entry.role == "cut":
+            if entry.name in ("detach()", ".data"):
+                return End("detached", entry.line, f"{entry.name} was taken")
+            if entry.name == "torch.tensor()":
+                return End("rewrapped", entry.line, "torch.tensor() copied the numbers and left the history behind")
+            return End("as-number", entry.line, f"{entry.name} made a plain number or array of it")
+        if entry.role != "operation" or entry.seq is not None:
+            return None
+        if not any(self.entries[mark].requires for mark in entry.inputs):
+            return None
+        if entry.mode == "inference":
+            return End("inference", entry.line, "it was computed in inference_mode")
+        if entry.mode == "no_grad":
+            return End("no-grad", entry.line, "it was computed under no_grad")
+        if not entry.dtype.startswith(("float", "complex", "bfloat")):
+            return End("step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand")
+        return End("step-function", entry.line, "the operation has no derivative")
+
+    def first_end(self, way: list[Entry]) -> End | None:
+        """Where a gradient on its way ends first."""
+        return next((end for end in map(self.end_at, way) if end is not None), None)
+
+    def number_end(self, mark: int) -> End | None:
+        """Where something made from a value left the graph, other than to be shown."""
+        seen, waiting = {mark}, [mark]
+        while waiting:
+            following = []
+            for one in waiting:
+                for entry in self.users.get(one, ()):
+                    end = self.end_at(entry)
+                    if end is not None and not shown(end.line):
+                        return end
+                    if entry.mark not in seen:
+                        seen.add(entry.mark)
+                        following.append(entry.mark)
+            waiting = following
+        return None
+
+    def number_at(self, line: Line | None) -> End | None:
+        """Where, in a line, a value with a history left the graph as a plain number."""
+        for entry in reversed(self.entries.values()):
+            if line is not None and entry.line is not None and entry.line.number == line.number:
+                if entry.role == "cut" and any(below in self._historic for below in entry.inputs):
+                    return self.end_at(entry)
+        return None
+
+    def end_above(self, mark: int) -> End | None:
+        """Where the history of a value that requires no grad was lost."""
+        seen, waiting = {mark}, [mark]
+        while waiting:
+            following = []
+            for one in waiting:
+                entry = self.entries[one]
+                lost = self.end_at(entry)
+                if lost is not None and any(below in self._historic for below in entry.inputs):
+                    return lost
+                for below in entry.inputs:
+                    if below not in seen:
+                        seen.add(below)
+                        following.append(below)
+            waiting = following
+        return None
+
+    @cached_property
+    def _historic(self) -> set[int]:
+        """The values that require grad, or were made from one that does: an entry comes after its operands."""
+        found: set[int] = set()
+        for entry in self.entries.values():
+            if entry.requires or any(below in found for below in entry.inputs):
+                found.add(entry.mark)
+        return found
+
+    def leaves_above(self, mark: int) -> list[int]:
+        """The leaves that a value was made from."""
+        seen, waiting, found = {mark}, [mark], []
+        while waiting:
+            entry = self.entries[waiting.pop()]
+            if entry.role == "leaf":
+                found.append(entry.mark)
+            for below in entry.inputs:
+                if below not in seen:
+                    seen.add(below)
+                    waiting.append(below)
+        return sorted(found)
+
+    # --- backwards ----------------------------------------------------------------------------------------------
+
+    def last_sweep(self, mark: int) -> Sweep | None:
+        """The last backward that brought a gradient to a leaf."""
+        found = self.arrivals.get(mark)
+        return found[-1][0] if found else None
+
+    @cached_property
+    def arrivals(self) -> dict[int, list[tuple[Sweep, Reached]]]:
+        """For each leaf the gradients that came to it, in order."""
+        found: dict[int, list[tuple[Sweep, Reached]]] = {}
+        for sweep in self.watch.sweeps:
+            for one in sweep.reached:
+                found.setdefault(one.leaf, []).append((sweep, one))
+        return found
+
+    @cached_property
+    def zeroed(self) -> set[int]:
+        """The tensors whose gradient was set to None or to zero at some time."""
+        return {event.mark for event in self.watch.events if event.kind in ("dropped", "zeroed")}
+
+    def senders(self, sweep: Sweep, target: tuple[str, int]) -> list[tuple[Step, float]]:
+        """Which nodes sent something to a node or leaf, and the norms of it."""
+        return self._senders(sweep).get(target, [])
+
+    def _senders(self, sweep: Sweep) -> dict[tuple[str, int], list[tuple[Step, float]]]:
+        known = self._sent.get(id(sweep))
+        if known is None:
+            known = self._sent[id(sweep)] = {}
+            for step in sweep.steps:
+                for to, norm, _, _ in step.sent:
+                    known.setdefault(to, []).append((step, norm))
+        return known
+
+    @cached_property
+    def _sent(self) -> dict[int, dict[tuple[str, int], list[tuple[Step, float]]]]:
+        return {}

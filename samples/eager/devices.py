@@ -1,0 +1,9 @@
+# Everything lives on the CPU until it is moved, and a device that is not there is an error.
+import torch
+
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+print(x.device, x.cpu() is x, x.to("cpu") is x)
+try:
+    x.to("cuda:99")
+except (RuntimeError, AssertionError):
+    print("there is no such device")

@@ -1,0 +1,7 @@
+# Three times the same backward: three times the gradient.
+import torch
+
+x = torch.tensor(2.0, requires_grad=True)
+for _ in range(3):
+    (x * x).backward()
+print(x.grad)

@@ -1,0 +1,8 @@
+# A logarithm of something that became negative.
+import torch
+
+x = torch.tensor([0.5, 2.0], requires_grad=True)
+shifted = x - 1
+loss = torch.log(shifted).sum()
+loss.backward()
+print(loss)

@@ -1,0 +1,11 @@
+# The running mean of the loss adds graph to graph.
+import torch
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+total = 0.0
+for step in range(5):
+    loss = (w * w).sum()
+    loss.backward()
+    w.grad = None
+    total = total + loss
+print(total.item())

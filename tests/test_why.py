@@ -1,0 +1,430 @@
+"""`gradcli why`: each reason on a file of its own with a golden answer, silence where all is well, scripts, JSON.
+
+The golden answers lie beside the samples (`samples/eager/why/NAME.why`); after a change on purpose:
+`UPDATE_SNAPSHOTS=1 pytest tests/test_why.py`, then read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradcli import calculator, cli
+from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
+from gradcli.diagnostics import GradcliError
+from gradcli.eager import running, why
+from gradcli.eager.why.texts import CURES
+from gradcli.execution.findings import Explanation, Finding
+from tests.test_rendering_schema import parsed, validator
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "samples" / "eager" / "why"
+SAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
+IMPORT = "import torch\n"
+
+
+def explained(tmp_path: Path, text: str, tensor: str | None = None) -> Explanation:
+    """What `why` finds in a file of this text."""
+    path = tmp_path / "file.py"
+    path.write_text(IMPORT + text)
+    watch = running.Watch(str(tmp_path) + os.sep)
+    with running.hushed(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcome = running.run_file(str(path), watch=watch, tell=False)
+    return why.explain(watch, str(path), outcome.error, tensor)
+
+
+def reasons(tmp_path: Path, text: str, tensor: str | None = None) -> list[tuple[str, str | None, int | None]]:
+    """The reasons with tensor and line; line 1 is the import."""
+    return [(one.reason, one.subject, one.line) for one in explained(tmp_path, text, tensor).findings]
+
+
+# --- samples ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_has_its_golden_answer(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    code = cli.main(["why", f"samples/eager/why/{name}.py"])
+    told = capsys.readouterr().out + f"exit code {code}\n"
+    golden = FOLDER / f"{name}.why"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        golden.write_text(told, encoding="utf-8")
+    assert told == golden.read_text(encoding="utf-8")
+
+
+def test_every_reason_has_a_sample() -> None:
+    told = "".join((FOLDER / f"{name}.why").read_text(encoding="utf-8") for name in SAMPLES)
+    missing = [reason for reason in CURES if f"reason  {reason}\n" not in told]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "samples" / "eager").glob("*.py")), ids=lambda path: path.stem)
+def test_why_is_quiet_on_files_where_all_is_well(path: Path) -> None:
+    watch = running.Watch(str(path.parent) + os.sep)
+    with running.hushed():
+        outcome = running.run_file(str(path), watch=watch, tell=False)
+    found = {one.reason for one in why.explain(watch, str(path), outcome.error).findings}
+    assert found == ON_PURPOSE.get(path.stem, set())
+
+
+# samples that show on purpose what `why` explains
+ON_PURPOSE = {
+    "branch_not_taken": {"nan-branch"},
+    "dying_relu": {"dead-relu"},
+    "function_with_options": {"never-required"},
+    "history_leak": {"history"},
+    "intermediate_gradients": {"not-leaf"},
+    "only_some_inputs": {"not-asked"},
+    "retain_graph": {"accumulated"},
+    "train_without_zero_grad": {"accumulated"},
+    "two_heads_one_encoder": {"accumulated"},
+}
+
+# --- None ---------------------------------------------------------------------------------------------------
+
+W = "w = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("(w.data * 2 + w.sum() * 0).sum().backward()", []),
+        ("v = torch.ones(2, requires_grad=True)\n(w.data * v).sum().backward()", [("detached", "w", 4)]),
+        ("v = torch.ones(2, requires_grad=True)\n(v * w.tolist()[0]).sum().backward()", [("as-number", "w", 4)]),
+        ("v = torch.ones(2, requires_grad=True)\n(v * float(w[0])).sum().backward()", [("as-number", "w", 4)]),
+        (
+            "v = torch.ones(2, requires_grad=True)\n(v * torch.tensor(w.detach().numpy())).sum().backward()",
+            [("detached", "w", 4)],
+        ),
+        (
+            "v = torch.ones(2, requires_grad=True)\nwith torch.no_grad():\n    h = w * 2\n    k = h + 1\n(v * k).sum().backward()",
+            [("no-grad", "w", 5)],
+        ),
+        (
+            "v = torch.ones(2, requires_grad=True)\nh = (w * 2).detach()\nk = h + 1\nm = k * 3\n(v * m).sum().backward()",
+            [("detached", "w", 4)],
+        ),
+        ("v = torch.ones(2, requires_grad=True)\n(v[w.argmax()] * 1).backward()", [("step-function", "w", 4)]),
+        (
+            "v = torch.ones(2, requires_grad=True)\n(v * w.max(dim=0).indices).sum().backward()",
+            [("step-function", "w", 4)],
+        ),
+        ("w.sum().backward()\nw.grad = None\nprint(w.grad)", [("zeroed", "w", 4)]),
+        ("w.sum().backward()\nprint(w.grad)\nw.grad = None", []),
+        ("h = w * 1\nh.retain_grad()\nw.sum().backward()\nprint(h.grad)", [("no-path", "h", 5)]),
+        ("with torch.no_grad():\n    v = w - 1\nprint(v.grad)\nw.sum().backward()", [("no-grad", "v", 4)]),
+        ("w = w.double()\nw.sum().backward()\nprint(w.grad)", [("replaced", "w", 3)]),
+        (
+            "class N:\n    def __init__(self):\n        self.b = torch.ones(1, requires_grad=True)\n\n\nnet = N()\nw.sum().backward()",
+            [("no-path", "net.b", 9)],
+        ),
+        (
+            "ws = [torch.ones(1, requires_grad=True) for _ in range(3)]\nws[1].sum().backward()",
+            [("no-path", "w, ws[0] and ws[2]", 4)],
+        ),
+        (
+            "def f():\n    b = torch.ones(1, requires_grad=True)\n    (w.sum() + b.detach()).backward()\n\n\nf()",
+            [("detached", "b", 5)],
+        ),
+    ],
+)
+def test_missing_gradients(tmp_path: Path, text: str, wanted: list[Any]) -> None:
+    assert reasons(tmp_path, W + text + "\n") == wanted
+
+
+def test_a_tensor_that_is_asked_for(tmp_path: Path) -> None:
+    text = W + "x = torch.ones(2)\nh = w * x\n(h * h).sum().backward()\n"
+    assert reasons(tmp_path, text) == []
+    assert reasons(tmp_path, text, "x") == [("never-required", "x", 4)]
+    assert reasons(tmp_path, text, "h") == [("not-leaf", "h", 4)]
+    assert reasons(tmp_path, text, "w") == []
+    assert explained(tmp_path, text, "w").gradients == {"w": "norm 4.472"}
+
+
+def test_a_tensor_that_the_file_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(GradcliError) as caught:
+        explained(tmp_path, W, "ww")
+    assert caught.value.diagnostics[0].code == "GC206"
+    assert caught.value.diagnostics[0].help == "did you mean w?"
+
+
+def test_errors_that_the_file_caught_do_not_blind_or_mislead(tmp_path: Path) -> None:
+    caught = "l = (w * w).sum()\nl.backward()\ntry:\n    l.backward()\nexcept RuntimeError:\n    pass\nw.grad = None\n"
+    text = W + caught + "v = torch.ones(2, requires_grad=True)\n(w.detach() * v).sum().backward()\nprint(w.grad)\n"
+    assert reasons(tmp_path, text) == [("detached", "w", 11)]
+    assert reasons(tmp_path, W + caught + "torch.ones(2) + torch.ones(3)\n") == [("stopped", None, 10)]
+    refused = "try:\n    torch.ones(1).backward()\nexcept RuntimeError:\n    pass\n"
+    assert reasons(tmp_path, W + refused + "raise RuntimeError('own')\n") == [("stopped", None, 7)]
+
+
+# --- zero, NaN, size ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "quiet"),
+    [
+        ("(w * 0).sum().backward()", "times-zero", True),
+        ("((w - w.detach()) ** 2).sum().backward()", "flat", True),
+        ("(w - w).sum().backward()", "flat", True),
+        ("w.clamp(min=5.0).sum().backward()", "not-selected", True),
+        ("torch.where(w > 9, w, torch.zeros(2)).sum().backward()", "not-selected", True),
+        ("torch.round(w).sum().backward()", "step-function", False),
+        ("torch.sign(w).sum().backward()", "step-function", False),
+        ("torch.floor(w * 3).sum().backward()", "step-function", False),
+        ("torch.relu(-w).sum().backward()", "dead-relu", False),
+        ("torch.sigmoid(-200 * w).sum().backward()", "saturated", False),
+        ("torch.tanh(200 * w).sum().backward()", "saturated", False),
+    ],
+)
+def test_zero_gradients(tmp_path: Path, text: str, reason: str, quiet: bool) -> None:
+    (found,) = reasons(tmp_path, W + text + "\n", "w")
+    assert found[0] == reason and found[1] == "w"
+    assert (reasons(tmp_path, W + text + "\n") == []) == quiet
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("torch.log(w - 1).sum().backward()", ("nan-forward", 3)),
+        ("torch.log(w - 2).sum().backward()", ("nan-forward", 3)),
+        ("torch.sqrt(w - 1).sum().backward()", ("nan-backward", 3)),
+        ("x = w - 1\ny = x / x\n(y * 2).sum().backward()", ("nan-forward", 4)),
+        ("(torch.exp(w * 100)).sum().backward()", ("nan-forward", 3)),
+        ("x = torch.tensor([1.0, float('inf')])\n(w * x).sum().backward()", ("nan-data", 4)),
+    ],
+)
+def test_where_the_first_nan_comes_from(tmp_path: Path, text: str, wanted: tuple[str, int]) -> None:
+    found = reasons(tmp_path, W + text + "\n")
+    assert [(reason, line) for reason, _, line in found] == [wanted]
+
+
+def test_an_infinite_mask_is_no_fault(tmp_path: Path) -> None:
+    text = "w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\nmask = torch.tensor([True, False, False])\n"
+    text += "s = w.masked_fill(mask, float('-inf'))\ntorch.softmax(s, dim=0)[1].log().backward()\n"
+    assert reasons(tmp_path, text) == []
+
+
+def test_norms_are_shown_where_a_gradient_explodes(tmp_path: Path) -> None:
+    (found,) = explained(tmp_path, W + "h = w * 1\nfor _ in range(20):\n    h = h * 10\nh.sum().backward()\n").findings
+    assert found.reason == "exploding" and found.line == 5
+    norms = found.evidence["norms"]
+    assert len(norms) == 12 and norms[0]["arrived"] < norms[-1]["sent"]
+
+
+# --- what adds up -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("for _ in range(3):\n    (w * w).sum().backward()", [("accumulated", "w", 4)]),
+        ("for k in range(3):\n    (w * k).sum().backward()", []),
+        ("for _ in range(3):\n    (w * w).sum().backward()\n    w.grad.zero_()\n(w * w).sum().backward()", []),
+        ("for _ in range(3):\n    (w * w).sum().backward()\n    w.grad = None\n(w * w).sum().backward()", []),
+        ("for _ in range(3):\n    (w * w).sum().backward()\n    w.grad.data.zero_()\n(w * w).sum().backward()", []),
+        ("for _ in range(3):\n    (w * w).sum().backward()\n    w.data -= 0.1 * w.grad", [("accumulated", "w", 4)]),
+        ("for _ in range(3):\n    (w * w).sum().backward()\n    with torch.no_grad():\n        w -= 0.1 * w.grad", [("accumulated", "w", 4)]),
+        ("for _ in range(3):\n    (w * w).sum().backward()\n    with torch.no_grad():\n        w -= 0.1 * w.grad\n        w.grad.zero_()\n(w * 1).sum().backward()", []),
+    ],
+)  # fmt: skip
+def test_gradients_that_add_up(tmp_path: Path, text: str, wanted: list[Any]) -> None:
+    assert reasons(tmp_path, W + text + "\n") == wanted
+
+
+PINN = """x = torch.tensor([1.0, 2.0], requires_grad=True)
+for _ in range(4):
+    (slope,) = torch.autograd.grad((w * x * x).sum(), x, create_graph=True)
+    (slope**2 * (1 + w.detach())).sum().backward()
+    with torch.no_grad():
+        w -= 0.01 * w.grad
+    w.grad = None
+"""
+UNREGISTERED = """class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ws = [torch.nn.Parameter(torch.ones(2))]
+        self.last = torch.nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.last(x * self.ws[0])
+
+
+model = Model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.tensor([[1.0, 2.0]])).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_parameter_that_the_optimizer_does_not_know_is_told_points_of_a_penalty_are_not(tmp_path: Path) -> None:
+    assert reasons(tmp_path, W + PINN) == []
+    assert reasons(tmp_path, UNREGISTERED) == [("accumulated", "model.ws[0]", 16)]
+
+
+def test_the_factor_is_shown(tmp_path: Path) -> None:
+    (found,) = explained(tmp_path, W + "for _ in range(4):\n    (w * w).sum().backward()\n").findings
+    assert found.evidence == {"backwards": 4, "factor": 4}
+    assert "4 times the gradient of one backward" in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("h = []\nfor _ in range(4):\n    l = (w * w).sum()\n    l.backward()\n    h.append(l)\n    w.grad = None", ["history"]),
+        ("h = []\nfor _ in range(4):\n    l = (w * w).sum()\n    l.backward()\n    h.append(l.item())\n    w.grad = None", []),
+        ("h = {}\nfor k in range(4):\n    h[k] = (w * w).sum()\n    h[k].backward()\n    w.grad = None", ["history"]),
+        ("hs = [w * k for k in range(4)]\nsum(h.sum() for h in hs).backward()", []),
+        ("for _ in range(4):\n    (w * w).sum().backward(retain_graph=True)\n    w.grad = None", ["retain-graph"]),
+        ("for _ in range(4):\n    h = w * w\n    h.sum().backward(retain_graph=True)\n    (h * 2).sum().backward()\n    w.grad = None", []),
+        ("l = (w * w).sum()\nfor _ in range(4):\n    l.backward(retain_graph=True)\n    w.grad = None", []),
+    ],
+)  # fmt: skip
+def test_graphs_that_stay_alive(tmp_path: Path, text: str, wanted: list[str]) -> None:
+    assert [reason for reason, _, _ in reasons(tmp_path, W + text + "\n")] == wanted
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+
+def command(tmp_path: Path, text: str, *args: str) -> int:
+    (tmp_path / "file.py").write_text(IMPORT + text)
+    return cli.main(["why", str(tmp_path / "file.py"), *args])
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(tmp_path, W + "print('noise')\nw.detach().sum()\nprint(w.grad)\n", "--format", "json") == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    found = json.loads(out)
+    validator("why").validate(found)
+    assert found["findings"][0]["reason"] == "never-ran" and found["gradients"] == {"w": "None"}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_json_of_every_sample(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["why", str(FOLDER / f"{name}.py"), "--format", "json"])
+    validator("why").validate(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("style", ["plain", "table", "csv", "markdown", "latex", "jsonl"])
+def test_every_format(tmp_path: Path, style: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(tmp_path, W + "w.detach().sum()\nprint(w.grad)\n", "--format", style) == 0
+    assert "never-ran" in capsys.readouterr().out.replace("\\", "")
+
+
+def test_the_exit_code_is_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(tmp_path, "import sys\nsys.exit(3)\n") == 3
+    assert "ended with SystemExit: 3" in capsys.readouterr().err
+    assert command(tmp_path, "1 / 0\n") == 1
+    told = capsys.readouterr()
+    assert "ZeroDivisionError" in told.err and "line 2" in told.out
+    assert command(tmp_path, "x = = 1\n") == 1
+    assert "SyntaxError" in capsys.readouterr().out
+
+
+def test_arguments_reach_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "import sys\nw = torch.ones(len(sys.argv[1:]), requires_grad=True)\nw.sum().backward()\n"
+    assert command(tmp_path, text, "--tensor", "w", "a", "--b", "c", "d") == 0
+    assert "norm 2" in capsys.readouterr().out
+
+
+def test_code_without_a_file_and_other_files(tmp_path: Path) -> None:
+    (tmp_path / "beside_why.py").write_text("def cut(x):\n    return x.detach()\n")
+    text = "import beside_why\n" + W + "(beside_why.cut(w) * torch.ones(2, requires_grad=True)).sum().backward()\n"
+    (found,) = [one for one in explained(tmp_path, text).findings if one.reason == "detached"]
+    assert "beside_why.py, line 2" in found.message
+    text = (
+        W
+        + "exec(compile('v = w.detach() * torch.ones(2, requires_grad=True)\\nv.sum().backward()', '<made>', 'exec'))\n"
+    )
+    assert "detached" in [reason for reason, _, _ in reasons(tmp_path, text)]
+
+
+def test_long_graphs_and_loops_end(tmp_path: Path) -> None:
+    text = W + "h = w\nfor _ in range(3000):\n    h = h + 1\nh.sum().backward()\nprint((h * 1).grad)\n"
+    assert [reason for reason, _, _ in reasons(tmp_path, text)] == ["not-leaf"]
+
+
+def test_containers_in_circles_end(tmp_path: Path) -> None:
+    assert reasons(tmp_path, W + "a = [w]\na.append(a)\nb = {1: a}\na.append(b)\nw.sum().backward()\n") == []
+
+
+def test_recording_keeps_no_tensor_alive(tmp_path: Path) -> None:
+    text = (
+        "import gc, weakref\ngc.disable()\nx = torch.ones(3, requires_grad=True)\ny = x * 2\nheld = weakref.ref(y)\n"
+        "z = y.sum()\ndel y\nz.backward()\nassert held() is None\n"
+    )
+    assert reasons(tmp_path, text) == []
+
+
+# --- scripts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("script", "at", "wanted"),
+    [
+        ("x**2", {"x": 3}, []),
+        ("x*detach(x - 1)", {"x": 1}, ["times-zero", "detached"]),
+        ("detach(x)*y", {"x": 1, "y": 2}, ["detached"]),
+        ("where(x > 0, sqrt(x), 0)", {"x": 0}, ["branch"]),
+        ("where(x > 0, x, 2*y)", {"x": 1, "y": 1}, ["branch"]),
+        ("floor(x)", {"x": 2.5}, ["step-function"]),
+        ("floor(x)", {"x": 2}, ["step-function"]),
+        ("where(x > 0, 1, 2)", {"x": 2.5}, ["step-function"]),
+        ("relu(x)", {"x": 0}, ["kink"]),
+        ("abs(x) + x", {"x": 0}, ["kink"]),
+        ("relu(x)", {"x": -1}, ["branch"]),
+        ("sigmoid(50*x)", {"x": 1}, ["saturated"]),
+        ("(x - 1)**2", {"x": 1}, ["flat"]),
+        ("x - x + 0*y", {"x": 1, "y": 2}, ["cancels", "times-zero"]),
+        ("sqrt(x*x)", {"x": 0}, ["not-finite"]),
+        ("exp(log(x))", {"x": 0}, ["not-finite"]),
+        ("log(x)", {"x": -1}, ["not-finite"]),
+        ("1/x", {"x": 1e-9}, ["exploding"]),
+        ("exp(-x**2)", {"x": 8}, ["vanishing"]),
+        ("sum(where(x > 0, x, 0))", {"x": [1, -1]}, []),
+    ],
+)
+def test_reasons_of_scripts(script: str, at: dict[str, Any], wanted: list[str]) -> None:
+    found = calculator.why(script, at=at)
+    assert [one.reason for one in found.findings] == wanted
+    assert all(one.cure == SCRIPT_CURES[one.reason] for one in found.findings)
+
+
+def test_a_script_with_a_constant_and_one_leaf_that_is_asked_for() -> None:
+    script = "const k = 2\ny = 3.0\nx = 1.0\nk*floor(y)*x\n"
+    assert [one.reason for one in calculator.why(script).findings] == ["step-function"]
+    assert [one.reason for one in calculator.why(script, tensor="k").findings] == ["const"]
+    assert calculator.why(script, tensor="x").findings == ()
+    found = calculator.why(script, tensor="y")
+    assert found.findings[0].line == 4 and list(found.gradients) == ["y"]
+    with pytest.raises(GradcliError) as caught:
+        calculator.why(script, tensor="z")
+    assert caught.value.diagnostics[0].code == "GC206"
+
+
+def test_a_script_file_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "loss.grad").write_text("x = 2.0\ny = floor(x)\ny*y\n")
+    assert cli.main(["why", str(tmp_path / "loss.grad")]) == 0
+    assert "jumps here" in capsys.readouterr().out
+    assert cli.main(["why", "x**2", "--at", "x=3", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    validator("why").validate(found)
+    assert found["findings"] == [] and found["gradients"] == {"x": "6"}
+    assert cli.main(["why", "x +"]) == 2
+    assert cli.main(["why", str(tmp_path / "file.py"), "--at", "x=1"]) == 2
+
+
+def test_findings_are_plain_data() -> None:
+    one = Finding("flat", None, None, "m", "c", {})
+    assert parsed({"found": list(one)}) == {"found": ["flat", None, None, "m", "c", {}]}
