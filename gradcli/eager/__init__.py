@@ -1,26 +1,43 @@
 """`import gradcli.eager as torch`: define-by-run tensors with PyTorch's semantics, over gradcli's own rules.
 
-Importing this package switches NumPy's floating-point warnings off: overflow and division by zero give inf and NaN
-in silence, as they do in PyTorch.
+NumPy's floating-point warnings are off in every thread that uses tensors, the importing one included: overflow and
+division by zero give inf and NaN in silence, as they do in PyTorch. (Switching them per operation would cost more than
+the operation.)
 """
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import Any
 
 import numpy as _np
 
 from gradcli.diagnostics import did_you_mean as _did_you_mean
-from gradcli.eager import autograd, factory, indexing, joining, movement, pointwise, reductions, sampling
+from gradcli.eager import (
+    autograd,
+    counting,
+    factory,
+    linalg,
+    sampling,
+    special,
+)
 from gradcli.eager import methods as _methods
+from gradcli.eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from gradcli.eager.devices import cuda, device
 from gradcli.eager.dtypes import (
     bool,  # noqa: A004 - PyTorch's names
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
     double,
     dtype,
     float,  # noqa: A004
+    float16,
     float32,
     float64,
     get_default_dtype,
+    half,
     int,  # noqa: A004
     int8,
     int16,
@@ -39,9 +56,11 @@ from gradcli.eager.modes import (
     no_grad,
     set_grad_enabled,
 )
+from gradcli.eager.printing import set_printoptions
+from gradcli.eager.state import always as _always
 from gradcli.eager.tensor import Size, Tensor
 
-_np.seterr(all="ignore")
+__version__ = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
 _methods.equip()
 
 __all__ = [
@@ -49,29 +68,54 @@ __all__ = [
     "Tensor",
     "autograd",
     "bool",
+    "cdouble",
+    "cfloat",
+    "complex128",
+    "complex64",
+    "cuda",
+    "device",
     "double",
     "dtype",
     "enable_grad",
     "float",
+    "float16",
     "float32",
     "float64",
     "get_default_dtype",
+    "half",
     "inference_mode",
     "int",
     "int16",
     "int32",
     "int64",
     "int8",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "is_tensor",
+    "is_warn_always_enabled",
+    "linalg",
     "long",
     "no_grad",
     "set_default_dtype",
     "set_grad_enabled",
+    "set_printoptions",
+    "set_warn_always",
     "short",
+    "special",
     "uint8",
 ]
+
+
+def set_warn_always(mode: Any) -> None:
+    """Whether warnings that come once in a process come each time."""
+    _always[0] = mode is not False and mode != 0
+
+
+def is_warn_always_enabled() -> Any:
+    """Whether warnings that come once in a process come each time."""
+    return _always[0]
 
 
 def is_tensor(obj: Any) -> Any:
@@ -80,28 +124,34 @@ def is_tensor(obj: Any) -> Any:
 
 
 _FUNCTIONS: dict[str, Any] = {}
-for _table in (
-    factory.TABLE,
-    pointwise.TABLE,
-    reductions.TABLE,
-    movement.TABLE,
-    joining.TABLE,
-    indexing.TABLE,
-    sampling.TABLE,
-):
+for _table in (*_methods.TABLES, factory.TABLE, sampling.TABLE, counting.FUNCTIONS):
     _FUNCTIONS.update(_table)
-for _name in ("view", "expand", "expand_as", "repeat", "contiguous"):  # PyTorch has these as methods only
-    del _FUNCTIONS[_name]
-_FUNCTIONS.update(concat=joining.cat)
-_FUNCTIONS.update(numel=lambda input: input.numel(), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e)
+for _name in _methods.METHODS_ONLY:
+    _FUNCTIONS.pop(_name, None)
+_FUNCTIONS = {name: function for name, function in _FUNCTIONS.items() if not name.startswith("new_")}
+_FUNCTIONS.update(numel=lambda input: input.numel(), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
+_FUNCTIONS.update(is_floating_point=lambda input: input.dtype.is_floating_point, strided="torch.strided")
 globals().update(_FUNCTIONS)
 
 
+_ROOMS = {
+    "func": "gradcli.eager.func",
+    "nn": "gradcli.eager.nn",
+    "optim": "gradcli.eager.optim",
+    "utils": "gradcli.eager.utils",
+}
+_LATER = {"record": "gradcli.eager.recording", "vmap": "gradcli.eager.func"}  # functions that few programs need
+
+
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_FUNCTIONS})
+    return sorted({*__all__, *_FUNCTIONS, *_ROOMS, *_LATER})
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:  # loaded when they are asked for
+        return _import_module(_ROOMS[name])
+    if name in _LATER:
+        return getattr(_import_module(_LATER[name]), name)
     meant = None if name.startswith("__") else _did_you_mean(name, __dir__())
     hint = f"; the nearest that exists is {meant}" if meant else ""
     raise AttributeError(f"gradcli.eager has no {name!r}{hint}")

@@ -1,7 +1,8 @@
 """An operation and tensors go in, the tensor of the result comes out, with its node where recording is on.
 
-Every operation passes here: formats are joined, the plan of the operation runs on raw arrays, and a node keeps what
-the plan of its gradients will read. Broadcasting leaves no node; its gradient is summed by the node itself.
+This is the long way, which every operation can take: formats are joined, the plan of the operation runs on raw arrays,
+and a node keeps what the plan of its gradients will read. (Operators on tensors of one float format take the short
+way of `operators.py`, which does the same.) Broadcasting leaves no node; its gradient is summed by the node itself.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.diagnostics import GradcliError
-from gradcli.eager import dtypes
-from gradcli.eager.nodes import Node, Saved, class_named
-from gradcli.eager.plans import Backward, names_for, plan_of
-from gradcli.eager.state import place, recording
+from gradcli.eager import devices, dtypes, recipes, recorder, tracing
+from gradcli.eager.nodes import Node, class_named, versions
+from gradcli.eager.plans import WARM, Plan, plan_of
+from gradcli.eager.promotion import APART, WHOLE, kind_of
+from gradcli.eager.rules import RuleNode, kept, kept_result, source_of
+from gradcli.eager.state import SPECIAL, place, sequence, state
 from gradcli.eager.tensor import Tensor
 from gradcli.graph.operand import Closed
 from gradcli.primitives import catalogue
@@ -22,83 +25,17 @@ from gradcli.primitives import catalogue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# operations that whole numbers go through as whole numbers; all others compute in floats
-WHOLE = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "neg",
-        "power",
-        "abs",
-        "sign",
-        "maximum",
-        "minimum",
-        "clamp",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "mod",
-        "where",
-        "matmul",
-        "sum",
-        "prod",
-        "cumsum",
-        "max",
-        "min",
-        "reshape",
-        "broadcast",
-        "permute",
-        "slice",
-        "unslice",
-        "concat",
-        "take_static",
-        "put_static",
-        "take_along",
-        "put_along",
-        "tril",
-        "triu",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-        "and",
-        "or",
-        "not",
-        "any",
-        "all",
-        "argmax",
-        "argmin",
-        "argsort",
-        "sort",
-        "is_max",
-        "is_min",
-        "cast",
-        "hold",
-        "relu",
-    ]
-)
-# operands that are data of their own format: conditions and positions
-APART = {"where": (0,), "take_along": (1,), "put_along": (1,)}
 INDEX_ERRORS = {"GC303", "GC305"}
+_KINDS = {"f": "float", "c": "float", "i": "int", "u": "int", "b": "bool"}
 
 
 def apply(primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """A declared operation on tensors and numbers, under the name that its declaration gives to its node."""
-    if any(isinstance(x, Closed) for x in xs):
-        xs = tuple([_opened(x) for x in xs])
-    return record(primitive, xs, params, node_name(primitive, params))
-
-
-def node_name(primitive: Any, params: dict[str, Any]) -> str:
-    """PyTorch's name of an operation's node, or one made from ours."""
-    node = primitive.node
-    if node:
-        return str(node(**params)) if callable(node) else str(node)
-    return "".join(part.capitalize() for part in primitive.name.split("_")) + "Backward0"
+    for x in xs:
+        if isinstance(x, Closed):
+            xs = tuple([_opened(x) for x in xs])
+            break
+    return record(primitive, xs, params, primitive.node_name(params))
 
 
 def _opened(x: Any) -> Any:
@@ -127,76 +64,101 @@ def record(
     many of them, the node shows. `view`: the result may share memory. Raises RuntimeError or IndexError where operands
     do not fit.
     """
+    key = None
+    if state.mode != SPECIAL and not apart:
+        key = recipes.key_of(function, xs, params, name, edges, view)
+        if key is not None:
+            found = recipes.follow(key, xs, view)
+            if found is not None:
+                return found
+    if tracing.current is not None and tracing.traced(xs):
+        options = {"pointwise": pointwise, "whole": whole, "apart": apart, "edges": edges, "view": view}
+        return tracing.current.operation(function, xs, params, name, options)
     known = getattr(function, "name", "")
     if pointwise is None:
         pointwise = bool(getattr(function, "pointwise", False))
     if apart is None:
         apart = APART.get(known, ())
-    kind = _kind(xs, apart, known in WHOLE if whole is None else whole)
-    arrays = []
-    for i, x in enumerate(xs):
-        array = x._array if isinstance(x, Tensor) else np.asarray(x, dtype=None if i in apart else kind)
-        arrays.append(array if i in apart or array.dtype == kind else array.astype(kind))
+    kind = kind_of(xs, apart, known in WHOLE if whole is None else whole)
+    arrays, mixed = _arrays(xs, apart, kind, pointwise, view)
     kinds = tuple([_KINDS[array.dtype.kind] for array in arrays])
     try:
-        plan = plan_of(function, tuple([array.shape for array in arrays]), kinds, params, pointwise)
-        out = plan.forward.on_arrays(names_for(kind), kind, arrays)[0]
+        plan = plan_of(function, () if pointwise else tuple([x.shape for x in arrays]), kinds, params, pointwise)
+        out = plan.value(kind, arrays)
     except GradcliError as wrong:
         first = wrong.diagnostics[0]
         raise (IndexError if first.code in INDEX_ERRORS else RuntimeError)(first.message) from None
     except ValueError as wrong:
         shapes = " and ".join(str(list(array.shape)) for array in arrays)
         raise RuntimeError(f"the sizes of tensors of shapes {shapes} must match, or be 1: {wrong}") from None
-    out = np.asarray(out)
-    if out.dtype.kind == "f" and out.dtype != kind and kind.kind == "f":
+    if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
         out = out.astype(kind)
-    if not view and (out.base is not None or any(out is array for array in arrays)):
+    if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
+    if key is not None and not mixed and not apart and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
+        if pointwise or all(isinstance(x._raw, np.ndarray) for x in xs):
+            shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
+            recipes.keep(key, plan, kind, name, shown)
     result = Tensor(out)
-    if recording():
-        mask = tuple(
-            [
-                isinstance(x, Tensor) and x.requires_grad and moves
-                for x, moves in zip(xs, plan.differentiable, strict=True)
-            ]
-        )
-        if True in mask and out.dtype.kind == "f":
-            attach(result, xs, arrays, plan.backward(mask), mask, name, kind, edges)
+    if state._grad and not state._inference and out.dtype.kind in "fc":
+        attach(result, xs, arrays, plan, name, kind, edges, mixed)
+    if state.dual is not None:
+        state.dual.passed(plan, xs, arrays, kind, result)
+    if recorder.current is not None:
+        recorder.current.operation(name, xs, result)
     return result
 
 
-_KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
-
-
-def _kind(xs: tuple[Any, ...], apart: tuple[int, ...], whole: bool) -> np.dtype[Any]:
-    """The format that an operation computes in."""
-    with_axes: list[dtypes.dtype] = []
-    without: list[dtypes.dtype] = []
-    numbers: list[dtypes.dtype] = []
+def _arrays(
+    xs: tuple[Any, ...], apart: tuple[int, ...], kind: np.dtype[Any], pointwise: bool, view: bool
+) -> tuple[list[Any], bool]:
+    """The payloads in the format of the computation, and whether any of them had another one."""
+    arrays: list[Any] = []
+    mixed = False
     for i, x in enumerate(xs):
-        if i in apart:
-            continue
         if isinstance(x, Tensor):
-            (with_axes if x._array.ndim else without).append(dtypes.of(x._array.dtype))
+            array = x._array if view else x._raw
+            if array.dtype != kind and i not in apart:
+                mixed = True
+                array = array.astype(kind)
+        elif i in apart:
+            array = np.asarray(x)
         else:
-            numbers.append(dtypes.of_number(x))
-    found = dtypes.common(with_axes, without, numbers)
-    return found.np if whole or found.is_floating_point else dtypes.get_default_dtype().np
+            array = kind.type(x) if pointwise else np.asarray(x, dtype=kind)
+        arrays.append(array if pointwise else np.asarray(array) if isinstance(array, np.generic) else array)
+    if not all(isinstance(array, (np.ndarray, np.generic)) for array in arrays):
+        devices.same(arrays)
+    return arrays, mixed
 
 
 def attach(
     result: Tensor,
     xs: tuple[Any, ...],
     arrays: list[Any],
-    backward: Backward,
-    mask: tuple[bool, ...],
+    plan: Plan,
     name: str,
     kind: np.dtype[Any],
     edges: int | tuple[int, ...] | None,
+    mixed: bool,
 ) -> None:
-    """Give a result its node; RuntimeError where an inference tensor would have to be saved."""
+    """Give a result its node where an operand needs a gradient; RuntimeError for an inference tensor to be saved."""
+    sources = [
+        source_of(x) if moves and isinstance(x, Tensor) and x._raw.dtype.kind in "fc" else None
+        for x, moves in zip(xs, plan.differentiable, strict=True)
+    ]
+    mask = tuple([source is not None for source in sources])
+    if True not in mask:
+        return
+    shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
+    way = plan.way(mask, kind, shown, mixed or result._raw.dtype != kind)
+    node: RuleNode = object.__new__(class_named(RuleNode, name))
+    node.ins = tuple([sources[i] for i in shown])
+    node.place = place()
+    node._seq = next(sequence)
+    node.extra = None
+    node.way = way
     saved = []
-    for i in backward.reads:
+    for i in way.reads:
         x = xs[i]
         if isinstance(x, Tensor):
             if x._inference:
@@ -204,121 +166,20 @@ def attach(
                     f"inference tensors cannot be saved for backward, and {name} has to save one; clone() it outside "
                     "inference_mode"
                 )
-            saved.append(Saved(x, arrays[i], x._counter))
+            saved.append(kept(x))
         else:
-            number = Tensor(arrays[i])
-            saved.append(Saved(number, arrays[i], number._counter))
-    if backward.needs_out:
-        saved.append(Saved(None, result._array, result._counter))
-    shown = edges if isinstance(edges, tuple) else range(len(xs) if edges is None else edges)
-    inputs = tuple([source_of(xs[i]) if mask[i] else None for i in shown])
-    node = class_named(RuleNode, name)(inputs, tuple(saved), place())
-    assert isinstance(node, RuleNode)
-    node.plan = backward
-    node.kind = kind
-    node.out_kind = result._array.dtype
-    node.targets = tuple([(at, i, xs[i]._array.shape, xs[i]._array.dtype) for at, i in enumerate(shown) if mask[i]])
+            saved.append(kept(Tensor(arrays[i])))
+    if way.needs_out:
+        saved.append(kept_result(result, node))
+    node.saved = tuple(saved)
+    node.vers = versions(node.saved)
+    shape = result._raw.shape
+    if mixed or way.lacking or (plan.pointwise and any(mask[i] and xs[i]._raw.shape != shape for i in shown)):
+        node.fits = tuple([(xs[i]._raw.shape, xs[i]._raw.dtype) if mask[i] else None for i in shown])
+    else:
+        node.fits = None
     result._requires = True
-    result._edge = (node, 0)
-
-
-def source_of(x: Tensor) -> Any:
-    """Where a gradient of this tensor goes: (node, output number), the leaf itself, or None."""
-    if not x.requires_grad:
-        return None
-    edge = x._current_edge()
-    return x if edge is None else edge
-
-
-class RuleNode(Node):
-    """The node of a declared operation: its gradients come from the declaration, through a plan."""
-
-    __slots__ = ("kind", "out_kind", "plan", "targets")
-    plan: Backward
-    kind: np.dtype[Any]
-    out_kind: np.dtype[Any]
-    targets: tuple[Any, ...]
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """The gradients of the inputs: arrays from arrays, or tensors from tensors where a graph is wanted."""
-        self.check_not_freed()
-        found: list[Any] = [None] * len(self.inputs)
-        ct = cts[0]
-        if ct is None:
-            return found
-        name, where = self.name(), self.place
-        saved = [one.checked(name, where) for one in self.saved]
-        if create_graph:
-            values = [ct, *[self.tensor_saved(one) for one in self.saved]]
-            results = self.plan.steps.on_operands(self.kind, values, Tensor, self._applied)
-        else:
-            kind = self.kind
-            saved = [
-                array if array.dtype.kind in "biu" or array.dtype == kind else array.astype(kind) for array in saved
-            ]
-            results = self.plan.steps.on_arrays(names_for(kind), kind, [ct, *saved])
-        known = dict(zip(self.plan.positions, results, strict=True))
-        for at, position, shape, kind in self.targets:
-            value = known.get(position)
-            if create_graph:
-                found[at] = _fitted_tensor(value, shape, kind)
-            else:
-                found[at] = fitted(value, shape, kind)
-        return found
-
-    def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
-        if primitive.name == "cast" and params["kind"] == "float":
-            return Tensor(xs[0]._array.astype(self.kind))
-        return apply(primitive, xs, params)
-
-    def tensor_saved(self, one: Saved) -> Tensor:
-        """A saved value as a tensor: the operand itself, or the result with this node as its `grad_fn`."""
-        if one.tensor is not None:
-            return one.tensor
-        result = Tensor(one.array, True, one.counter)
-        result._edge = (self, 0)
-        return result
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            names = [f"_saved_{('self', 'other', 'third')[i]}" for i in self.plan.reads]
-            if self.plan.needs_out:
-                names.append("_saved_result")
-            if name in names:
-                self.check_not_freed()
-                return self.tensor_saved(self.saved[names.index(name)])
-            raise AttributeError(f"{self.name()} saved {', '.join(names) or 'nothing'}, so there is no {name}")
-        raise AttributeError(f"{self.name()} has no {name!r}")
-
-
-def fitted(value: Any, shape: tuple[int, ...], kind: Any) -> Any:
-    """A gradient in the shape and format of its input: broadcasting is summed away."""
-    if value is None:
-        return np.zeros(shape, kind)
-    array = np.asarray(value)
-    if array.shape != shape:
-        extra = array.ndim - len(shape)
-        if extra < 0 or array.size < int(np.prod(shape, dtype=np.int64)):
-            return np.broadcast_to(array, shape).astype(kind)
-        axes = (*range(extra), *[i + extra for i, n in enumerate(shape) if n == 1 and array.shape[i + extra] != 1])
-        array = np.asarray(array.sum(axis=axes)).reshape(shape)
-    return array if array.dtype == kind else array.astype(kind)
-
-
-def _summed(x: Any, *, shape: tuple[int, ...]) -> Any:
-    """The transpose of broadcasting, in graph operations."""
-    extra = len(x.shape) - len(shape)
-    axes = [i for i in range(len(x.shape)) if i < extra or (shape[i - extra] == 1 and x.shape[i] != 1)]
-    found = catalogue()["sum"](x, axis=tuple(i - len(x.shape) for i in axes))
-    return found if found.shape == shape else catalogue()["reshape"](found, shape=shape)
-
-
-def _fitted_tensor(value: Tensor | None, shape: tuple[int, ...], kind: Any) -> Tensor:
-    if value is None:
-        return Tensor(np.zeros(shape, kind))
-    if value._array.shape != shape:
-        value = record(_summed, (value,), {"shape": shape}, "SumBackward1")
-    return value if value._array.dtype == kind else cast(value, dtypes.of(kind))
+    result._node = node
 
 
 class CastNode(Node):
@@ -329,19 +190,34 @@ class CastNode(Node):
 
     def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
         """The gradient in the format of the input."""
-        if cts[0] is None:
+        ct = cts[0]
+        if ct is None:
             return [None]
-        return [cast(cts[0], dtypes.of(self.kind)) if create_graph else cts[0].astype(self.kind)]
+        if create_graph:
+            from gradcli.eager.rules import fitted_tensor
+
+            return [fitted_tensor(ct, ct._raw.shape, self.kind)]
+        if ct.dtype.kind == "c" and self.kind.kind != "c":
+            ct = ct.real
+        return [ct.astype(self.kind)]
 
 
 def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
     """The entries in another format; the tensor itself where it has it."""
     if x.dtype is to:
         return x
-    result = Tensor(x._array.astype(to.np))
-    if recording() and x.requires_grad and to.is_floating_point:
+    if tracing.current is not None and isinstance(x, tracing.Traced):
+        return tracing.current.cast(x, to)
+    raw = x._raw
+    if raw.dtype.kind == "c" and to.np.kind != "c":
+        raw = raw.real
+    result = Tensor(raw.astype(to.np))
+    if state._grad and not state._inference and x.requires_grad and to.kind >= 2:
         node = class_named(CastNode, "ToCopyBackward0")((source_of(x),), (), place())
-        assert isinstance(node, CastNode)
-        node.kind = x._array.dtype
+        node.kind = x._raw.dtype
         result._requires, result._edge = True, (node, 0)
+    if state.dual is not None and x._tangent is not None and to.kind >= 2:
+        state.dual.give(result, cast(x._tangent, to))
+    if recorder.current is not None:
+        recorder.current.operation("ToCopyBackward0", (x,), result)
     return result

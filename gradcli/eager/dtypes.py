@@ -14,13 +14,15 @@ import numpy as np
 class dtype:
     """The format of a tensor's entries; printed as PyTorch prints it."""
 
-    __slots__ = ("is_floating_point", "kind", "name", "np")
+    __slots__ = ("is_complex", "is_floating_point", "itemsize", "kind", "name", "np")
 
     def __init__(self, name: str, numpy_type: Any) -> None:
         self.name = name
         self.np: np.dtype[Any] = np.dtype(numpy_type)
-        self.kind = {"b": 0, "i": 1, "u": 1, "f": 2}[self.np.kind]
+        self.kind = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}[self.np.kind]
         self.is_floating_point = self.kind == 2
+        self.is_complex = self.kind == 3
+        self.itemsize = self.np.itemsize
         _BY_NUMPY[self.np] = self
 
     def __repr__(self) -> str:
@@ -34,6 +36,9 @@ _BY_NUMPY: dict[np.dtype[Any], dtype] = {}
 
 float32 = float = dtype("float32", np.float32)
 float64 = double = dtype("float64", np.float64)
+float16 = half = dtype("float16", np.float16)
+complex64 = cfloat = dtype("complex64", np.complex64)
+complex128 = cdouble = dtype("complex128", np.complex128)
 int64 = long = dtype("int64", np.int64)
 int32 = int = dtype("int32", np.int32)
 int16 = short = dtype("int16", np.int16)
@@ -58,9 +63,9 @@ def get_default_dtype() -> dtype:
     return _default[0]
 
 
-def set_default_dtype(kind: dtype) -> None:
+def set_default_dtype(kind: Any) -> None:
     """Change the format of float data that names none; TypeError unless it is a float format."""
-    if not kind.is_floating_point:
+    if not isinstance(kind, dtype) or not kind.is_floating_point:
         raise TypeError("only floating-point types can be the default")
     _default[0] = kind
 
@@ -68,6 +73,8 @@ def set_default_dtype(kind: dtype) -> None:
 def of_number(value: Any) -> dtype:
     """The format of a plain number, before other operands have their say."""
     kind = np.asarray(value).dtype.kind
+    if kind == "c":
+        return complex128 if _default[0] is float64 else complex64
     return bool if kind == "b" else int64 if kind in "iu" else _default[0]
 
 
@@ -81,7 +88,7 @@ def common(with_axes: list[dtype], without: list[dtype], numbers: list[dtype]) -
         for other in group[1:]:
             best = _joined(best, other)
         if result is None or best.kind > result.kind:
-            result = best
+            result = complex128 if best is complex64 and result is float64 else best
     assert result is not None
     return result
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradcli.eager import dtypes
+from gradcli.eager import devices, dtypes, recorder
 from gradcli.eager.dispatch import cast
 from gradcli.eager.tensor import Tensor
 
@@ -17,6 +19,7 @@ def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool 
 
     Raises ValueError for rows of different lengths, RuntimeError for a format that cannot require grad.
     """
+    given = data if isinstance(data, (list, tuple)) else (data,)
     if isinstance(data, Tensor):
         warnings.warn(
             "to copy a tensor, use clone().detach(), and requires_grad_(True) after it", UserWarning, stacklevel=2
@@ -25,7 +28,10 @@ def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool 
     array = _array(data)
     if dtype is None:
         dtype = dtypes.of(array.dtype) if hasattr(data, "dtype") else dtypes.of_number(array[()])
-    return _leaf(np.array(array, dtype=dtype.np), requires_grad)
+    found = _leaf(np.array(array, dtype=dtype.np), requires_grad)
+    if recorder.current is not None:
+        recorder.current.cut("torch.tensor()", given, found)
+    return found
 
 
 def _array(data: Any) -> Any:
@@ -34,7 +40,9 @@ def _array(data: Any) -> Any:
     array = np.asarray(data)
     if array.size == 0 and not hasattr(data, "dtype"):
         array = array.astype(dtypes.get_default_dtype().np)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufc":
+        if array.dtype.kind == "O":
+            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
         raise TypeError(f"a tensor cannot be made from entries of type {array.dtype}")
     return array
 
@@ -68,7 +76,10 @@ def from_numpy(array: Any) -> Tensor:
 
 def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
     given = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-    return tuple([int(n) for n in given])
+    found = tuple([int(n) for n in given])
+    if any(n < 0 for n in found):
+        raise RuntimeError(f"a tensor cannot have negative dimensions: {list(found)}")
+    return found
 
 
 def _type(dtype: dtypes.dtype | None) -> Any:
@@ -107,6 +118,10 @@ def arange(
     """Numbers from `start` (0 where only one is given) below `end`, `step` apart."""
     if end is None:
         start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) / step < 0:
+        raise RuntimeError("upper bound and lower bound are inconsistent with the sign of the step")
     whole = all(isinstance(n, int) for n in (start, end, step))
     kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
     return _leaf(np.arange(start, end, step).astype(kind.np), requires_grad)
@@ -141,10 +156,65 @@ def full_like(
     return _leaf(np.full(input._array.shape, fill_value, (dtype or input.dtype).np), requires_grad)
 
 
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Powers of a base with exponents at equal distances, both ends included."""
+    exponents = np.linspace(start, end, steps, dtype=np.float64)
+    return _leaf((base**exponents).astype(_type(dtype)), requires_grad)
+
+
+def scalar_tensor(s: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor without axes, of the default float format unless another is asked for."""
+    return _leaf(np.asarray(s, _type(dtype)), requires_grad)
+
+
+def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """The rows and columns of the entries on and below a diagonal."""
+    return Tensor(np.stack(np.tril_indices(row, offset, col)).astype(np.int64))
+
+
+def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """The rows and columns of the entries on and above a diagonal."""
+    return Tensor(np.stack(np.triu_indices(row, offset, col)).astype(np.int64))
+
+
+def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def method(self: Tensor, *args: Any, dtype: dtypes.dtype | None = None, **options: Any) -> Tensor:
+        return make(*args, dtype=dtype or self.dtype, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`{name[4:]}` in the format of a tensor."
+    return method
+
+
+def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function with PyTorch's options about devices and memory."""
+
+    @functools.wraps(make)
+    def made(*args: Any, device: Any = None, pin_memory: bool = False, layout: Any = None, **options: Any) -> Tensor:
+        where = None if device is None else devices.device(device)
+        found = make(*args, **options)
+        if where is not None and where.type != "cpu":
+            found._raw = devices.moved(found._array, where)
+        return found
+
+    return made
+
+
 TABLE = {
-    function.__name__: function
+    function.__name__: placed_on_device(function)
     for function in (
-        *(tensor, as_tensor, from_numpy, zeros, ones, empty, full, eye, arange, linspace),
-        *(zeros_like, ones_like, empty_like, full_like),
+        *(tensor, as_tensor, zeros, ones, empty, full, eye, arange, linspace, logspace, scalar_tensor),
+        *(zeros_like, ones_like, empty_like, full_like, tril_indices, triu_indices),
     )
 }
+TABLE["from_numpy"] = from_numpy
+TABLE["asarray"] = TABLE["as_tensor"]
+METHODS = {f"new_{name}": _like(f"new_{name}", TABLE[name]) for name in ("zeros", "ones", "empty", "full", "tensor")}

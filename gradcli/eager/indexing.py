@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager.dispatch import record
+from gradcli.eager import dtypes
+from gradcli.eager.dispatch import cast, record
 from gradcli.eager.movement import axis_of, unsqueeze, viewed
 from gradcli.eager.tensor import Tensor
+from gradcli.eager.tracing import Traced, known
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
 
@@ -48,7 +50,7 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 def _is_plain(item: Any) -> bool:
     if isinstance(item, Tensor):
-        return item.ndim == 0 and item.dtype.kind == 1
+        return item.ndim == 0 and item.dtype.kind == 1 and not isinstance(item, Traced)
     return (
         item is None or item is Ellipsis or (isinstance(item, (int, slice, np.integer)) and not isinstance(item, bool))
     )
@@ -117,17 +119,28 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return part(x, index)
     layout: list[Any] = []
     arrays: list[Tensor] = []
+    axis = 0
     for item in _expanded(x, items):
         if item is None:
             layout.append("new")
         elif isinstance(item, slice):
             layout.append((item.start, item.stop, item.step))
+            axis += 1
         else:
             array = _positions(item)
+            if array.dtype == np.bool_ and array.shape != x._raw.shape[axis : axis + array.ndim]:
+                raise IndexError(
+                    f"the shape of the mask {list(array.shape)} at index {axis} does not match the shape of the "
+                    f"indexed tensor {list(x.shape)}"
+                )
+            axis += array.ndim if array.dtype == np.bool_ else 1
             for one in np.nonzero(array) if array.dtype == np.bool_ else (array,):
                 if one.dtype.kind not in "iu" and one.size:
                     raise IndexError("tensors used as indices must be whole numbers or truth values")
                 layout.append("at")
+                if isinstance(item, Traced):
+                    arrays.append(cast(item, dtypes.int64))
+                    continue
                 arrays.append(Tensor(np.asarray(one).astype(np.int64)))
     _check_bounds(x, layout, arrays)
     apart = tuple(range(1, len(arrays) + 1))
@@ -141,8 +154,8 @@ def _check_bounds(x: Tensor, layout: list[Any], arrays: list[Tensor]) -> None:
         if kind == "new":
             continue
         if kind == "at":
-            array, size = next(waiting)._array, x.shape[axis]
-            if array.size and (array.min() < -size or array.max() >= size):
+            array, size = known(next(waiting)), x.shape[axis]
+            if array is not None and array.size and (array.min() < -size or array.max() >= size):
                 raise IndexError(f"an index is out of bounds for dimension {axis} with size {size}")
         axis += 1
 
@@ -153,34 +166,20 @@ def _gathered(x: Any, *arrays: Any, layout: tuple[Any, ...]) -> Any:
     return graph_index(x, tuple(items))
 
 
-def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """For each position in an index tensor, the entry there along an axis."""
-    axis = axis_of(dim, input.ndim)
-    ranges = [
-        np.arange(n).reshape([-1 if i == at else 1 for i in range(index.ndim)]) for at, n in enumerate(index.shape)
-    ]
-    ranges[axis] = index._array
-    return _renamed(getitem(input, tuple(Tensor(one) for one in ranges)), "GatherBackward0")
-
-
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The parts of an axis at some positions."""
-    at = axis_of(dim, input.ndim) + input.ndim
-    return _renamed(getitem(input, (*[slice(None)] * at, index)), "IndexSelectBackward0")
-
-
-def _renamed(x: Tensor, name: str) -> Tensor:
-    from gradcli.eager.dispatch import RuleNode
+def renamed(x: Tensor, name: str) -> Tensor:
+    """The same tensor, whose node has another name."""
     from gradcli.eager.nodes import class_named
+    from gradcli.eager.rules import RuleNode
 
-    if x._edge is not None:
-        x._edge[0].__class__ = class_named(RuleNode, name)
+    if isinstance(x._node, RuleNode):
+        x._node.__class__ = class_named(RuleNode, name)
     return x
 
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value: plain indices copy into a view, others put entries."""
-    from gradcli.eager.inplace import change, copy_
+    from gradcli.eager.changes import copy_
+    from gradcli.eager.inplace import change
 
     items = _items(index)
     if all(_is_plain(item) for item in items):
@@ -214,4 +213,4 @@ def _put(x: Any, value: Any, hit: Any, at: Any) -> Any:
     return catalogue()["where"](hit, reshape(moved, shape=x.shape), x)
 
 
-TABLE = {function.__name__: function for function in (select, narrow, gather, index_select)}
+TABLE = {function.__name__: function for function in (select, narrow)}

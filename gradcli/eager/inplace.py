@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import modes
-from gradcli.eager.dispatch import cast, fitted, record, source_of
+from gradcli.eager import modes, recorder, tracing
+from gradcli.eager.dispatch import cast, record
+from gradcli.eager.hooking import hand_over
 from gradcli.eager.movement import follow
 from gradcli.eager.nodes import Node, Saved, class_named
-from gradcli.eager.plans import names_for, plan_of
-from gradcli.eager.pointwise import TABLE as POINTWISE
+from gradcli.eager.plans import plan_of
 from gradcli.eager.pointwise import where
-from gradcli.eager.state import place, recording
+from gradcli.eager.rules import fitted, fitted_tensor, source_of
+from gradcli.eager.state import place, recording, state
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -27,26 +28,37 @@ if TYPE_CHECKING:
 
 def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, ...] = ()) -> Tensor:
     """Replace the entries of x by `function(old x)`; RuntimeError where PyTorch refuses it."""
+    if tracing.current is not None and tracing.traced((x, *others)):
+        return tracing.current.change(x, function)
     tracked = recording() and (x.requires_grad or any(isinstance(y, Tensor) and y.requires_grad for y in others))
     if tracked:
         refuse(x)
-    if x._inference and not modes.is_inference_mode_enabled() and tracked:
-        raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
     old = x
     if tracked:
         old = Tensor(x._array.copy(), x.requires_grad)
         old._edge = x._current_edge()
+        if x._tangent is not None:
+            old._tangent, old._odd = x._tangent, True
+        if recorder.current is not None:
+            recorder.current.same(old, x)
     result = function(old)
-    if result._array.shape != x._array.shape:
+    raw, new = x._array, result._raw
+    if new.shape != raw.shape:
         raise RuntimeError(f"the in-place result has shape {list(result.shape)}, but the tensor {list(x.shape)}")
-    if result.dtype.kind > x.dtype.kind:
+    if new.dtype is not raw.dtype and result.dtype.kind > x.dtype.kind:
         raise RuntimeError(f"the result type {result.dtype} can't be cast to the desired output type {x.dtype}")
-    if not x._array.flags.writeable:
+    if not raw.flags.writeable:
         raise RuntimeError("several entries of an expanded tensor share one memory location: clone() it before writing")
-    np.copyto(x._array, result._array, casting="unsafe")
+    raw[...] = new
+    if x._inference and not modes.is_inference_mode_enabled():  # too late for the entries, as in PyTorch
+        raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
     x._counter.bump(place())
+    if state.dual is not None and result._tangent is not None:
+        state.dual.give(x, result._tangent)
     if tracked and result.requires_grad:
-        _rewrite(x, cast(result, x.dtype))
+        rewrite(x, cast(result, x.dtype))
+    if recorder.current is not None:
+        recorder.current.changed(x, result)
     return x
 
 
@@ -54,6 +66,11 @@ def refuse(x: Tensor) -> None:
     """RuntimeError for tensors whose history cannot be rewritten."""
     root = x if x._base is None else x._base
     refuse_made(x)
+    if x is not root and x._node is None and not root.is_leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation: this view was made before its "
+            "base had a history, and has not been looked at since; make the view again"
+        )
     if root.is_leaf and root._requires:
         what = "a leaf Variable" if x is root else "a view of a leaf Variable"
         raise RuntimeError(
@@ -75,35 +92,37 @@ def refuse_made(x: Tensor) -> None:
         )
 
 
-def _rewrite(x: Tensor, result: Tensor) -> None:
+def rewrite(x: Tensor, result: Tensor) -> None:
+    """Give x the history of the tensor that was computed for it, and its base too."""
     edge = result._current_edge()
     assert edge is not None
     base = x._base
     if base is None:
         node = edge[0]
         node.saved = tuple(
-            [Saved(None, x._array, x._counter) if one.array is result._array else one for one in node.saved]
+            [
+                Saved(x._array, x._counter) if type(one) is Saved and one._raw is result._raw else one
+                for one in node.saved or ()
+            ]
         )
-        if x._retains and x._edge is not None and x._edge[0].retained:
-            held = x._edge[0].retained.pop(x._edge[1], None)
-            if held is not None:
-                node.retained = {edge[1]: held}
+        hand_over(x, x._edge, edge)
         x._edge, x._requires = edge, True
         return
-    written: Any = edge
+    written: Any = source_of(result)
     if isinstance(edge[0], OverwriteNode):  # a copy into a view leads straight to what was copied
         source = edge[0].source
         if source is None:
             written = None
         elif source == (x._array.shape, x._array.dtype):
-            written = edge[0].inputs[1]
+            written = edge[0].ins[1]
     copy = class_named(CopySlices, "CopySlices")((source_of(base), written), (), place())
     assert isinstance(copy, CopySlices)
     hit = np.zeros(base._array.shape, np.bool_)
     plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
-    plan.forward.on_arrays(names_for(hit.dtype), hit.dtype, [hit])[0][...] = True
+    plan.forward.on_arrays(hit.dtype, [hit])[0][...] = True
     copy.hit, copy.path = Tensor(hit), x._path
     base._edge, base._requires = (copy, 0), True
+    x._renew()
 
 
 def renew(view: Tensor) -> None:
@@ -117,6 +136,8 @@ def renew(view: Tensor) -> None:
             follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, whole=True, pointwise=False
         )
     view._edge, view._requires = fresh._edge, fresh._requires
+    if recorder.current is not None:
+        recorder.current.same(view, fresh)
 
 
 class CopySlices(Node):
@@ -148,20 +169,18 @@ class OverwriteNode(Node):
 
     def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
         """Zeros for the old entries, the gradient itself for the new ones."""
-        from gradcli.eager.dispatch import _fitted_tensor
-
         ct = cts[0]
         zeros = np.zeros(self.shape, self.kind)
         found: list[Any] = [Tensor(zeros) if create_graph else zeros]
         if len(self.inputs) > 1:
             new = None
             if ct is not None and self.source is not None:
-                new = _fitted_tensor(ct, *self.source) if create_graph else fitted(ct, *self.source)
+                new = fitted_tensor(ct, *self.source) if create_graph else fitted(ct, *self.source)
             found.append(new)
         return found
 
 
-def _overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
+def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
     array = value._array if isinstance(value, Tensor) else np.asarray(value)
     try:
         result = Tensor(np.broadcast_to(array, old._array.shape).astype(old._array.dtype))
@@ -175,47 +194,11 @@ def _overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
         node.shape, node.kind = old._array.shape, old._array.dtype
         node.source = (array.shape, array.dtype) if flows else None
         result._requires, result._edge = True, (node, 0)
+    moved = value._tangent if isinstance(value, Tensor) else None
+    if state.dual is not None and (moved is not None or old._tangent is not None):
+        kind = old._array.dtype
+        still = Tensor(np.zeros(old._array.shape, kind))
+        state.dual.give(result, still if moved is None else fitted_tensor(moved, old._array.shape, kind))
+    if recorder.current is not None:
+        recorder.current.operation(name, (value,), result)
     return result
-
-
-def copy_(self: Tensor, src: Any) -> Tensor:
-    """Replace the entries by those of another tensor, repeated to the shape and changed to the format."""
-    return change(self, lambda old: _overwritten(old, src, "CopyBackwards", 2), (src,))
-
-
-def zero_(self: Tensor) -> Tensor:
-    """Replace the entries by zeros."""
-    return change(self, lambda old: _overwritten(old, 0, "ZeroBackward0", 1))
-
-
-def fill_(self: Tensor, value: Any) -> Tensor:
-    """Replace the entries by a number, or by that of a 0-d tensor."""
-    name, edges = ("FillBackward3", 2) if isinstance(value, Tensor) else ("FillBackward2", 1)
-    return change(self, lambda old: _overwritten(old, value, name, edges), (value,))
-
-
-def detach_(self: Tensor) -> Tensor:
-    """Forget the history; RuntimeError for a view."""
-    if self._base is not None:
-        raise RuntimeError("a view cannot be detached in place: use detach()")
-    self._edge, self._requires, self._retains = None, False, False
-    return self
-
-
-def _changing(name: str) -> Callable[..., Tensor]:
-    function = POINTWISE[name]
-
-    def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
-
-    in_place.__name__ = in_place.__qualname__ = f"{name}_"
-    in_place.__doc__ = f"`{name}`, written into the tensor itself."
-    return in_place
-
-
-_NAMES = (
-    "add sub mul div pow exp log sqrt rsqrt sin cos tan tanh sigmoid relu neg abs sign floor ceil trunc round clamp "
-    "reciprocal masked_fill remainder square log1p expm1 erf"
-)
-TABLE: dict[str, Any] = {f"{name}_": _changing(name) for name in _NAMES.split()}
-TABLE.update({function.__name__: function for function in (copy_, zero_, fill_, detach_)})

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.dispatch import record, source_of
+from gradcli.eager import recorder
+from gradcli.eager.dispatch import record
 from gradcli.eager.indexing import narrow, select
-from gradcli.eager.movement import axis_of, sizes
+from gradcli.eager.movement import axis_of, expand, reshape, sizes, unsqueeze, view
 from gradcli.eager.nodes import Node, class_named
+from gradcli.eager.rules import source_of
 from gradcli.eager.state import place, recording
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
@@ -73,6 +75,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis."""
+    given = sizes(repeats)
+    repeats = ((1,) * (input.ndim - len(given)) + given,)
     return record(_scripted, (input,), {"name": "tile", "reps": sizes(repeats)}, "RepeatBackward0", whole=True)
 
 
@@ -97,7 +101,7 @@ def trace(input: Tensor) -> Tensor:
 class PartsNode(Node):
     """The node of a tensor taken apart: the gradients of the parts are put together again, zeros for unused ones."""
 
-    __slots__ = ("axis", "shapes", "type")
+    __slots__ = ("axis", "outputs", "shapes", "type")
     axis: int
     shapes: tuple[Shape, ...]
     type: Any
@@ -116,7 +120,8 @@ class PartsNode(Node):
 def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor, ...]:
     node = None
     if recording() and x.requires_grad:
-        node = class_named(PartsNode, name)((source_of(x),), (), place(), len(parts))
+        node = class_named(PartsNode, name)((source_of(x),), (), place())
+        node.outputs = len(parts)
         assert isinstance(node, PartsNode)
         node.axis, node.type = axis, x._array.dtype
         node.shapes = tuple([part._array.shape for part in parts])
@@ -124,6 +129,8 @@ def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor
         part._made = part._made or "several"
         if node is not None:
             part._requires, part._edge = True, (node, i)
+        if recorder.current is not None:
+            recorder.current.operation(name, (x,), part)
     return tuple(parts)
 
 
@@ -131,6 +138,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The parts along an axis, one for each position; one node for all of them."""
     axis = axis_of(dim, input.ndim)
     if not input.ndim:
+        input._current_edge()  # a view that may not be used says so first
         raise IndexError("a 0-d tensor cannot be unbound")
     parts = [select(input, axis, i) for i in range(input.shape[axis])]
     return _apart(input, parts, axis, "UnbindBackward0")
@@ -162,7 +170,101 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, max(-(-size // chunks), 1), dim)
 
 
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Joined along the second axis, vectors along their only one."""
+    xs = [x if x.ndim else reshape(x, (1,)) for x in tensors]
+    return cat(xs, 0 if xs[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Joined along the first axis, vectors as rows."""
+    return cat([atleast_2d(x) for x in tensors], 0)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Joined along the third axis."""
+    return cat([unsqueeze(y, 2) if y.ndim < 3 else y for y in (atleast_2d(x) for x in tensors)], 2)
+
+
+def atleast_1d(x: Tensor) -> Tensor:
+    """The tensor with one axis at least."""
+    return x if x.ndim else reshape(x, (1,))
+
+
+def atleast_2d(x: Tensor) -> Tensor:
+    """The tensor with two axes at least; a vector becomes a row."""
+    return unsqueeze(x, 0) if x.ndim == 1 else x if x.ndim else reshape(x, (1, 1))
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """So many parts of nearly equal size along an axis, or parts that begin at given places."""
+    size = input.shape[axis_of(dim, input.ndim)]
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        ends = [sum(size // count + (k < size % count) for k in range(i + 1)) for i in range(count)]
+    else:
+        ends = [*[min(end, size) for end in indices_or_sections], size]
+    return tuple([narrow(input, dim, start, end - start) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along the second axis, of a vector along its only one."""
+    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+
+
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along the first axis."""
+    return tensor_split(input, indices_or_sections, 0)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Vectors repeated over the grid that they span; `xy` exchanges the first two axes."""
+    xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[:2] = [1, 0]
+    shape = tuple([xs[i].numel() for i in places])
+    return tuple(
+        [
+            expand(view(x, tuple([-1 if j == place else 1 for j in range(len(xs))])), shape)
+            for x, place in zip(xs, places, strict=True)
+        ]
+    )
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along a diagonal, zeros elsewhere."""
+    xs = tuple([atleast_2d(x) for x in tensors])
+    return record(_blocks, xs, {}, "BlockDiagBackward0", whole=True, pointwise=False)
+
+
+def _blocks(*xs: Any) -> Any:
+    width = 0
+    for x in xs:
+        width += x.shape[1]
+    rows, left = [], 0
+    for x in xs:
+        pad = catalogue()["unslice"]
+        rows.append(pad(x, start=(0, left), step=(1, 1), shape=(x.shape[0], width)))
+        left += x.shape[1]
+    return _joined(*rows, axis=-2)
+
+
+def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
+    """The differences of neighbours along an axis."""
+    from gradcli.eager.pointwise import sub
+
+    for _ in range(n):
+        size = input.shape[axis_of(dim, input.ndim)]
+        input = sub(narrow(input, dim, 1, size - 1), narrow(input, dim, 0, size - 1))
+    return input
+
+
 TABLE = {
     function.__name__: function
-    for function in (cat, stack, flip, roll, repeat, tril, triu, trace, unbind, split, chunk)
+    for function in (
+        *(cat, stack, flip, roll, repeat, tril, triu, trace, unbind, split, chunk, hstack, vstack, dstack),
+        *(atleast_1d, atleast_2d, tensor_split, hsplit, vsplit, meshgrid, block_diag, diff),
+    )
 }
+TABLE.update(concat=cat, concatenate=cat, tile=repeat, row_stack=vstack)

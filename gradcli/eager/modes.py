@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from typing import Any
 
 from gradcli.eager.state import recording, state
@@ -46,6 +47,14 @@ class _Mode:
         state.grad_enabled, state.inference = self.before.pop()
 
     def __call__(self, function: Any) -> Any:
+        if inspect.isclass(function):
+            warnings.warn(
+                "decorating a class with a grad mode is deprecated and affects __init__ only: decorate methods",
+                FutureWarning,
+                stacklevel=2,
+            )
+            setattr(function, "__init__", self(function.__init__))  # noqa: B010 - a method of the user's class
+            return function
         again = self.again
         if inspect.isgeneratorfunction(function):
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager.accumulate import copied
 from gradcli.eager.dispatch import record
-from gradcli.eager.engine import copied
-from gradcli.eager.state import recording
+from gradcli.eager.state import once, recording
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -28,14 +28,18 @@ def sizes(given: tuple[Any, ...]) -> Shape:
 def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
     """The result of a movement that shares the memory of x where NumPy can share it."""
     result = record(function, (x,), params, node, view=True, whole=True, pointwise=False)
-    if result._array.size and not np.may_share_memory(result._array, x._array):
+    out, memory = result._array, x._array
+    if out.base is not memory and out.size and not np.may_share_memory(out, memory):
         return result
-    result._counter = x._counter
-    result._inference = x._inference
+    counter = result._count = x._counter
     result._base = x if x._base is None else x._base
+    result._odd = True
     result._path = (*x._path, (function, tuple(params.items())))
-    result._seen = x._counter.value
-    result._made = x._made
+    result._seen = counter.value
+    if x._inference is not result._inference:
+        result._inference = x._inference
+    if x._made:
+        result._made = x._made
     if not recording():
         result._requires = x.requires_grad  # as PyTorch: it looks like a leaf, and refuses to be changed in place
         result._made = "no_grad"
@@ -79,7 +83,7 @@ def view(input: Tensor, *shape: Any, node: str = "ViewBackward0") -> Tensor:
         raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
     found = viewed(input, _reshaped, {"shape": wanted}, node)
     if node == "UnsafeViewBackward0":  # of a temporary that nobody else can see: no view
-        found._base, found._path = None, ()
+        found._base, found._path, found._odd = None, (), False
     return found
 
 
@@ -103,8 +107,12 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*input.shape[:first], -1, *input.shape[last + 1 :]))
 
 
-def squeeze(input: Tensor, dim: int | None = None, *, node: str = "SqueezeBackward1") -> Tensor:
-    """Axes of size 1 removed: all of them, or one."""
+def squeeze(input: Tensor, dim: Any = None, *, node: str = "SqueezeBackward1") -> Tensor:
+    """Axes of size 1 removed: all of them, or one, or some."""
+    if isinstance(dim, (tuple, list)):
+        gone = {axis_of(d, input.ndim) + input.ndim for d in dim}
+        shape = tuple(n for i, n in enumerate(input.shape) if i not in gone or n != 1)
+        return viewed(input, _reshaped, {"shape": shape}, "SqueezeBackward2")
     rank = input.ndim
     if dim is None:
         return viewed(input, _reshaped, {"shape": tuple(n for n in input.shape if n != 1)}, "SqueezeBackward0")
@@ -156,7 +164,9 @@ def t(input: Tensor) -> Tensor:
 
 
 def reversed_axes(x: Tensor) -> Tensor:
-    """`.T`: all axes in the opposite order."""
+    """`.T`: all axes in the opposite order; UserWarning unless it is a matrix."""
+    if x.ndim not in (0, 2):
+        once("T", ".T of a tensor that is no matrix is deprecated: use .mT, or permute() for all axes")
     return viewed(x, _permuted, {"axes": tuple(range(-1, -x.ndim - 1, -1))}, "PermuteBackward0")
 
 
@@ -206,9 +216,45 @@ def contiguous(input: Tensor) -> Tensor:
     return found
 
 
+def ravel(input: Tensor) -> Tensor:
+    """All axes made one."""
+    return reshape(input, (-1,))
+
+
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One axis made several."""
+    at = axis_of(dim, input.ndim) + input.ndim
+    return view(input, (*input.shape[:at], *_complete_part(input.shape[at], tuple(sizes)), *input.shape[at + 1 :]))
+
+
+def _complete_part(size: int, shape: Shape) -> Shape:
+    if shape.count(-1) == 1:
+        rest = -int(np.prod(shape))
+        shape = tuple([size // rest if n == -1 and rest else n for n in shape])
+    if int(np.prod(shape)) != size:
+        raise RuntimeError(f"unflatten: sizes {list(shape)} do not multiply to {size}")
+    return shape
+
+
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """Repeated to a shape."""
+    return expand(input, tuple(size))
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """The last two axes exchanged, complex numbers conjugated."""
+    from gradcli.eager.complexes import conj
+
+    if input.ndim < 2:
+        raise RuntimeError("adjoint() needs a matrix, or a stack of them")
+    return conj(transpose(input, -2, -1))
+
+
 TABLE = {
     function.__name__: function
     for function in (
         *(view, reshape, flatten, squeeze, unsqueeze, permute, transpose, t, expand, expand_as, clone, contiguous),
+        *(ravel, unflatten, broadcast_to, adjoint),
     )
 }
+TABLE.update(swapaxes=transpose, swapdims=transpose)

@@ -1,6 +1,6 @@
 """What a recorded operation remembers goes in, the graph that PyTorch's users walk comes out; runs no rule itself.
 
-A node knows where its gradients go (`inputs`), what it saved and the line that made it; never its own output tensor.
+A node knows where its gradients go (`ins`), what it saved and the line that made it; never its own output tensor.
 Classes are made by name, so that `type(node).__name__` is PyTorch's. A leaf stands for itself among the inputs:
 its `AccumulateGrad` is made when someone looks, and stays the same as long as someone holds it.
 """
@@ -10,76 +10,136 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
-from gradcli.eager.state import Place, sequence, spoken
+from gradcli.eager.state import Place, sequence, spoken, sweeps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradcli.eager.tensor import Tensor
 
-_OF_THE_ENGINE = frozenset(("CopySlices", "CopyBackwards"))  # PyTorch names these with their namespace
+_OF_THE_ENGINE = frozenset(
+    ("CopySlices", "CopyBackwards", "NotImplemented")
+)  # PyTorch names these with their namespace
 LAST = 2**64 - 1  # the sequence number of a leaf: it runs as soon as it is ready
 
 
+class Output:
+    """One of several outputs of a node, as the end of an edge. (A node with one output stands for itself.)"""
+
+    __slots__ = ("node", "nr")
+    _seq = -1
+
+    def __init__(self, node: Node, nr: int) -> None:
+        self.node = node
+        self.nr = nr
+
+
 class Saved:
-    """A tensor that a node reads when it runs, with the version that it had."""
+    """A result that its own node reads when it runs: the payload and the version, without the tensor."""
 
-    __slots__ = ("array", "counter", "tensor", "version")
+    __slots__ = ("_count", "_raw", "output", "tangent", "version")
 
-    def __init__(self, tensor: Tensor | None, array: Any, counter: Any) -> None:
-        self.tensor = tensor
-        self.array = array
-        self.counter = counter
-        self.version = counter.value
+    def __init__(self, raw: Any, counter: Any, output: int = 0) -> None:
+        self._raw = raw
+        self._count = counter
+        self.version = 0 if counter is None else counter.value
+        self.output = output
+        self.tangent: Any = None  # of a dual result, while its level is open
 
-    def checked(self, name: str, where: Place) -> Any:
-        """The array; RuntimeError where it was changed in place since it was saved."""
-        if self.counter.value != self.version:
-            raise RuntimeError(
-                f"a tensor that {name} ({spoken(where)}) saved for its gradient was changed by an in-place operation "
-                f"at {spoken(self.counter.place)}: it is at version {self.counter.value}, expected version "
-                f"{self.version}. Write the change out of place, or clone() the tensor before it"
-            )
-        return self.array
+
+class Packed:
+    """What a pack hook made of a saved tensor, and the hook that makes a tensor of it again."""
+
+    __slots__ = ("_count", "kept", "source", "unpack")
+
+    def __init__(self, kept: Any, unpack: Any, source: Any) -> None:
+        self.kept = kept
+        self.unpack = unpack
+        self.source = source  # where a gradient of the tensor goes; a number: it is that output of the node itself
+        self._count = None
+
+    def attached(self, node: Node) -> Tensor:
+        """What the unpack hook returns, in the place that the packed tensor had in the graph."""
+        from gradcli.eager.tensor import Tensor
+
+        found, source = self.tensor(), self.source
+        if source is None or source is found:
+            return found
+        result = Tensor(found._raw, True)
+        if isinstance(source, int):
+            result._edge = (node, source)
+        elif source._seq < 0:
+            result._edge = (source.node, source.nr)
+        elif source._seq > 0:
+            result._edge = (source, 0)
+        else:
+            result._stands_for, result._odd = source, True
+        return result
+
+    def tensor(self) -> Tensor:
+        """What the unpack hook returns; TypeError unless it is a tensor."""
+        from gradcli.eager.tensor import Tensor
+
+        found = self.unpack(self.kept)
+        if not isinstance(found, Tensor):
+            raise TypeError(f"the unpack hook of saved_tensors_hooks must return a tensor, not {type(found).__name__}")
+        return found
+
+
+class Extra:
+    """What few nodes have: hooks, tensors that retain their gradient, the user's `metadata`."""
+
+    __slots__ = ("hooks", "metadata", "prehooks", "retained", "tensor_hooks")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Any] = {}
+        self.prehooks: dict[int, Any] = {}
+        self.tensor_hooks: dict[int, dict[int, Any]] = {}
+        self.retained: dict[int, weakref.ref[Tensor]] = {}
+        self.metadata: dict[Any, Any] = {}
 
 
 class Node:
     """One recorded operation: `name()`, `next_functions`, `metadata`, hooks, `_saved_*`."""
 
-    __slots__ = (
-        "__weakref__",
-        "freed",
-        "hooks",
-        "inputs",
-        "metadata",
-        "outputs",
-        "place",
-        "prehooks",
-        "retained",
-        "saved",
-        "seq",
-        "tensor_hooks",
-    )
-    saved_names: tuple[str, ...] = ()
+    __slots__ = ("__weakref__", "_seq", "extra", "ins", "place", "saved", "vers")
+    outputs = 1
+    simple = False  # whether the short sweep may run it
+    keeps = False  # whether it may run twice although it saved something: positions that follow from shapes
+    ins: tuple[Any, ...]  # each None, a leaf tensor, a node, or an `Output`
+    saved: tuple[Any, ...] | None  # operands themselves, `Saved` results, numbers; None once freed
+    vers: tuple[int, ...] | None  # the versions of what was saved; None where all are 0
+    extra: Extra | None
 
-    def __init__(self, inputs: tuple[Any, ...], saved: tuple[Saved, ...], where: Place, outputs: int = 1) -> None:
-        self.inputs = inputs  # each None, a leaf tensor, or (node, number of its output)
+    def __init__(self, ins: tuple[Any, ...], saved: tuple[Any, ...], where: Place) -> None:
+        self.ins = ins
         self.saved = saved
+        self.vers = versions(saved)
         self.place = where
-        self.outputs = outputs
-        self.seq = next(sequence)
-        self.freed = False
-        self.hooks: dict[int, Any] | None = None
-        self.prehooks: dict[int, Any] | None = None
-        self.tensor_hooks: dict[int, dict[int, Any]] | None = None
-        self.retained: dict[int, weakref.ref[Tensor]] | None = None
-        self.metadata: dict[Any, Any] = {}
+        self._seq = next(sequence)
+        self.extra = None
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """For each input the node that its gradient goes to, and the number of that node's output."""
-        return tuple([edge_of(source) for source in self.inputs])
+        return tuple([edge_of(source) for source in self.ins])
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """For each input None, the leaf itself, or (node, number of its output)."""
+        return tuple([x if x is None or x._seq == 0 else edge_of(x) for x in self.ins])
+
+    @property
+    def seq(self) -> int:
+        """The number of this node in the order in which nodes were made."""
+        return self._seq
+
+    @property
+    def freed(self) -> bool:
+        """Whether a backward freed what it had saved."""
+        return self.saved is None
 
     def name(self) -> str:
         """PyTorch's name of the operation's node."""
@@ -87,36 +147,77 @@ class Node:
         return f"torch::autograd::{name}" if name in _OF_THE_ENGINE else name
 
     def _sequence_nr(self) -> int:
-        return self.seq
+        return self._seq
+
+    @property
+    def rare(self) -> Extra:
+        """Hooks and the like, made at the first use."""
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user."""
+        return self.rare.metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(grad_inputs, grad_outputs)` after the node ran; what it returns replaces grad_inputs."""
-        if self.hooks is None:
-            self.hooks = {}
-        return Handle(self.hooks, hook)
+        sweeps.watched = True
+        return Handle(self.rare.hooks, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(grad_outputs)` before the node runs; what it returns replaces grad_outputs."""
-        if self.prehooks is None:
-            self.prehooks = {}
-        return Handle(self.prehooks, hook)
+        sweeps.watched = True
+        return Handle(self.rare.prehooks, hook)
 
     def check_not_freed(self) -> None:
         """RuntimeError where the saved values are gone."""
-        if self.freed:
+        if self.saved is None:
+            if recorder.current is not None:
+                recorder.current.stopped("freed", self.name(), self.place, None)
             raise RuntimeError(
                 f"cannot go backward through {self.name()} ({spoken(self.place)}) a second time: what it had saved was "
                 "freed by the first backward. Pass retain_graph=True to the first one if the graph is needed again"
             )
 
+    def check_versions(self) -> None:
+        """RuntimeError where something saved was changed in place since."""
+        saved, known = self.saved or (), self.vers
+        for i, one in enumerate(saved):
+            if one is None:
+                continue
+            version = one.version if isinstance(one, Saved) else 0 if known is None else known[i]
+            counter = one._count
+            if counter is not None and counter.value != version:
+                name = self.name()
+                if recorder.current is not None:
+                    recorder.current.stopped("changed", name, self.place, counter.place)
+                raise RuntimeError(
+                    f"a tensor that {name} ({spoken(self.place)}) saved for its gradient was changed by an in-place "
+                    f"operation at {spoken(counter.place)}: it is at version {counter.value}, expected version "
+                    f"{version}. Write the change out of place, or clone() the tensor before it"
+                )
+
     def release(self) -> None:
         """Free what was saved; a node that saved nothing may run again."""
-        if self.saved:
-            self.saved = ()
-            self.freed = True
+        if self.saved and not self.keeps:
+            self.saved = None
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the inputs; each kind of node has its own."""
+        raise RuntimeError(f"{self.name()} has no rule")
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
+
+
+def versions(saved: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The versions that saved values have now; None where all are 0."""
+    for one in saved:
+        if one is not None and one._count is not None:
+            return tuple([0 if x is None or x._count is None else x._count.value for x in saved])
+    return None
 
 
 class AccumulateGrad:
@@ -135,6 +236,26 @@ class AccumulateGrad:
     def _sequence_nr(self) -> int:
         return LAST
 
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user; it belongs to the leaf."""
+        return self._rare().metadata
+
+    def _rare(self) -> Extra:
+        if self.variable._leaf_hooks is None:
+            self.variable._leaf_hooks = Extra()
+        return self.variable._leaf_hooks
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)` after the gradient was added; there are no grad_inputs."""
+        sweeps.watched = True
+        return Handle(self._rare().hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_outputs)` before the gradient is added; what it returns replaces it."""
+        sweeps.watched = True
+        return Handle(self._rare().prehooks, hook)
+
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self):#x}>"
 
@@ -144,7 +265,7 @@ Node.__module__ = AccumulateGrad.__module__ = "builtins"
 _classes: dict[Any, type[Node]] = {}
 
 
-def class_named(base: type[Node], name: str) -> type[Node]:
+def class_named(base: type[Node], name: str) -> Any:
     """The class of nodes of this name; the same one each time."""
     found = _classes.get((base, name))
     if found is None:
@@ -156,9 +277,9 @@ def edge_of(source: Any) -> tuple[Any, int]:
     """An input as `next_functions` shows it."""
     if source is None:
         return (None, 0)
-    if isinstance(source, tuple):
-        return (source[0], source[1])
-    return (accumulator(source), 0)
+    if source._seq < 0:
+        return (source.node, source.nr)
+    return (accumulator(source) if source._seq == 0 else source, 0)
 
 
 def accumulator(leaf: Tensor) -> AccumulateGrad:

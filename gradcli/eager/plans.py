@@ -1,9 +1,9 @@
 """An operation and the types of its operands go in, plans for its value and its gradients come out; knows no tensor.
 
 An operation is traced once, on the nodes of a graph, and its derivative is the one that the transforms derive from
-the declarations: there is no second set of rules. The same plan runs on raw arrays, and, where derivatives of
-derivatives are wanted, on tensors. From the trace comes also what a node must save: the operands that the plan reads,
-and the result if the plan reads it.
+the declarations: there is no second set of rules. The same plan runs on raw arrays, as a function written for it, and,
+where derivatives of derivatives are wanted, on tensors. From the trace comes also what a node must save: the operands
+that the plan reads, and the result if the plan reads it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.namespaces import namespace
-from gradcli.graph.arrays import nearest_float
+from gradcli.eager.source import Script, names_for, number_of, straight
 from gradcli.graph.builder import Builder, building
 from gradcli.graph.node import CONSTANT, Node, dependents, reachable
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
+from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import between, pull
 
 if TYPE_CHECKING:
@@ -25,47 +25,55 @@ if TYPE_CHECKING:
 
 Array = Any
 _LIMIT = 20_000
+WARM = 3  # a plan for one shape is written out as a function at its third use: many are used once
 _plans: dict[Any, Plan] = {}
 
 
 class Steps:
     """A straight line of operations from some nodes of a graph to others."""
 
-    __slots__ = ("constants", "order", "results", "size", "slots", "starts", "steps")
+    __slots__ = ("functions", "inputs", "order", "outputs", "size", "slots", "steps")
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
-        order = between(outputs, inputs)
-        given = list(inputs)
-        inner = [node for node in order if node not in set(given)]
-        self.slots = {node: slot for slot, node in enumerate((*given, *inner))}
+        given = set(inputs)
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        inner = [node for node in between(outputs, inputs) if node not in given]
+        self.slots = {node: slot for slot, node in enumerate((*self.inputs, *inner))}
         self.size = len(self.slots)
-        self.constants = [(self.slots[node], node) for node in inner if node.primitive is CONSTANT]
-        self.order = [node for node in inner if node.primitive is not CONSTANT]
-        self.steps = [
-            (node.primitive.impl, self.slots[node], tuple([self.slots[arg] for arg in node.args]), _params(node))
-            for node in self.order
-        ]
-        self.results = [self.slots[node] for node in outputs]
-        self.starts: dict[Any, list[Any]] = {}
+        self.order = inner
+        self.steps: list[Any] | None = None
+        self.functions: dict[Any, Any] = {}
 
-    def on_arrays(self, xp: Any, kind: np.dtype[Any], values: Sequence[Array]) -> list[Array]:
-        """The results on raw arrays of one format."""
-        start = self.starts.get(kind)
-        if start is None:
-            start = self.starts[kind] = [None] * self.size
-            for slot, node in self.constants:
-                number = _number(node, kind)
-                start[slot] = np.broadcast_to(number, node.shape) if node.shape else number
-        slots = start.copy()
+    def function(self, kind: np.dtype[Any]) -> Callable[..., list[Array]]:
+        """A function from the arrays of the inputs to those of the outputs."""
+        found = self.functions.get(kind)
+        if found is None:
+            script = Script(kind)
+            names = [f"v{i}" for i in range(len(self.inputs))]
+            results = straight(script, dict(zip(self.inputs, names, strict=True)), self.order, self.outputs)
+            found = self.functions[kind] = script.function("value", ", ".join(names), f"return [{', '.join(results)}]")
+        return found  # type: ignore[no-any-return]
+
+    def on_arrays(self, kind: np.dtype[Any], values: Sequence[Array]) -> list[Array]:
+        """The results on raw arrays of one format, step by step: for plans that are not worth a function yet."""
+        if kind in self.functions:
+            return self.function(kind)(*values)
+        if self.steps is None:
+            self.steps = [
+                (node, self.slots[node], tuple([self.slots[arg] for arg in node.args]), _params(node))
+                for node in self.order
+            ]
+        xp = names_for(kind)
+        slots: list[Any] = [None] * self.size
         slots[: len(values)] = values
-        for impl, out, args, params in self.steps:
-            if params:
-                slots[out] = impl(xp, *[slots[arg] for arg in args], **params)  # type: ignore[misc]
-            elif len(args) == 2:
-                slots[out] = impl(xp, slots[args[0]], slots[args[1]])  # type: ignore[misc]
+        for node, out, args, params in self.steps:
+            if node.primitive is CONSTANT:
+                number = number_of(node, kind)
+                slots[out] = np.broadcast_to(number, node.shape) if node.shape else number
             else:
-                slots[out] = impl(xp, *[slots[arg] for arg in args])  # type: ignore[misc]
-        return [slots[result] for result in self.results]
+                slots[out] = node.primitive.impl(xp, *[slots[arg] for arg in args], **params)
+        return [slots[self.slots[result]] for result in self.outputs]
 
     def on_operands(
         self, kind: np.dtype[Any], values: Sequence[Any], lift: Callable[[Any], Any], apply: Callable[..., Any]
@@ -73,13 +81,13 @@ class Steps:
         """The results on operands: `lift` makes one of an array, `apply` applies an operation."""
         slots: list[Any] = [None] * self.size
         slots[: len(values)] = values
-        for slot, node in self.constants:
-            slots[slot] = lift(np.full(node.shape, _number(node, kind)))
         for node in self.order:
-            slots[self.slots[node]] = apply(
-                node.primitive, tuple([slots[self.slots[arg]] for arg in node.args]), node.params
-            )
-        return [slots[result] for result in self.results]
+            if node.primitive is CONSTANT:
+                slots[self.slots[node]] = lift(np.full(node.shape, number_of(node, kind)))
+            else:
+                args = tuple([slots[self.slots[arg]] for arg in node.args])
+                slots[self.slots[node]] = apply(node.primitive, args, node.params)
+        return [slots[self.slots[result]] for result in self.outputs]
 
 
 class Backward:
@@ -106,10 +114,131 @@ class Backward:
         self.steps = Steps(inputs, results)
 
 
+class Tangent:
+    """The tangent of an operation's result from tangents of some operands, and the operands themselves."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
+        builder = plan.builder
+        moving = [leaf for leaf, moves in zip(plan.leaves, mask, strict=True) if moves]
+        with building(builder, reachable([plan.out, *plan.leaves])):
+            tangents = [builder.fresh_leaf(leaf.type) for leaf in moving]
+            (found,) = push(builder, [plan.out], dict(zip(moving, tangents, strict=True)))
+        stop = [] if plan.out in plan.leaves else [plan.out]
+        self.steps = None if found is None else Steps([*plan.leaves, *stop, *tangents], [found])
+
+
+class Way:
+    """How the nodes of one operation go back: for which operands, in which format, from what was saved.
+
+    `back(node, ct)` gives a tuple of gradients, in the order of the node's edges, None where there is none.
+    """
+
+    __slots__ = (
+        "back",
+        "backward",
+        "count",
+        "kind",
+        "lacking",
+        "mask",
+        "mixed",
+        "needs_out",
+        "params",
+        "reads",
+        "shown",
+        "used",
+        "where",
+        "zeros",
+    )
+
+    def __init__(
+        self, plan: Plan, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool
+    ) -> None:
+        self.backward = plan.backward(mask)
+        self.kind = kind
+        self.count = len(mask)
+        self.mask = mask
+        self.zeros = plan.pointwise
+        self.params = plan.params
+        self.shown = shown
+        self.mixed = mixed
+        self.reads = self.backward.reads
+        self.needs_out = self.backward.needs_out
+        self.where = [self.backward.positions.index(i) if i in self.backward.positions else -1 for i in shown]
+        self.lacking = any(mask[i] and at < 0 for i, at in zip(shown, self.where, strict=True))
+        self.used = 0
+        self.back: Any = self._written() if plan.pointwise else self._stepwise
+
+    def _stepwise(self, node: Any, ct: Array) -> tuple[Any, ...]:
+        self.used += 1
+        if self.used >= WARM:
+            self.back = self._written()
+            return self.back(node, ct)  # type: ignore[no-any-return]
+        saved = node.saved
+        for one in saved:
+            if one._count is not None:
+                node.check_versions()
+                break
+        values = [one._raw for one in saved]
+        if self.mixed:
+            values = [self.suited(value) for value in values]
+        if self.kind.kind == "c":
+            ct = np.conj(ct)
+        results = self.backward.steps.on_arrays(self.kind, [ct, *values])
+        if self.kind.kind == "c":
+            results = [np.conj(result) for result in results]
+        return tuple([None if at < 0 else results[at] for at in self.where])
+
+    def suited(self, value: Array) -> Array:
+        """A saved array in the format of the computation, if it is one of numbers with a point."""
+        return value.astype(self.kind) if value.dtype.kind in "fc" and value.dtype != self.kind else value
+
+    def _written(self) -> Any:
+        steps = self.backward.steps
+        script = Script(self.kind)
+        count = len(steps.inputs) - 1
+        if count:
+            script.lines.append("saved = node.saved")
+            script.lines += [f"s{i} = saved[{i}]" for i in range(count)]
+            asked = " or ".join(f"s{i}._count is not None" for i in range(count))
+            script.lines += [f"if {asked}: node.check_versions()"]
+            if self.mixed:
+                suited = script.name(self.suited)
+                script.lines += [f"v{i} = {suited}(s{i}._raw)" for i in range(count)]
+            else:
+                script.lines += [f"v{i} = s{i}._raw" for i in range(count)]
+        names = ["ct", *[f"v{i}" for i in range(count)]]
+        if self.kind.kind == "c":  # PyTorch's gradient is the conjugate of what the rules speak of
+            script.lines.append(f"ct = {script.name(np.conj)}(ct)")
+        results = straight(script, dict(zip(steps.inputs, names, strict=True)), steps.order, steps.outputs)
+        if self.kind.kind == "c":
+            results = [f"{script.name(np.conj)}({result})" for result in results]
+        lacking = f"{script.name(np.zeros_like)}(ct)" if self.zeros else "None"
+        masked = [self.mask[i] for i in self.shown]
+        shown = [
+            results[at] if at >= 0 else lacking if needed else "None"
+            for at, needed in zip(self.where, masked, strict=True)
+        ]
+        return script.function("back", "node, ct", f"return ({', '.join(shown)},)")
+
+
 class Plan:
     """One operation on operands of known types."""
 
-    __slots__ = ("backwards", "builder", "differentiable", "forward", "leaves", "out", "pointwise")
+    __slots__ = (
+        "backwards",
+        "builder",
+        "differentiable",
+        "forward",
+        "leaves",
+        "out",
+        "params",
+        "pointwise",
+        "tangents",
+        "used",
+        "ways",
+    )
 
     def __init__(
         self, function: Callable[..., Any], types: Sequence[Type], params: dict[str, Any], pointwise: bool
@@ -118,16 +247,45 @@ class Plan:
         self.leaves = [self.builder.fresh_leaf(type) for type in types]
         self.out: Node = function(*self.leaves, **params)
         self.forward = Steps(self.leaves, [self.out])
+        self.params = params
         self.pointwise = pointwise
         moved = [dependents(reachable([self.out]), [leaf]) for leaf in self.leaves]
         self.differentiable = tuple(self.out in found for found in moved)
         self.backwards: dict[tuple[bool, ...], Backward] = {}
+        self.tangents: dict[tuple[bool, ...], Tangent] = {}
+        self.ways: dict[Any, Way] = {}
+        self.used = 0
+
+    def value(self, kind: np.dtype[Any], arrays: Sequence[Array]) -> Array:
+        """The result on raw arrays of one format."""
+        self.used += 1
+        found = self.forward.functions.get(kind)
+        if found is None:
+            if not self.pointwise and self.used < WARM:
+                return self.forward.on_arrays(kind, arrays)[0]
+            found = self.forward.function(kind)
+        return found(*arrays)[0]
 
     def backward(self, mask: tuple[bool, ...]) -> Backward:
         """The plan of the gradients for the operands in this mask; made once."""
         found = self.backwards.get(mask)
         if found is None:
             found = self.backwards[mask] = Backward(self, mask)
+        return found
+
+    def tangent(self, mask: tuple[bool, ...]) -> Tangent:
+        """The plan of the result's tangent where the operands in this mask have tangents; made once."""
+        found = self.tangents.get(mask)
+        if found is None:
+            found = self.tangents[mask] = Tangent(self, mask)
+        return found
+
+    def way(self, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool = False) -> Way:
+        """How its nodes go back; made once."""
+        key = (mask, kind, shown, mixed)
+        found = self.ways.get(key)
+        if found is None:
+            found = self.ways[key] = Way(self, mask, kind, shown, mixed)
         return found
 
 
@@ -144,26 +302,12 @@ def plan_of(
     if plan is None:
         if len(_plans) >= _LIMIT:
             _plans.clear()
-        types = [Type(kind, () if pointwise else shape) for kind, shape in zip(kinds, shapes, strict=True)]
+        types = [Type(kind, () if pointwise else shapes[i]) for i, kind in enumerate(kinds)]
         plan = _plans[key] = Plan(function, types, params, pointwise)
     return plan
 
 
-def names_for(kind: np.dtype[Any]) -> Any:
-    """The namespace that computes with arrays of this format."""
-    return namespace("numpy", "float64" if kind == np.float64 else "float32")
-
-
-def _number(node: Node, kind: np.dtype[Any]) -> Any:
-    if node.type.kind == "bool":
-        return np.bool_(node.params["value"])
-    value = nearest_float(node.params["value"])
-    if kind.kind == "f":
-        return kind.type(value)
-    return kind.type(int(value)) if kind.kind in "iu" and value == int(value) else np.float32(value)
-
-
 def _params(node: Node) -> dict[str, Any]:
-    if node.primitive.pointwise:
+    if node.primitive is CONSTANT or node.primitive.pointwise:
         return node.params
     return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager import operators
 from gradcli.eager.dispatch import apply, record
+from gradcli.eager.recorder import noted
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -46,7 +48,7 @@ ALIASES = {
 
 def as_tensor_or_number(x: Any) -> Any:
     """An operand: a tensor as it is, an array's scalar as a number; TypeError for anything else."""
-    if isinstance(x, (Tensor, int, float)):
+    if isinstance(x, (Tensor, int, float, complex)):
         return x
     if isinstance(x, np.generic):
         return x.item()
@@ -57,11 +59,16 @@ def _unary(name: str) -> Callable[[Tensor], Tensor]:
     def function(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}() needs a tensor, not {type(input).__name__}")
+        if name == "abs" and input.dtype.kind == 3:
+            from gradcli.eager.complexes import abs_
+
+            return abs_(input)
         return apply(catalogue()[name], (input,), {})
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{catalogue()[name].summary}"
-    return function
+    primitive = catalogue()[name]
+    short = operators.unary(name, primitive, primitive.node_name({}), function)
+    short.__doc__ = f"{primitive.summary}"
+    return short  # type: ignore[no-any-return]
 
 
 def _binary(name: str, ours: str) -> Callable[[Any, Any], Tensor]:
@@ -73,8 +80,7 @@ def _binary(name: str, ours: str) -> Callable[[Any, Any], Tensor]:
     return function
 
 
-def add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    """input + alpha * other."""
+def _add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
     one, two = as_tensor_or_number(input), as_tensor_or_number(other)
     if alpha != 1:
         return record(_add_scaled, (one, two), {"alpha": alpha}, "AddBackward0", pointwise=True, whole=True)
@@ -85,8 +91,7 @@ def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
     return x + y * alpha
 
 
-def sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    """input - alpha * other."""
+def _sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
     one, two = as_tensor_or_number(input), as_tensor_or_number(other)
     if alpha != 1:
         return record(_add_scaled, (one, two), {"alpha": -alpha}, "SubBackward0", pointwise=True, whole=True)
@@ -102,17 +107,28 @@ def _rsub(x: Any, y: Any) -> Any:
     return y - x
 
 
-def mul(input: Any, other: Any) -> Tensor:
-    """input * other."""
+def _mul(input: Any, other: Any) -> Tensor:
     return apply(catalogue()["mul"], (as_tensor_or_number(input), as_tensor_or_number(other)), {})
 
 
-def div(input: Any, other: Any) -> Tensor:
-    """input / other; a number over a tensor is the number times the reciprocal."""
+def _div(input: Any, other: Any) -> Tensor:
     one, two = as_tensor_or_number(input), as_tensor_or_number(other)
     if isinstance(one, Tensor):
         return apply(catalogue()["div"], (one, two), {})
-    return mul(reciprocal(two), one)
+    return _mul(reciprocal(two), one)
+
+
+def _short(name: str, long_way: Callable[..., Tensor], summary: str, scaled: bool = False) -> Any:
+    primitive = catalogue()[name]
+    found = operators.binary(name, primitive, primitive.node_name({}), long_way, scaled)
+    found.__doc__ = summary
+    return found
+
+
+add = _short("add", _add, "input + alpha * other.", True)
+sub = _short("sub", _sub, "input - alpha * other.", True)
+mul = _short("mul", _mul, "input * other.")
+div = _short("div", _div, "input / other; a number over a tensor is the number times the reciprocal.")
 
 
 def reciprocal(input: Tensor) -> Tensor:
@@ -124,20 +140,41 @@ def _reciprocal(x: Any) -> Any:
     return 1 / x
 
 
+_POWERS: dict[Any, Any] = {}
+
+
 def pow(input: Any, exponent: Any) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
+    if exponent.__class__ is int or exponent.__class__ is float:
+        found = _POWERS.get(exponent)
+        if found is not None:
+            return found(input)  # type: ignore[no-any-return]
+    return _pow(input, exponent)
+
+
+def _pow(input: Any, exponent: Any) -> Tensor:
     base, other = as_tensor_or_number(input), as_tensor_or_number(exponent)
     if isinstance(base, Tensor):
         if not isinstance(other, Tensor):
-            if float(other).is_integer() and base.dtype.is_floating_point:
+            if not isinstance(other, complex) and float(other).is_integer() and base.dtype.kind >= 2:
                 return apply(catalogue()["power"], (base,), {"n": int(other)})
-            if isinstance(other, int) and not base.dtype.is_floating_point:
+            if isinstance(other, int) and base.dtype.kind < 2:
                 if other < 0:
                     raise RuntimeError("integers to negative integer powers are not allowed")
                 return Tensor(base._array**other)
             return record(catalogue()["pow"], (base, other), {}, "PowBackward0", edges=1)
         return record(catalogue()["pow"], (base, other), {}, "PowBackward1")
     return record(_exponential, (other, base), {}, "PowBackward2", pointwise=True, edges=1)
+
+
+def _powered(n: int) -> Any:
+    def long_way(input: Any) -> Tensor:
+        return _pow(input, n)
+
+    return operators.unary(f"pow{n}".replace("-", "_"), catalogue()["power"], "PowBackward0", long_way, {"n": n})
+
+
+_POWERS.update({n: _powered(n) for n in (2, 3, 4, -1)})
 
 
 def _exponential(x: Any, base: Any) -> Any:
@@ -212,7 +249,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 def _truth(name: str) -> Callable[[Tensor], Tensor]:
     def function(input: Tensor) -> Tensor:
-        return Tensor(np.asarray(getattr(np, name)(input._array)))
+        return noted(name, (input,), Tensor(np.asarray(getattr(np, name)(input._array))))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Where entries are {name[2:]}."
@@ -221,22 +258,23 @@ def _truth(name: str) -> Callable[[Tensor], Tensor]:
 
 def logical_not(input: Tensor) -> Tensor:
     """Where entries are zero."""
-    return Tensor(np.logical_not(input._array))
+    return noted("logical_not", (input,), Tensor(np.logical_not(input._array)))
 
 
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """Where both are not zero."""
-    return Tensor(np.logical_and(input._array, other._array))
+    return noted("logical_and", (input, other), Tensor(np.logical_and(input._array, other._array)))
 
 
 def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """Where one is not zero."""
-    return Tensor(np.logical_or(input._array, other._array))
+    return noted("logical_or", (input, other), Tensor(np.logical_or(input._array, other._array)))
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where two tensors agree within a tolerance."""
-    return Tensor(np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan)))
+    close = np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan))
+    return noted("isclose", (input, other), Tensor(close))
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager.dispatch import record
+from gradcli.eager import dtypes
+from gradcli.eager.dispatch import cast, record
+from gradcli.eager.recorder import noted
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -31,7 +34,7 @@ def _call(x: Any, *, name: str, **params: Any) -> Any:
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The sum of the entries, over all axes or some."""
     if input.dtype.kind == 0:
-        input = Tensor(input._array.astype(np.int64))
+        input = cast(input, dtypes.int64)
     return _reduced("sum", input, dim, keepdim, "SumBackward0" if dim is None else "SumBackward1", whole=True)
 
 
@@ -42,14 +45,89 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _reduced("mean", input, dim, keepdim, "MeanBackward0" if dim is None else "MeanBackward1")
 
 
-def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+def _ddof(correction: Any, unbiased: Any, dim: Any) -> tuple[int, Any]:
+    """PyTorch's two ways to say what the number of entries is lowered by."""
+    if isinstance(dim, bool):  # var(False): the old signature
+        unbiased, dim = dim, None
+    if unbiased is not None:
+        return int(unbiased), dim
+    return 1 if correction is None else correction, dim
+
+
+def _count(x: Tensor, dim: Any) -> int:
+    axes = _axes(dim)
+    if axes is None:
+        return int(x._raw.size)
+    return int(np.prod([x.shape[i] for i in (axes if isinstance(axes, tuple) else (axes,))]))
+
+
+def _spread(name: str, node: str, x: Tensor, dim: Any, keepdim: bool, correction: Any, unbiased: Any) -> Tensor:
+    ddof, dim = _ddof(correction, unbiased, dim)
+    if _count(x, dim) <= ddof:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0: fewer entries than the correction asks for",
+            UserWarning,
+            stacklevel=3,
+        )
+        params = {"axis": _axes(dim), "keepdims": keepdim}
+        return record(_undefined, (x,), params, node, pointwise=False)
+    return _reduced(name, x, dim, keepdim, node, ddof=ddof)
+
+
+def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return _call((x - x) / (x - x), name="sum", axis=axis, keepdims=keepdims)
+
+
+def var(
+    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Tensor:
     """The variance, divided by the number of entries less `correction`."""
-    return _reduced("var", input, dim, keepdim, "VarBackward0", ddof=correction)
+    return _spread("var", "VarBackward0", input, dim, keepdim, correction, unbiased)
 
 
-def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+def std(
+    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Tensor:
     """The square root of the variance."""
-    return _reduced("std", input, dim, keepdim, "StdBackward0", ddof=correction)
+    return _spread("std", "StdBackward0", input, dim, keepdim, correction, unbiased)
+
+
+def var_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The variance and the mean."""
+    first = _reduced("var", input, dim, keepdim, "VarMeanBackward0", ddof=correction)
+    return first, _reduced("mean", input, dim, keepdim, "VarMeanBackward0")
+
+
+def std_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean."""
+    first = _reduced("std", input, dim, keepdim, "StdMeanBackward0", ddof=correction)
+    return first, _reduced("mean", input, dim, keepdim, "StdMeanBackward0")
+
+
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The sum of the entries that are numbers."""
+    missing = Tensor(np.isnan(input._raw))
+    params = {"axis": _axes(dim), "keepdims": keepdim}
+    return record(_nansum, (input, missing), params, "NansumBackward0", apart=(1,), edges=1, pointwise=False)
+
+
+def _nansum(x: Any, missing: Any, *, axis: Any, keepdims: bool) -> Any:
+    return _call(
+        catalogue()["where"](missing, x.builder.constant(0, x.shape), x), name="sum", axis=axis, keepdims=keepdims
+    )
+
+
+class Extremes(NamedTuple):
+    """The smallest and the largest entry."""
+
+    min: Tensor
+    max: Tensor
+
+
+def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> Extremes:
+    """The smallest and the largest entry."""
+    low = _reduced("amin", input, dim, keepdim, "AminmaxBackward0", whole=True)
+    return Extremes(low, _reduced("amax", input, dim, keepdim, "AminmaxBackward0", whole=True))
 
 
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
@@ -83,7 +161,8 @@ def _chosen(x: Tensor, positions: Any, dim: int, node: str, keepdim: bool) -> Fo
     found = record(
         _taken, (x, Tensor(positions)), {"axis": axis, "kept": keepdim}, node, whole=True, apart=(1,), edges=1
     )
-    return Found(found, Tensor(positions if keepdim else np.asarray(positions.squeeze(axis))))
+    at = Tensor(positions if keepdim else np.asarray(positions.squeeze(axis)))
+    return Found(found, noted("indices", (x,), at))
 
 
 def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
@@ -131,22 +210,22 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
 
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the largest entry, the first of several."""
-    return Tensor(np.asarray(np.argmax(input._array, axis=dim, keepdims=keepdim)))
+    return noted("argmax", (input,), Tensor(np.asarray(np.argmax(input._array, axis=dim, keepdims=keepdim))))
 
 
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the smallest entry, the first of several."""
-    return Tensor(np.asarray(np.argmin(input._array, axis=dim, keepdims=keepdim)))
+    return noted("argmin", (input,), Tensor(np.asarray(np.argmin(input._array, axis=dim, keepdims=keepdim))))
 
 
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether every entry is not zero."""
-    return Tensor(np.asarray(np.all(input._array, axis=_axes(dim), keepdims=keepdim)))
+    return noted("all", (input,), Tensor(np.asarray(np.all(input._array, axis=_axes(dim), keepdims=keepdim))))
 
 
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether some entry is not zero."""
-    return Tensor(np.asarray(np.any(input._array, axis=_axes(dim), keepdims=keepdim)))
+    return noted("any", (input,), Tensor(np.asarray(np.any(input._array, axis=_axes(dim), keepdims=keepdim))))
 
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
@@ -154,9 +233,62 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return _reduced("logsumexp", input, dim, keepdim, "LogsumexpBackward0")
 
 
-def norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """The square root of the sum of squares."""
-    return _reduced("norm", input, dim, keepdim, "LinalgVectorNormBackward0")
+def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
+    if dtype is not None:
+        from gradcli.eager.dispatch import cast
+
+        x = cast(x, dtype)
+    if x.dtype.kind < 2:
+        raise RuntimeError(f"norm() expected a floating point or complex tensor as input, got {x.dtype}")
+    if x.dtype.kind == 3:
+        from gradcli.eager.complexes import abs_
+
+        x = abs_(x)
+    params = {"ord": float(ord), "axis": _axes(dim), "keepdims": keepdim}
+    return record(graph_norm, (x,), params, "LinalgVectorNormBackward0", pointwise=False)
+
+
+def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
+    """The p-norm in graph operations."""
+    known, how = catalogue(), {"axis": axis, "keepdims": keepdims}
+    if ord == 2:
+        return _call(x, name="norm", **how)
+    size = known["abs"](x)
+    if ord in (float("inf"), float("-inf")):
+        return _call(size, name="amax" if ord > 0 else "amin", **how)
+    if ord == 1:
+        return _call(size, name="sum", **how)
+    if ord == 0:
+        return _call(known["abs"](known["sign"](x)), name="sum", **how)
+    total = _call(size ** int(ord) if ord == int(ord) else known["pow"](size, ord), name="sum", **how)
+    return known["pow"](total, 1 / ord)
+
+
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """The p-norm of the entries, over all axes or some."""
+    if p is None or p == "fro":
+        p = 2
+    elif isinstance(p, str):
+        raise RuntimeError(f"norm() knows 'fro' and numbers, not {p!r}; torch.linalg.matrix_norm has 'nuc'")
+    return vector_norm(input, p, dim, keepdim, dtype=dtype)
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """The logarithm of the running sums of exponentials."""
+    return record(_logcumsumexp, (input,), {"axis": dim}, "LogcumsumexpBackward0", pointwise=False)
+
+
+def _logcumsumexp(x: Any, *, axis: int) -> Any:
+    known = catalogue()
+    shift = known["detach"](_call(x, name="amax", axis=axis, keepdims=True))
+    shift = known["broadcast"](shift, shape=tuple(x.shape))
+    return shift + known["log"](_call(known["exp"](x - shift), name="cumsum", axis=axis))
+
+
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many entries are not zero."""
+    return Tensor(np.asarray(np.count_nonzero(input._array, axis=_axes(dim))))
 
 
 def softmax(input: Tensor, dim: int) -> Tensor:
@@ -179,85 +311,11 @@ def cumprod(input: Tensor, dim: int) -> Tensor:
     return record(_call, (input,), {"name": "cumprod", "axis": dim}, "CumprodBackward0")
 
 
-# --- products of matrices --------------------------------------------------------------------------------
-
-
-def _product(one: Tensor, other: Tensor, node: str) -> Tensor:
-    if one.dtype is not other.dtype:
-        raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
-    return record(_multiplied, (one, other), {}, node, whole=True)
-
-
-def _multiplied(x: Any, y: Any) -> Any:
-    call = catalogue()["matmul"].call
-    assert call is not None
-    return call(x, y)
-
-
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices."""
-    if input.ndim != 2 or mat2.ndim != 2:
-        raise RuntimeError("mm() needs two matrices")
-    return _product(input, mat2, "MmBackward0")
-
-
-def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """A matrix times a vector."""
-    if input.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError("mv() needs a matrix and a vector")
-    return _product(input, vec, "MvBackward0")
-
-
-def dot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of two vectors."""
-    if input.ndim != 1 or other.ndim != 1:
-        raise RuntimeError("dot() needs two vectors: 1D tensors expected")
-    return _product(input, other, "DotBackward0")
-
-
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of two stacks of matrices."""
-    if input.ndim != 3 or mat2.ndim != 3:
-        raise RuntimeError("bmm() needs two stacks of matrices")
-    return _product(input, mat2, "BmmBackward0")
-
-
-def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """The matrix product, built from the same nodes as PyTorch builds it from."""
-    from gradcli.eager.movement import expand, reshape, squeeze, unsqueeze, view
-
-    if not isinstance(other, Tensor):
-        raise TypeError(f"matmul() needs two tensors, not {type(other).__name__}")
-    ranks = (input.ndim, other.ndim)
-    if 0 in ranks:
-        raise RuntimeError("both arguments of matmul need to be at least 1D")
-    if ranks == (1, 1):
-        return dot(input, other)
-    if ranks == (2, 1):
-        return mv(input, other)
-    if ranks == (1, 2):
-        return squeeze(mm(unsqueeze(input, 0), other), 0, node="SqueezeBackward4")
-    if ranks == (2, 2):
-        return mm(input, other)
-    if ranks[1] <= 2 or ranks[0] == 1:
-        if ranks[0] == 1:
-            return squeeze(matmul(unsqueeze(input, 0), other), -2)
-        if ranks[1] == 1:
-            return squeeze(matmul(input, unsqueeze(other, 1)), -1)
-        lead = tuple(input.shape[:-1])
-        rows = reshape(input, (int(np.prod(lead)), input.shape[-1]))
-        return view(mm(rows, other), (*lead, other.shape[-1]), node="UnsafeViewBackward0")
-    stacks = np.broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
-    count = int(np.prod(stacks))
-    left = reshape(expand(input, (*stacks, *input.shape[-2:])), (count, *input.shape[-2:]))
-    right = reshape(expand(other, (*stacks, *other.shape[-2:])), (count, *other.shape[-2:]))
-    return view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]), node="UnsafeViewBackward0")
-
-
 TABLE = {
     function.__name__: function
     for function in (
         *(sum, mean, var, std, prod, amax, amin, max, min, sort, argmax, argmin, all, any, logsumexp, norm, softmax),
-        *(log_softmax, cumsum, cumprod, mm, mv, dot, bmm, matmul),
+        *(log_softmax, cumsum, cumprod, var_mean, std_mean, nansum, aminmax, logcumsumexp),
+        *(count_nonzero,),
     )
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcli.eager import dtypes
 from gradcli.eager import random as streams
-from gradcli.eager.factory import _leaf, _shape
+from gradcli.eager.factory import _leaf, _shape, placed_on_device
 from gradcli.eager.tensor import Tensor
 
 
@@ -52,6 +52,8 @@ def randn_like(input: Tensor, *, requires_grad: bool = False) -> Tensor:
 
 
 TABLE: dict[str, Any] = {
-    function.__name__: function for function in (manual_seed, rand, randn, randint, randperm, rand_like, randn_like)
+    function.__name__: placed_on_device(function)
+    for function in (rand, randn, randint, randperm, rand_like, randn_like)
 }
+TABLE["manual_seed"] = manual_seed
 TABLE["Generator"] = streams.Generator

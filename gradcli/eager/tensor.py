@@ -1,7 +1,8 @@
 """The tensor: an array with `requires_grad`, `grad_fn`, `.grad` and a version; computes nothing itself.
 
-Operators come from `Operand`, functions and methods from the modules beside this one; every operation ends in
-`dispatch`. Views and `detach()` share memory and the version counter.
+Functions, methods and operators come from the modules beside this one. Views and `detach()` share memory and the
+version counter. The payload (`_raw`) of a 0-d tensor is a NumPy scalar, which computes ten times as fast as an array
+without axes; it becomes an array (`_array`) when memory has to be shared.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.diagnostics import did_you_mean
-from gradcli.eager import dtypes
+from gradcli.eager import devices, dtypes, recorder
+from gradcli.eager.conversions import Conversions
 from gradcli.eager.hooks import Handle
-from gradcli.eager.state import Place, state
-from gradcli.graph.operand import Operand
+from gradcli.eager.state import SPECIAL, Place, state, sweeps
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     import weakref
     from collections.abc import Callable
 
-    from gradcli.eager.nodes import AccumulateGrad, Node
+    from gradcli.eager.nodes import AccumulateGrad, Extra, Node
     from gradcli.graph.primitive import Primitive
 
     Edge = tuple[Node, int]
@@ -56,27 +57,85 @@ class Counter:
         self.place = place
 
 
-class Tensor(Operand):
+class Tensor(Conversions):
     """An array that remembers how it was computed, if it requires a gradient."""
 
+    __slots__ = ("__dict__", "__weakref__", "_node", "_raw", "_requires")
     __array_priority__ = 1000
+    _raw: Any
+    _node: Node | None
+    _requires: bool
     # rare state: the class holds the defaults, so a plain tensor pays nothing for it
-    _edge: Edge | None = None
+    _seq = 0  # as the end of an edge a tensor is a leaf; nodes have positive numbers
+    _nr = 0  # which of its node's outputs it is
+    _odd = False  # a view, an output of several, an inference tensor or a dual: operators take the long way
+    _count: Counter | None = None
+    _inference = False
     _grad: Tensor | None = None
+    _added = 0  # of a .grad: how many backwards have added into it since it was None or zero
+    _mark = -1  # its number in the record of a run, if someone records
     _base: Tensor | None = None
     _path: tuple[Any, ...] = ()
     _made = ""  # how a view was made, where that forbids changing it in place: "no_grad" or "several"
     _seen = 0  # of a view: the version of the memory that its own history belongs to
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
+    _leaf_hooks: Extra | None = None  # those of its AccumulateGrad
     _retains = False
     _accumulator: weakref.ref[AccumulateGrad] | None = None
+    _tangent: Any = None
+    _is_param = False  # whether it is printed as a parameter
+    _stands_for: Tensor | None = None  # of an unpacked leaf: the leaf whose gradient its gradient is
 
     def __init__(self, array: Any, requires_grad: bool = False, counter: Counter | None = None) -> None:
-        self._array = array if type(array) is np.ndarray else np.asarray(array)
+        self._raw = array if isinstance(array, (np.ndarray, np.generic)) else np.asarray(array)
+        self._node = None
         self._requires = requires_grad
-        self._counter = Counter() if counter is None else counter
-        self._inference = state.inference
+        if counter is not None:
+            self._count = counter
+        if state.mode == SPECIAL and state.inference:
+            self._inference = self._odd = True
+
+    # --- payload and history ------------------------------------------------------------------------------
+
+    @property
+    def _array(self) -> Any:
+        """The payload as an array; from now on it is one, so that memory can be shared."""
+        raw = self._raw
+        if isinstance(raw, np.generic):
+            raw = self._raw = np.asarray(raw)
+        return raw
+
+    @_array.setter
+    def _array(self, array: Any) -> None:
+        self._raw = array
+
+    @property
+    def _counter(self) -> Counter:
+        """The version counter, made when someone shares it."""
+        if self._count is None:
+            self._count = Counter()
+        return self._count
+
+    @_counter.setter
+    def _counter(self, counter: Counter) -> None:
+        self._count = counter
+
+    @property
+    def _edge(self) -> Edge | None:
+        """(node, number of its output) of the operation that made it, before in-place changes of a base are seen."""
+        return None if self._node is None else (self._node, self._nr)
+
+    @_edge.setter
+    def _edge(self, edge: Edge | None) -> None:
+        if edge is None:
+            self._node = None
+            return
+        self._node = edge[0]
+        if edge[1] != self._nr:
+            self._nr = edge[1]
+        if edge[0].outputs > 1:
+            self._odd = True
 
     # --- as an operand of rules and operators -----------------------------------------------------------
 
@@ -90,24 +149,24 @@ class Tensor(Operand):
 
     @property
     def shape(self) -> Size:
-        return Size(self._array.shape)
+        return Size(self._raw.shape)
 
     # --- what it is ---------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> dtypes.dtype:
         """The format of its entries."""
-        return dtypes.of(self._array.dtype)
+        return dtypes.of(self._raw.dtype)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self._array.ndim
+        return int(self._raw.ndim)
 
     @property
-    def device(self) -> str:
-        """Where it lives: always the processor."""
-        return "cpu"
+    def device(self) -> devices.device:
+        """Where it lives: the processor, or a GPU."""
+        return devices.of(self._raw)
 
     @property
     def requires_grad(self) -> bool:
@@ -122,8 +181,10 @@ class Tensor(Operand):
             raise RuntimeError(
                 "requires_grad can be changed only on leaf tensors; use detach() to get one that does not require grad"
             )
-        if value and not self.dtype.is_floating_point:
-            raise RuntimeError(f"only tensors of floating point dtype can require gradients, and this is {self.dtype}")
+        if value and self.dtype.kind < 2:
+            raise RuntimeError(
+                f"only tensors of floating point and complex dtype can require gradients, and this is {self.dtype}"
+            )
         if value and self._inference and not state.inference:
             raise RuntimeError("an inference tensor cannot require grad outside inference mode; clone() it first")
         self._requires = bool(value)
@@ -154,7 +215,7 @@ class Tensor(Operand):
     def _version(self) -> int:
         if self._inference:
             raise RuntimeError("inference tensors do not track a version counter")
-        return self._counter.value
+        return 0 if self._count is None else self._count.value
 
     def _current_edge(self) -> Edge | None:
         self._renew()
@@ -183,7 +244,15 @@ class Tensor(Operand):
                 UserWarning,
                 stacklevel=2,
             )
+        if recorder.current is not None:
+            recorder.current.grad_read(self)
         return self._grad
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+        if recorder.current is not None:
+            recorder.current.grad_set(self, None)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -197,6 +266,8 @@ class Tensor(Operand):
                     f"this .grad is {value.dtype}{list(value.shape)}, but the tensor is {self.dtype}{list(self.shape)}"
                 )
         self._grad = value
+        if recorder.current is not None:
+            recorder.current.grad_set(self, value)
 
     @property
     def retains_grad(self) -> bool:
@@ -205,13 +276,13 @@ class Tensor(Operand):
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is not a leaf; RuntimeError where no gradient will come."""
-        from gradcli.eager.engine import retain
+        from gradcli.eager.hooking import retain
 
         retain(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call `hook(grad)` when the gradient has arrived; what it returns replaces it."""
-        from gradcli.eager.engine import hook_on
+        from gradcli.eager.hooking import hook_on
 
         return hook_on(self, hook)
 
@@ -221,6 +292,7 @@ class Tensor(Operand):
             raise RuntimeError("post accumulate grad hooks belong to leaf tensors that require grad")
         if self._post_hooks is None:
             self._post_hooks = {}
+        sweeps.watched = True
         return Handle(self._post_hooks, hook)
 
     def backward(
@@ -230,92 +302,6 @@ class Tensor(Operand):
         from gradcli.eager.engine import backward
 
         backward(self, gradient, retain_graph, create_graph, inputs)
-
-    # --- out of tensors -------------------------------------------------------------------------------------
-
-    def item(self) -> Any:
-        """The only entry as a Python number; RuntimeError for several."""
-        if self._array.size != 1:
-            raise RuntimeError(f"a tensor with {self._array.size} elements cannot be converted to a Scalar")
-        return self._array.reshape(-1)[0].item()
-
-    def tolist(self) -> Any:
-        """The entries as nested lists, or a number."""
-        return self._array.tolist()
-
-    def numpy(self, *, force: bool = False) -> Any:
-        """The array itself; RuntimeError for a tensor that requires grad: `.detach().numpy()`."""
-        if self.requires_grad and not force:
-            raise RuntimeError("numpy() on a tensor that requires grad would lose its history; use detach().numpy()")
-        return self._array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
-
-    def detach(self) -> Tensor:
-        """The same memory and version without the history."""
-        found = Tensor(self._array, False, self._counter)
-        found._inference = self._inference
-        return found
-
-    @property
-    def data(self) -> Tensor:
-        """The same memory without the history and with a version of its own: changes are not noticed."""
-        return Tensor(self._array)
-
-    def data_ptr(self) -> int:
-        """The address of the first entry."""
-        return int(self._array.__array_interface__["data"][0])
-
-    def __float__(self) -> float:
-        return float(self._one("float"))
-
-    def __int__(self) -> int:
-        return int(self._one("int"))
-
-    def __index__(self) -> int:
-        if self.dtype.is_floating_point or self._array.size != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
-
-    def _one(self, what: str) -> Any:
-        if self._array.size != 1:
-            raise ValueError(f"only one element tensors can be converted to {what}, and this has {self._array.size}")
-        return self.item()
-
-    def __bool__(self) -> bool:
-        if self._array.size != 1:
-            raise RuntimeError("the truth value of a tensor with several elements is ambiguous: use any() or all()")
-        return bool(self.item())
-
-    def __len__(self) -> int:
-        if not self._array.ndim:
-            raise TypeError("a 0-d tensor has no len()")
-        return len(self._array)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __repr__(self) -> str:
-        from gradcli.eager.text import shown
-
-        return shown(self)
-
-    def __format__(self, how: str) -> str:
-        if not self._array.ndim:
-            return format(self.item(), how)
-        if how:
-            raise TypeError("only a 0-d tensor can be formatted with a format specification")
-        return repr(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise RuntimeError("only leaf tensors can be deep-copied; use clone() or detach() for others")
-        found = Tensor(self._array.copy(), self._requires)
-        memo[id(self)] = found
-        if self._grad is not None:
-            found._grad = self._grad.__deepcopy__(memo)
-        return found
 
     def __getattr__(self, name: str) -> Any:
         meant = did_you_mean(name, dir(type(self))) if not name.startswith("__") else None

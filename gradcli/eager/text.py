@@ -19,5 +19,6 @@ def shown(x: Tensor) -> str:
         dtype=x.dtype.name,
         requires_grad=x.requires_grad,
         grad_fn_name=None if node is None else type(node).__name__,
+        parameter=x._is_param,
         default_dtype=dtypes.get_default_dtype().name,
     )

@@ -14,16 +14,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Function",
+    "Variable",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "functional",
+    "graph",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+Variable = Tensor  # its old name
 
 
 def grad(
@@ -34,17 +43,22 @@ def grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
+    *,
+    is_grads_batched: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the outputs by the inputs, as a tuple; `.grad` of no tensor changes.
 
-    Raises RuntimeError where an input was not used (None with `allow_unused`) or does not require grad.
+    `is_grads_batched`: each of `grad_outputs` has one axis more, and so have the gradients: one for each of its
+    entries. Raises RuntimeError where an input was not used (None with `allow_unused`) or does not require grad.
     """
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if not targets:
-        raise ValueError("grad requires non-empty inputs")
+        raise RuntimeError("grad requires non-empty inputs")
     if materialize_grads and allow_unused is False:
         raise ValueError("materialize_grads=True needs allow_unused to be left alone or True")
+    if is_grads_batched:
+        return _batched(roots, targets, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     seeds = seeds_of(roots, grad_outputs)
     for x in targets:
         if not x.requires_grad:
@@ -62,7 +76,20 @@ def grad(
     return tuple(found)
 
 
-from gradcli.eager.autograd import functional  # noqa: E402
+def _batched(roots: Any, targets: Any, seeds: Any, retain_graph: bool | None, *more: Any) -> tuple[Any, ...]:
+    from gradcli.eager.joining import stack, unbind
+
+    if seeds is None:
+        raise RuntimeError("is_grads_batched=True needs grad_outputs with one more dimension")
+    given = (seeds,) if isinstance(seeds, Tensor) else tuple(seeds)
+    keep = more[0] if retain_graph is None else retain_graph
+    rows = list(zip(*[unbind(seed) for seed in given], strict=True))
+    found = [grad(roots, targets, row, keep or i + 1 < len(rows), *more) for i, row in enumerate(rows)]
+    return tuple([None if column[0] is None else stack(column) for column in zip(*found, strict=True)])
+
+
+from gradcli.eager.autograd import anomaly_mode, forward_ad, functional, graph  # noqa: E402
+from gradcli.eager.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: E402
 from gradcli.eager.autograd.function import Function  # noqa: E402
 from gradcli.eager.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402
 

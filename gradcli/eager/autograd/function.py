@@ -3,77 +3,118 @@
 from __future__ import annotations
 
 import functools
+import warnings
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import modes
-from gradcli.eager.dispatch import _fitted_tensor, source_of
-from gradcli.eager.nodes import Node, Saved, class_named
-from gradcli.eager.state import place, recording
+from gradcli.eager import modes, recorder, tracing
+from gradcli.eager.inplace import refuse, rewrite
+from gradcli.eager.nodes import Node, Packed, Saved, versions
+from gradcli.eager.rules import fitted_tensor, kept, kept_result, source_of
+from gradcli.eager.state import place, recording, sequence, state
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class FunctionNode(Node):
-    """The node of a Function's result; it is also the `ctx` that forward and backward receive."""
+class Context:
+    """The `ctx` that forward and backward of a Function receive; users keep what they like on it."""
 
-    __slots__ = ("__dict__",)
-    owner: type[Function]
-    needs_input_grad: tuple[bool, ...]
-    slots: list[Any]  # for each argument the shape and format of a tensor, else None
-    results: list[Any]  # for each result its shape and format
-    materialize = True
+    needs_input_grad: tuple[bool, ...] = ()
+    saved_for_forward: tuple[Any, ...] = ()
+    _node: Any = None  # a weak reference
+    _to_save: tuple[Any, ...] = ()
+    _fixed: tuple[Any, ...] = ()
+    _dirty: tuple[Any, ...] = ()
+    _materialize = True
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for `saved_tensors` in backward; None is allowed."""
         for one in tensors:
             if one is not None and not isinstance(one, Tensor):
                 raise TypeError("save_for_backward can only save tensors; keep others as attributes of ctx")
-        self.to_save = tensors
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for `jvp`, which finds them in `saved_for_forward`."""
+        self.saved_for_forward = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Results that need no gradient."""
-        self.fixed = tensors
+        self._fixed = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Inputs that forward changed in place; this is not supported."""
-        raise RuntimeError("mark_dirty is not supported: return a new tensor from forward instead")
+        """Inputs that forward changed in place and returns."""
+        self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether gradients that did not arrive come as zeros (the default) or as None."""
-        self.materialize = value
+        self._materialize = value
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What was saved; RuntimeError once it was freed, or where it was changed in place since."""
+        node = self._node()
+        return self._to_save if node is None or self._to_save else node.saved_tensors
+
+    @property
+    def next_functions(self) -> tuple[Any, ...]:
+        """Those of the node."""
+        return self._node().next_functions  # type: ignore[no-any-return]
+
+    def name(self) -> str:
+        """The name of the node."""
+        return self._node().name()  # type: ignore[no-any-return]
+
+
+class FunctionNode(Node):
+    """The node of a Function's result."""
+
+    __slots__ = ("context", "outputs", "owner", "results", "slots")
+    context: Context
+    owner: type[Function]
+    slots: list[Any]  # for each argument the shape and format of a tensor, else None
+    results: list[Any]  # for each result its shape and format
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What forward saved; RuntimeError once it was freed, or where it was changed in place since."""
         self.check_not_freed()
+        self.check_versions()
         found: list[Any] = []
-        for one in self.saved:
-            if one.tensor is None and one.counter is None:
-                found.append(None)
-                continue
-            one.checked(self.name(), self.place)
-            if one.tensor is not None:
-                found.append(one.tensor)
-            else:
-                result = Tensor(one.array, True, one.counter)
-                result._edge = (self, one.output)  # type: ignore[attr-defined]
+        for one in self.saved or ():
+            if type(one) is Packed:
+                found.append(one.attached(self))
+            elif type(one) is Saved:
+                result = Tensor(one._raw, True, one._count)
+                result._edge = (self, one.output)
+                if one.tangent is not None and state.dual is not None:
+                    state.dual.give(result, one.tangent)
                 found.append(result)
+            else:
+                found.append(one)
         return tuple(found)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Node.__slots__ or name in FunctionNode.__slots__:
+            raise AttributeError(name)
+        return getattr(self.context, name)
 
     def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
         """What the class's backward returns, fitted to the inputs."""
         self.check_not_freed()
         given = []
         for ct, (shape, kind) in zip(cts, self.results, strict=True):
-            if ct is None and self.materialize:
+            if ct is None and self.context._materialize:
                 ct = np.zeros(shape, kind)
             given.append(ct if ct is None or isinstance(ct, Tensor) else Tensor(ct))
+        owner = self.owner
+        way = owner.vjp if owner.backward is Function.backward and owner.vjp is not Function.vjp else owner.backward
         with modes.set_grad_enabled(create_graph):
-            answer = self.owner.backward(self, *given)
+            answer = way(self.context, *given)
             values = answer if isinstance(answer, tuple) else (answer,)
             return self._fitted(values, create_graph)
 
@@ -101,7 +142,7 @@ class FunctionNode(Node):
     def _one(self, value: Tensor, slot: Any, create_graph: bool) -> Any:
         shape, kind = slot
         try:
-            fits = np.broadcast_shapes(value._array.shape, shape) in (shape, value._array.shape)
+            fits = np.broadcast_shapes(value._raw.shape, shape) in (shape, value._raw.shape)
         except ValueError:
             fits = False
         if not fits:
@@ -109,17 +150,12 @@ class FunctionNode(Node):
                 f"{self.name()} returned a gradient of shape {list(value.shape)}, but expected one expandable to "
                 f"{list(shape)}"
             )
-        if value._array.size < int(np.prod(shape)):
+        if value._raw.size < int(np.prod(shape)):
             from gradcli.eager.movement import expand
 
             value = expand(value, shape)
-        fitted = _fitted_tensor(value, shape, kind)
-        return fitted if create_graph else fitted._array
-
-
-class _SavedOutput(Saved):
-    __slots__ = ("output",)
-    output: int
+        fitted = fitted_tensor(value, shape, kind)
+        return fitted if create_graph else fitted._raw
 
 
 class Function:
@@ -140,90 +176,142 @@ class Function:
 
     setup_context: Callable[..., None] | None = None
 
-    def __init__(self) -> None:
-        raise RuntimeError(f"{type(self).__name__} is not made: call {type(self).__name__}.apply(...)")
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated: call {type(self).__name__}.apply(...)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The value; written by the class."""
-        raise RuntimeError("a Function needs a static method forward")
+        raise NotImplementedError("a Function needs a static method forward")
+
+    @staticmethod
+    def vjp(ctx: Any, *grads: Any) -> Any:
+        """Another name of `backward`."""
+        raise NotImplementedError("a Function needs a static method backward to be differentiated")
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """The tangents of the results, for forward mode; written by the class."""
+        raise NotImplementedError("a Function needs a static method jvp to be used in forward mode")
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """The gradients of the inputs; written by the class."""
-        raise RuntimeError("a Function needs a static method backward")
+        raise NotImplementedError("a Function needs a static method backward")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward, and leave a node where an input requires grad."""
         tensors = [x for x in args if isinstance(x, Tensor)]
+        if tracing.current is not None and tracing.traced(args):
+            raise RuntimeError(f"{cls.__name__} has a rule of its own, which vmap and record do not know")
         tracked = recording() and any(x.requires_grad for x in tensors)
-        inputs = tuple([source_of(x) for x in tensors]) if tracked else ()
-        node = class_named(FunctionNode, f"{cls.__name__}Backward")(inputs, (), place())
-        assert isinstance(node, FunctionNode)
+        node: FunctionNode = object.__new__(_class_of(cls))
+        node.ins = tuple([source_of(x) for x in tensors]) if tracked else ()
+        node.saved, node.vers, node.extra = (), None, None
+        node.place, node._seq, node.outputs = place(), next(sequence), 1
         node.owner = cls
-        node.needs_input_grad = tuple([isinstance(x, Tensor) and x.requires_grad for x in args])
-        node.slots = [(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in args]
-        with modes.no_grad():
-            if cls.setup_context is None:
-                answer = cls.forward(node, *args)
-            else:
-                answer = cls.forward(*args)
-                cls.setup_context(node, args, answer)
+        node.context = context = Context()
+        context._node = weakref.ref(node)
+        context.needs_input_grad = tuple([isinstance(x, Tensor) and x.requires_grad for x in args])
+        node.slots = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in args]
+        dual, state.dual = state.dual, None
+        try:
+            with modes.no_grad():
+                if cls.setup_context is None:
+                    answer = cls.forward(context, *args)
+                else:
+                    answer = cls.forward(*args)
+                    cls.setup_context(context, args, answer)
+        finally:
+            state.dual = dual
+        for x in context._dirty:
+            x._counter.bump(place())
         several = isinstance(answer, tuple)
         outputs = list(answer) if several else [answer]
         for i, out in enumerate(outputs):
-            if isinstance(out, Tensor) and any(out is x for x in args):
+            if isinstance(out, Tensor) and any(out is x for x in args) and not any(out is x for x in context._dirty):
                 outputs[i] = out.detach()
         if tracked:
             _record(node, outputs, list(answer) if several else [answer])
-        else:
-            node.to_save = ()
+        if dual is not None and any(x._tangent is not None for x in tensors):
+            _push(node, args, outputs, dual)
+        if recorder.current is not None:
+            for out in outputs:
+                if isinstance(out, Tensor):
+                    recorder.current.operation(node.name(), tensors, out)
         return tuple(outputs) if several else outputs[0]
+
+
+_classes: dict[type[Function], type[FunctionNode]] = {}
+
+
+def _class_of(owner: type[Function]) -> type[FunctionNode]:
+    """The class of the nodes of a Function; it lives as long as the process, as the Function usually does."""
+    found = _classes.get(owner)
+    if found is None:
+        members = {"__module__": "torch.autograd.function", "__slots__": ()}
+        found = _classes[owner] = type(f"{owner.__name__}Backward", (FunctionNode,), members)
+    return found
 
 
 def _record(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
     results = [out for out in outputs if isinstance(out, Tensor)]
-    fixed = node.__dict__.pop("fixed", ())
+    given = [answer for answer in answers if isinstance(answer, Tensor)]
     node.outputs = len(results)
-    node.results = [(out._array.shape, out._array.dtype) for out in results]
+    node.results = [(out._raw.shape, out._raw.dtype) for out in results]
+    context = node.context
+    for x in context._dirty:
+        refuse(x)
     saved: list[Any] = []
-    for one in node.__dict__.pop("to_save", ()):
-        at = next((i for i, out in enumerate(results) if one is out), None)
+    for one in context._to_save:
+        at = next((i for i, out in enumerate(given) if one is out), None)
         if one is None:
-            saved.append(_nothing())
+            saved.append(None)
         elif at is None:
-            saved.append(Saved(one, one._array, one._counter))
+            saved.append(kept(one))
         else:  # a node never holds its own output
-            kept = _SavedOutput(None, one._array, one._counter)
-            kept.output = at
-            saved.append(kept)
+            saved.append(kept_result(one, node, at))
+    context._to_save = ()
     node.saved = tuple(saved)
+    node.vers = versions(node.saved)
     for i, out in enumerate(results):
-        if out.dtype.is_floating_point and not any(out is one for one in fixed):
+        if out.dtype.kind < 2 or any(out is one for one in context._fixed):
+            continue
+        if any(out is x for x in context._dirty):
+            made = Tensor(out._array)
+            made._requires, made._edge = True, (node, i)
+            rewrite(out, made)
+        else:
             out._requires, out._edge = True, (node, i)
 
 
-class _Still:
-    value = 0
+def _push(node: FunctionNode, args: tuple[Any, ...], outputs: list[Any], dual: Any) -> None:
+    tangents = [x._tangent if isinstance(x, Tensor) else None for x in args]
+    state.dual = None
+    try:
+        answer = node.owner.jvp(node.context, *tangents)
+    finally:
+        state.dual = dual
+    for out, tangent in zip(outputs, answer if isinstance(answer, tuple) else (answer,), strict=True):
+        if isinstance(out, Tensor) and tangent is not None:
+            dual.give(out, tangent)
 
 
-def _nothing() -> Saved:
-    made = Saved(None, None, _Still)
-    made.counter = None
-    return made
-
-
-class once_differentiable:
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator for a backward that cannot be differentiated again: its results do not require grad."""
 
-    def __new__(cls, function: Callable[..., Any]) -> Any:
-        @functools.wraps(function)
-        def inside(ctx: Any, *grads: Any) -> Any:
-            with modes.no_grad():
-                return function(ctx, *grads)
+    @functools.wraps(function)
+    def inside(ctx: Any, *grads: Any) -> Any:
+        with modes.no_grad():
+            return function(ctx, *grads)
 
-        return inside
+    return inside
 
 
+FunctionCtx = Context
 Function.__module__ = "torch.autograd.function"

@@ -1,4 +1,8 @@
-"""A function of tensors and a point go in, its Jacobian, Hessian and products with vectors come out."""
+"""A function of tensors and a point go in, its Jacobian, Hessian and products with vectors come out.
+
+With `create_graph` the results can be differentiated again. With `strict` an output that does not depend on an input is
+a RuntimeError; without it the answer is zeros. `vectorize` is understood, and changes nothing here.
+"""
 
 from __future__ import annotations
 
@@ -10,106 +14,241 @@ from gradcli.eager.modes import enable_grad
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+_STRATEGIES = ("reverse-mode", "forward-mode")
 
 
-def _grad(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+def _grad(*args: Any) -> tuple[Any, ...]:
     from gradcli.eager.autograd import grad
 
-    return grad(*args, **kwargs)
+    return grad(*args)
 
 
-def _points(inputs: Any, create_graph: bool) -> list[Tensor]:
-    from gradcli.eager.movement import view
-
-    xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    if create_graph:
-        return [view(x, tuple(x.shape)) if x.requires_grad else x.detach().requires_grad_() for x in xs]
-    return [x.detach().requires_grad_() for x in xs]
+def _tensors(value: Any, what: str, function: str) -> tuple[Tensor, ...]:
+    found = (value,) if isinstance(value, Tensor) else value
+    if not isinstance(found, (tuple, list)) or not all(isinstance(one, Tensor) for one in found):
+        raise TypeError(f"the {what} of {function} are a tensor or a tuple of tensors, not {type(value).__name__}")
+    return tuple(found)
 
 
-def _outputs(value: Any) -> tuple[Tensor, ...]:
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+class _Run:
+    """One run of the function, on tensors that gradients are taken by."""
+
+    def __init__(self, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, name: str) -> None:
+        from gradcli.eager.movement import view
+
+        given = _tensors(inputs, "inputs", name)
+        self.single, self.create, self.strict, self.name = isinstance(inputs, Tensor), create_graph, strict, name
+        self.xs = [
+            view(x, tuple(x.shape)) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given
+        ]
+        self.value = func(*self.xs)
+        self.outputs = _tensors(self.value, "outputs", name)
+        if strict:
+            for i, out in enumerate(self.outputs):
+                if not out.requires_grad:
+                    raise RuntimeError(
+                        f"output {i} of the function does not require gradients: it does not depend on the inputs in a "
+                        "differentiable way, which strict=True refuses"
+                    )
+
+    def vectors(self, v: Any, like: Sequence[Tensor], reason: str) -> list[Tensor]:
+        """The vectors of a product; RuntimeError where they do not fit, or are left out without being clear."""
+        if v is None:
+            if len(like) != 1 or like[0]._raw.size != 1:
+                raise RuntimeError(f"the vector v can only be None if {reason} a single tensor with a single element")
+            return [_ones(like[0])]
+        given = _tensors(v, "vectors", self.name)
+        if len(given) != len(like):
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}")
+        for one, x in zip(given, like, strict=True):
+            if one.shape != x.shape:
+                raise RuntimeError(f"v has invalid size: should be {x.shape} but got {one.shape}")
+        return list(given)
+
+    def pulled(self, outputs: Sequence[Tensor], seeds: Sequence[Tensor], create: bool) -> list[Any]:
+        """The gradients of the inputs, None where no path leads to one."""
+        pairs = [(out, seed) for out, seed in zip(outputs, seeds, strict=True) if out.requires_grad]
+        if not pairs:
+            return [None] * len(self.xs)
+        return list(_grad([out for out, _ in pairs], self.xs, [seed for _, seed in pairs], True, create, True))
+
+    def filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> tuple[Tensor, ...]:
+        """Zeros in place of gradients that are not there; RuntimeError for them if that was asked for."""
+        if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
+            raise RuntimeError(
+                f"while computing {self.name}, a derivative was found to be independent of an input, which strict=True "
+                "refuses"
+            )
+        return tuple([_zeros(x) if one is None else one for one, x in zip(found, like, strict=True)])
+
+    def shown(self, value: Any) -> Any:
+        """What the function returned, without history unless it is wanted."""
+        if self.create:
+            return value
+        return value.detach() if isinstance(value, Tensor) else tuple([one.detach() for one in value])
+
+    def scalar(self) -> Tensor:
+        """The only output, a single number; RuntimeError for anything else."""
+        if len(self.outputs) != 1 or self.outputs[0]._raw.size != 1 or not isinstance(self.value, Tensor):
+            raise RuntimeError(f"the function given to {self.name} should return a single tensor with a single element")
+        return self.outputs[0]
 
 
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
+def _zeros(x: Tensor) -> Tensor:
+    return Tensor(np.zeros(x._raw.shape, x._raw.dtype))
+
+
+def _ones(x: Tensor) -> Tensor:
+    return Tensor(np.ones(x._raw.shape, x._raw.dtype))
+
+
+def _check(strategy: str, vectorize: bool, strict: bool, create_graph: bool) -> None:
+    if strategy not in _STRATEGIES:
+        raise AssertionError(f"expected strategy to be 'forward-mode' or 'reverse-mode', not {strategy!r}")
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError("create_graph=True is not supported with strategy='forward-mode'")
+        if not vectorize:
+            raise NotImplementedError("strategy='forward-mode' needs vectorize=True")
+    if vectorize and strict:
+        raise RuntimeError("strict=True is not supported with vectorize=True")
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The derivative of every output entry by every input entry: shape of the output, then of the input.
 
-    With several inputs or outputs, tuples of them. `strict`: RuntimeError where an output does not depend on an input.
+    With several inputs or outputs, tuples of them. Raises RuntimeError with `strict` where an output does not depend on
+    an input, TypeError for inputs or outputs that are no tensors.
+
+    >>> import gradcli.eager as torch
+    >>> jacobian(lambda x: x**2, torch.tensor([1.0, 3.0]))
+    tensor([[2., 0.],
+            [0., 6.]])
     """
     from gradcli.eager.joining import stack
     from gradcli.eager.movement import reshape
 
+    _check(strategy, vectorize, strict, create_graph)
     with enable_grad():
-        xs = _points(inputs, create_graph)
-        value = func(*xs)
+        run = _Run(func, inputs, create_graph, strict, "jacobian")
         table = []
-        for out in _outputs(value):
-            rows: list[list[Any]] = [[] for _ in xs]
-            for seed in np.eye(out._array.size, dtype=out._array.dtype).reshape(-1, *out._array.shape):
-                found: tuple[Any, ...] = (None,) * len(xs)
-                if out.requires_grad:
-                    found = _grad(out, xs, Tensor(seed), True, create_graph, True)
-                for row, x, one in zip(rows, xs, found, strict=True):
-                    if one is None and strict:
-                        raise RuntimeError("an output does not depend on one of the inputs, which strict=True refuses")
-                    row.append(Tensor(np.zeros_like(x._array)) if one is None else one)
-            shapes = [(*out.shape, *x.shape) for x in xs]
-            table.append(tuple([reshape(stack(row), shape) for row, shape in zip(rows, shapes, strict=True)]))
-    found_rows = [row[0] if isinstance(inputs, Tensor) else row for row in table]
-    return found_rows[0] if isinstance(value, Tensor) else tuple(found_rows)
+        for out in run.outputs:
+            rows: list[list[Tensor]] = [[] for _ in run.xs]
+            for seed in np.eye(out._raw.size, dtype=out._raw.dtype).reshape(-1, *out._raw.shape):
+                found = run.pulled([out], [Tensor(seed)], create_graph)
+                for row, one in zip(rows, run.filled(found, run.xs, create_graph), strict=True):
+                    row.append(one)
+            shapes = [(*out.shape, *x.shape) for x in run.xs]
+            table.append(
+                tuple(
+                    [
+                        reshape(stack(row), shape) if row else Tensor(np.zeros(shape, out._raw.dtype))
+                        for row, shape in zip(rows, shapes, strict=True)
+                    ]
+                )
+            )
+    found_rows = [row[0] if run.single else row for row in table]
+    return found_rows[0] if isinstance(run.value, Tensor) else tuple(found_rows)
 
 
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
-    """The second derivatives of a scalar function."""
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of a scalar function. Raises RuntimeError for a function of several numbers.
+
+    >>> import gradcli.eager as torch
+    >>> hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 3.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 18.]])
+    """
     single = isinstance(inputs, Tensor)
 
     def gradient(*xs: Tensor) -> Any:
-        value = func(*xs)
-        _require_scalar(value)
-        found = _grad(value, xs, None, None, True, True)
-        kept = tuple(
-            [Tensor(np.zeros_like(x._array)) if one is None else one for x, one in zip(xs, found, strict=True)]
-        )
-        return kept[0] if single else kept
+        run = _Run(func, xs, True, strict, "hessian")
+        found = run.filled(run.pulled([run.scalar()], [_ones(run.scalar())], True), run.xs, strict)
+        return found[0] if single else found
 
-    return jacobian(gradient, inputs, create_graph, strict)
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
-def _require_scalar(value: Any) -> None:
-    if not isinstance(value, Tensor) or value._array.size != 1:
-        raise RuntimeError("the function should return a single scalar tensor")
+def vjp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The value, and the product of a vector with the Jacobian.
 
-
-def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """The value, and the product of a vector with the Jacobian."""
+    Raises RuntimeError where `v` does not fit the outputs, or is left out although there are several numbers.
+    """
     with enable_grad():
-        xs = _points(inputs, create_graph)
-        value = func(*xs)
-        found = _grad(value, xs, v, None, create_graph, None, True)
-    return value if create_graph else _detached(value), found[0] if isinstance(inputs, Tensor) else found
+        run = _Run(func, inputs, create_graph, strict, "vjp")
+        seeds = run.vectors(v, run.outputs, "the function returns")
+        found = run.filled(run.pulled(run.outputs, seeds, create_graph), run.xs, create_graph)
+    return run.shown(run.value), found[0] if run.single else found
 
 
-def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """The value, and the product of the Hessian with a vector."""
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The value, and the product of the Jacobian with a vector: the gradient of a vjp by the vector that it is given.
+
+    Raises RuntimeError where `v` does not fit the inputs, or is left out although there are several numbers.
+
+    >>> import gradcli.eager as torch
+    >>> jvp(lambda x: x**2, torch.tensor([1.0, 3.0]), torch.tensor([1.0, 10.0]))
+    (tensor([1., 9.]), tensor([ 2., 60.]))
+    """
     with enable_grad():
-        xs = _points(inputs, create_graph)
-        value = func(*xs)
-        _require_scalar(value)
-        first = _grad(value, xs, None, None, True, None, True)
-        vectors = (v,) if isinstance(v, Tensor) else tuple(v)
-        moving = [(one, seed) for one, seed in zip(first, vectors, strict=True) if one.requires_grad]
+        run = _Run(func, inputs, create_graph, strict, "jvp")
+        vectors = run.vectors(v, run.xs, "the input is")
+        seeds = [_zeros(out).requires_grad_() for out in run.outputs]
+        pulled = run.pulled(run.outputs, seeds, True)
+        moving = [
+            (one, vector) for one, vector in zip(pulled, vectors, strict=True) if one is not None and one.requires_grad
+        ]
+        found: Sequence[Any] = [None] * len(seeds)
         if moving:
-            found = _grad([one for one, _ in moving], xs, [seed for _, seed in moving], None, create_graph, None, True)
-        else:
-            found = tuple([Tensor(np.zeros_like(x._array)) for x in xs])
-    return value if create_graph else _detached(value), found[0] if isinstance(inputs, Tensor) else found
+            found = _grad([one for one, _ in moving], seeds, [t for _, t in moving], None, create_graph, True)
+        result = run.filled(found, run.outputs, create_graph)
+    return run.shown(run.value), result[0] if isinstance(run.value, Tensor) else result
 
 
-def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """The value, and the product of a vector with the Hessian, which is symmetric."""
-    return hvp(func, inputs, v, create_graph)
+def hvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The value, and the product of the Hessian with a vector.
+
+    Raises RuntimeError where `v` does not fit the inputs, or the function returns several numbers.
+    """
+    return _second(func, inputs, v, create_graph, strict, "hvp")
 
 
-def _detached(value: Any) -> Any:
-    return value.detach() if isinstance(value, Tensor) else tuple([one.detach() for one in value])
+def vhp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The value, and the product of a vector with the Hessian, which is symmetric; errors as of `hvp`."""
+    return _second(func, inputs, v, create_graph, strict, "vhp")
+
+
+def _second(
+    func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, name: str
+) -> tuple[Any, Any]:
+    with enable_grad():
+        run = _Run(func, inputs, create_graph, strict, name)
+        value = run.scalar()
+        vectors = run.vectors(v, run.xs, "the input is")
+        first = run.filled(run.pulled([value], [_ones(value)], True), run.xs, strict)
+        found = run.filled(run.pulled(first, vectors, create_graph), run.xs, create_graph)
+    return run.shown(run.value), found[0] if run.single else found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,15 +26,26 @@ def gradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """Compare the gradients of the rules with central differences, entry by entry.
 
-    Raises ValueError where no input requires grad; GradcheckError where they disagree, or False without
-    `raise_exception`.
+    `check_forward_ad` compares forward mode too; `check_grad_dtypes` the formats of gradients. The other options have
+    PyTorch's names and change nothing: every entry is compared. Raises ValueError where no input requires grad;
+    GradcheckError, which tells the reason that was found, where they disagree, or False without `raise_exception`.
     """
     xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     try:
-        _check(func, xs, eps, atol, rtol, nondet_tol)
+        _check(
+            func, xs, _Tolerances(eps, atol, rtol, nondet_tol), check_backward_ad, check_forward_ad, check_grad_dtypes
+        )
     except GradcheckError:
         if raise_exception:
             raise
@@ -42,40 +53,114 @@ def gradcheck(
     return True
 
 
-def _check(func: Callable[..., Any], xs: tuple[Any, ...], eps: float, atol: float, rtol: float, tol: float) -> None:
+class _Tolerances(NamedTuple):
+    eps: float
+    atol: float
+    rtol: float
+    nondet: float
+
+
+def _check(
+    func: Callable[..., Any], xs: tuple[Any, ...], limits: _Tolerances, reverse: bool, forward: bool, formats: bool
+) -> None:
     moving = [(i, x) for i, x in enumerate(xs) if isinstance(x, Tensor) and x.requires_grad]
     if not moving:
         raise ValueError("gradcheck expects at least one input tensor to require gradient")
     for i, x in moving:
-        if x._array.dtype != np.float64:
+        if x._raw.dtype not in (np.float64, np.complex128):
             warnings.warn(
                 f"input {i} is {x.dtype}: differences need double precision, so the check will likely fail",
                 UserWarning,
                 stacklevel=4,
             )
-    for k, output in enumerate(_outputs(func(*xs))):
+    before = [x._version for _, x in moving]
+    outputs = _outputs(func(*xs))
+    changed = [i for (i, x), version in zip(moving, before, strict=True) if x._version != version]
+    if changed:
+        raise GradcheckError(
+            f"the function changes input {changed[0]} in place, so its values at the point are gone: clone() "
+            "it inside the function"
+        )
+    for k, output in enumerate(outputs):
         if not output.dtype.is_floating_point:
             continue
-        analytic = _analytic(func, xs, moving, k)
-        again = _analytic(func, xs, moving, k)
-        for (i, x), exact, second in zip(moving, analytic, again, strict=True):
-            if not np.allclose(exact, second, rtol=0, atol=tol, equal_nan=True):
-                raise GradcheckError(
-                    f"backward is not reentrant: it gives different gradients for input {i} (nondeterminism)"
-                )
-            numeric = _numeric(func, xs, i, x, k, eps)
-            if not np.allclose(exact, numeric, rtol=rtol, atol=atol, equal_nan=True):
-                raise GradcheckError(
-                    f"Jacobian mismatch for output {k} with respect to input {i},\n"
-                    f"numerical:{numeric}\nanalytical:{exact}"
-                )
+        if reverse:
+            _reverse(func, xs, moving, k, limits, formats)
+        if forward:
+            _forward(func, xs, moving, k, limits)
+
+
+def _reverse(
+    func: Callable[..., Any], xs: tuple[Any, ...], moving: list[Any], k: int, limits: _Tolerances, formats: bool
+) -> None:
+    analytic = _analytic(func, xs, moving, k, formats)
+    again = _analytic(func, xs, moving, k, False)
+    for (i, x), exact, second in zip(moving, analytic, again, strict=True):
+        if not np.allclose(exact, second, rtol=0, atol=limits.nondet, equal_nan=True):
+            raise GradcheckError(
+                f"backward is not reentrant: it gives different gradients for input {i} (nondeterminism)"
+            )
+        _compare(func, xs, i, x, k, exact, limits, "")
+
+
+def _forward(func: Callable[..., Any], xs: tuple[Any, ...], moving: list[Any], k: int, limits: _Tolerances) -> None:
+    from gradcli.eager.autograd import forward_ad
+
+    for i, x in moving:
+        rows = []
+        for direction in np.eye(x._raw.size, dtype=x._raw.dtype).reshape(-1, *x._raw.shape):
+            with forward_ad.dual_level():
+                dual = forward_ad.make_dual(x, Tensor(direction))
+                found = _outputs(func(*[dual if j == i else y for j, y in enumerate(xs)]))[k]
+                tangent = forward_ad.unpack_dual(found).tangent
+                rows.append(np.zeros(found._raw.size) if tangent is None else np.array(tangent._array).reshape(-1))
+        _compare(func, xs, i, x, k, np.array(rows).reshape(x._raw.size, -1), limits, " in forward mode")
+
+
+def _compare(
+    func: Callable[..., Any], xs: tuple[Any, ...], i: int, x: Tensor, k: int, exact: Any, limits: _Tolerances, how: str
+) -> None:
+    numeric = _numeric(func, xs, i, x, k, limits.eps)
+    if np.allclose(exact, numeric, rtol=limits.rtol, atol=limits.atol, equal_nan=True):
+        return
+    raise GradcheckError(
+        f"Jacobian mismatch{how} for output {k} with respect to input {i},\n"
+        f"numerical:{numeric}\nanalytical:{exact}\n{_reason(func, xs, i, x, k, numeric, limits.eps)}"
+    )
+
+
+def _reason(func: Callable[..., Any], xs: tuple[Any, ...], i: int, x: Tensor, k: int, numeric: Any, eps: float) -> str:
+    """What differences at other distances and a second run say about a mismatch."""
+    if x._raw.dtype not in (np.float64, np.complex128):
+        return f"likely reason: input {i} is {x.dtype}, too coarse for differences; use float64"
+    if not np.allclose(numeric, _numeric(func, xs, i, x, k, eps), rtol=1e-9, atol=1e-9, equal_nan=True):
+        return "likely reason: the function is nondeterministic, two runs at one point give different values"
+    fine, coarse = _numeric(func, xs, i, x, k, eps / 10), _numeric(func, xs, i, x, k, eps * 10)
+    grown = np.abs(fine) > 5 * np.abs(numeric) + 1
+    if bool((grown & (np.abs(numeric) > 5 * np.abs(coarse))).any()):
+        return "likely reason: the function jumps at this point (discontinuity): its differences grow without bound"
+    sides = _sided(func, xs, i, x, k, eps), _sided(func, xs, i, x, k, -eps)
+    if not np.allclose(*sides, rtol=1e-2, atol=1e-3, equal_nan=True):
+        return "likely reason: a kink, the differences from the two sides are not equal"
+    return "likely reason: the rule of a backward is wrong, because the differences agree with each other"
+
+
+def _sided(func: Callable[..., Any], xs: tuple[Any, ...], i: int, x: Tensor, k: int, step: float) -> Any:
+    here = _outputs(func(*[Tensor(np.array(x._array), True) if j == i else y for j, y in enumerate(xs)]))[k]._array
+    rows = []
+    for entry in range(x._raw.size):
+        moved = x._array.copy()
+        moved.reshape(-1)[entry] += step
+        point = [Tensor(moved, True) if j == i else y for j, y in enumerate(xs)]
+        rows.append((_outputs(func(*point))[k]._array - here).astype(np.float64).reshape(-1) / step)
+    return np.array(rows).reshape(x._raw.size, -1)
 
 
 def _outputs(value: Any) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
-def _analytic(func: Callable[..., Any], xs: tuple[Any, ...], moving: list[Any], k: int) -> list[Any]:
+def _analytic(func: Callable[..., Any], xs: tuple[Any, ...], moving: list[Any], k: int, formats: bool) -> list[Any]:
     from gradcli.eager.autograd import grad
 
     output = _outputs(func(*xs))[k]
@@ -84,7 +169,9 @@ def _analytic(func: Callable[..., Any], xs: tuple[Any, ...], moving: list[Any], 
         found: tuple[Any, ...] = (None,) * len(moving)
         if output.requires_grad:
             found = grad(output, [x for _, x in moving], Tensor(seed), True, False, True)
-        for column, (_, x), one in zip(columns, moving, found, strict=True):
+        for column, (i, x), one in zip(columns, moving, found, strict=True):
+            if formats and one is not None and one.dtype is not x.dtype:
+                raise GradcheckError(f"the gradient of input {i} is {one.dtype}, but the input {x.dtype}")
             column.append(np.zeros(x._array.size) if one is None else one._array.reshape(-1))
     return [
         np.array(column).reshape(output._array.size, x._array.size).T
@@ -113,8 +200,16 @@ def gradgradcheck(
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
 ) -> bool:
     """`gradcheck` of the gradient of the function: its second derivatives."""
     from gradcli.eager.autograd import grad
@@ -136,5 +231,14 @@ def gradgradcheck(
         found = grad(_outputs(func(*point)), wanted, given, None, True, True)
         return tuple([one for one in found if one is not None])
 
-    tolerances = {"eps": eps, "atol": atol, "rtol": rtol, "nondet_tol": nondet_tol}
-    return gradcheck(gradient, (*xs, *seeds), raise_exception=raise_exception, **tolerances)
+    return gradcheck(
+        gradient,
+        (*xs, *seeds),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_backward_ad=check_rev_over_rev,
+        check_forward_ad=check_fwd_over_rev,
+    )

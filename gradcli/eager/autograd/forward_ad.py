@@ -1,0 +1,157 @@
+"""Tensors and their tangents go in, dual tensors whose operations carry tangents along come out: forward mode.
+
+The tangent of a result comes from the plan of the operation, which the forward transform derives from the same
+declarations as reverse mode. Tangents are tensors: with recording on, their own history is kept, so that a reverse
+sweep over a tangent gives second derivatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.eager import dtypes
+from gradcli.eager.nodes import Saved
+from gradcli.eager.state import state
+from gradcli.eager.tensor import Tensor
+
+
+class Level:
+    """One opened level: gives tangents to results, and takes them away when it is closed."""
+
+    def __init__(self) -> None:
+        self.given: list[Tensor] = []
+        self.kept: list[Saved] = []
+
+    def give(self, x: Tensor, tangent: Tensor) -> None:
+        """Make x a dual tensor."""
+        x._tangent = tangent
+        x._odd = True
+        self.given.append(x)
+        for one in (x._node.saved or ()) if x._node is not None else ():
+            if type(one) is Saved and one.output == x._nr and one.tangent is None:
+                one.tangent = tangent  # the node reads its result without the tensor
+                self.kept.append(one)
+
+    def close(self) -> None:
+        """Take all tangents away."""
+        for x in self.given:
+            x._tangent = None
+            x._odd = x._base is not None or x._inference or (x._node is not None and x._node.outputs > 1)
+        for one in self.kept:
+            one.tangent = None
+        self.given, self.kept = [], []
+
+    def passed(self, plan: Any, xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor) -> None:
+        """Give the result of an operation its tangent, where an operand has one."""
+        moving = tuple(
+            [
+                moves and isinstance(x, Tensor) and x._tangent is not None
+                for x, moves in zip(xs, plan.differentiable, strict=True)
+            ]
+        )
+        if True not in moving or result._raw.dtype.kind not in "fc":
+            return
+        state.dual = None
+        try:
+            tangent = self._tangent(plan, moving, xs, arrays, kind, result)
+        finally:
+            state.dual = self
+        self.give(result, tangent)
+
+    def _tangent(
+        self, plan: Any, moving: tuple[bool, ...], xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor
+    ) -> Tensor:
+        from gradcli.eager.dispatch import apply, cast
+        from gradcli.eager.movement import expand
+
+        steps = plan.tangent(moving).steps
+        if steps is None:
+            return Tensor(np.zeros(result._raw.shape, result._raw.dtype))
+        to = dtypes.of(kind)
+        values: list[Any] = []
+        for x, array in zip(xs, arrays, strict=True):
+            plain = not isinstance(x, Tensor) or x._raw.dtype.kind not in "fc"
+            values.append(Tensor(array) if plain else cast(x, to))
+        if plan.out not in plan.leaves:
+            values.append(result)
+        values += [cast(x._tangent, to) for x, moves in zip(xs, moving, strict=True) if moves]
+
+        def applied(primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
+            if primitive.name == "cast" and params["kind"] == "float":
+                return cast(operands[0], to)
+            return apply(primitive, operands, params)
+
+        (tangent,) = steps.on_operands(kind, values, Tensor, applied)
+        return tangent if tangent._raw.shape == result._raw.shape else expand(tangent, result._raw.shape)
+
+
+class dual_level:
+    """A context in which dual tensors exist; RuntimeError where one is open already."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exc: object) -> None:
+        exit_dual_level()
+
+
+def enter_dual_level() -> int:
+    """Open the level; RuntimeError where one is open already."""
+    if state.dual is not None:
+        raise RuntimeError("nested forward mode is not supported: a dual level is open already")
+    state.dual = Level()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level: tangents are gone; RuntimeError where none is open."""
+    if state.dual is None:
+        raise RuntimeError("no dual level is open, so none can be closed")
+    state.dual.close()
+    state.dual = None
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """The tensor with a tangent; RuntimeError outside a `dual_level`, or where shape or format do not fit."""
+    if state.dual is None:
+        raise RuntimeError("make_dual() works inside `with dual_level():` only: no dual level is open")
+    for x in (tensor, tangent):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"make_dual() takes tensors, not {type(x).__name__}")
+        if x.dtype.kind < 2:
+            raise ValueError(f"expected tensor and tangent to be floating point or complex, but got {x.dtype}")
+    if tangent._raw.shape != tensor._raw.shape:
+        raise RuntimeError(f"the tangent has shape {list(tangent.shape)}, but the tensor {list(tensor.shape)}")
+    from gradcli.eager.movement import view
+
+    level_now, state.dual = state.dual, None
+    try:
+        found = view(tensor, tuple(tensor.shape))
+    finally:
+        state.dual = level_now
+    state.dual.give(found, tangent)
+    return found
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor and its tangent, None where it has none."""
+
+    primal: Tensor
+    tangent: Any
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The tensor without its tangent, and the tangent."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"unpack_dual() takes a tensor, not {type(tensor).__name__}")
+    if state.dual is None or tensor._tangent is None:
+        return UnpackedDualTensor(tensor, None)
+    from gradcli.eager.movement import view
+
+    level_now, state.dual = state.dual, None
+    try:
+        return UnpackedDualTensor(view(tensor, tuple(tensor.shape)), tensor._tangent)
+    finally:
+        state.dual = level_now

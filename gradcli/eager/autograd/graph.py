@@ -1,0 +1,140 @@
+"""What belongs to recorded graphs themselves: hooks on what nodes save, their nodes and edges, version counters."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.eager.hooks import Handle
+from gradcli.eager.nodes import AccumulateGrad, Node, accumulator
+from gradcli.eager.state import place, state, sweeps
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_refused: list[str] = []
+
+
+class saved_tensors_hooks:
+    """A context: nodes keep `pack_hook(tensor)` of what they save, and read `unpack_hook` of it.
+
+    RuntimeError where such hooks are disabled.
+
+    >>> import gradcli.eager as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: t.tolist(), torch.tensor):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pair = (pack_hook, unpack_hook)
+
+    def __enter__(self) -> None:
+        if _refused:
+            raise RuntimeError(_refused[-1])
+        sweeps.watched = True
+        state.saved_hooks = (*state.saved_hooks, self.pair)
+
+    def __exit__(self, *exc: object) -> None:
+        state.saved_hooks = state.saved_hooks[:-1]
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """A context: what nodes save is kept as a copy in the memory of the processor."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda x: Tensor(x._array.copy()), lambda kept: kept)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """A context in which `saved_tensors_hooks` is a RuntimeError with this message."""
+    _refused.append(error_message)
+    try:
+        yield
+    finally:
+        _refused.pop()
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Count an in-place change that the tensor cannot see, so that backward refuses what was saved before it."""
+    for x in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
+        if x.is_inference():
+            raise RuntimeError("inference tensors do not track a version counter")
+        x._counter.bump(place())
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor arrives: a node, and the number of its output."""
+
+    node: Any
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge of a tensor. RuntimeError where no gradient will come."""
+    if not tensor.requires_grad:
+        raise RuntimeError("there is no gradient edge for a tensor that does not require grad")
+    node = tensor.grad_fn
+    return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr)
+
+
+class _Several:
+    """The handles of hooks on several tensors; `remove()` takes all of them out."""
+
+    def __init__(self, handles: tuple[Handle, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Take the hooks out."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _Several:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> _Several:
+    """Call `fn(grads)` when all gradients that a backward will bring have arrived, None for the other tensors.
+
+    With mode="any" `fn(grad)` is called at the first one. ValueError for another mode.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    run: dict[str, Any] = {"sweep": None, "expected": 0, "arrived": []}
+
+    def at(i: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            sweep = sweeps.current
+            if run["sweep"] is not sweep:
+                run.update(sweep=sweep, arrived=[None] * len(tensors), count=0)
+                run["expected"] = 1 if mode == "any" else sum(sweep.reaches(x) for x in tensors)
+            run["arrived"][i] = grad
+            run["count"] += 1
+            if run["count"] == run["expected"]:
+                fn(grad if mode == "any" else list(run["arrived"]))
+                run["arrived"] = [None] * len(tensors)
+
+        return hook
+
+    return _Several(tuple([x.register_hook(at(i)) for i, x in enumerate(tensors)]))
+
+
+__all__ = [
+    "AccumulateGrad",
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]

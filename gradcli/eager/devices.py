@@ -1,0 +1,113 @@
+"""A device's name goes in, the device comes out, and arrays are moved to it; computes nothing.
+
+Tensors live on the processor, or with CuPy installed on a GPU.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+
+class device:
+    """Where a tensor lives: a type, and a number where there are several."""
+
+    __slots__ = ("index", "type")
+    type: str
+    index: int | None
+
+    def __init__(self, type: Any, index: int | None = None) -> None:
+        if isinstance(type, device):
+            type, index = type.type, type.index
+        if isinstance(type, int):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(f"a device is named by a string, not {type.__class__.__name__}")
+        name, _, number = type.partition(":")
+        if name not in ("cpu", "cuda") or (number and not number.isdigit()):
+            raise RuntimeError(f"there is no device {type!r}: tensors live on cpu, or on cuda where CuPy is installed")
+        self.type = name
+        self.index = int(number) if number else index
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        number = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{number})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+
+CPU = device("cpu")
+
+
+def of(raw: Any) -> device:
+    """The device that a payload lives on."""
+    if isinstance(raw, (np.ndarray, np.generic)):
+        return CPU
+    return device("cuda", int(raw.device.id))
+
+
+def cuda_is_available() -> bool:
+    """Whether CuPy is installed and finds a GPU."""
+    if find_spec("cupy") is None:
+        return False
+    cupy = import_module("cupy")
+    try:
+        return int(cupy.cuda.runtime.getDeviceCount()) > 0
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+def moved(raw: Any, to: Any) -> Any:
+    """A payload on a device; AssertionError where there is no GPU."""
+    wanted = device(to)
+    if wanted.type == "cpu":
+        return raw if isinstance(raw, (np.ndarray, np.generic)) else raw.get()
+    if not cuda_is_available():
+        raise AssertionError("gradcli uses a GPU through CuPy, and there is none: pip install 'gradcli[cuda]'")
+    cupy = import_module("cupy")
+    with cupy.cuda.Device(wanted.index or 0):
+        return cupy.asarray(raw)
+
+
+def same(raws: list[Any]) -> None:
+    """RuntimeError where payloads live on different devices; numbers without axes go anywhere."""
+    known = None
+    for raw in raws:
+        where = of(raw)
+        if known is None:
+            known = where
+        elif where != known:
+            raise RuntimeError(f"expected all tensors to be on the same device, but found {known} and {where}")
+
+
+class cuda:
+    """`torch.cuda`: what can be asked about the GPU."""
+
+    is_available = staticmethod(cuda_is_available)
+
+    @staticmethod
+    def device_count() -> int:
+        """How many GPUs there are."""
+        return int(import_module("cupy").cuda.runtime.getDeviceCount()) if cuda_is_available() else 0
+
+    @staticmethod
+    def synchronize() -> None:
+        """Wait for the GPU; nothing to wait for without one."""
+        if cuda_is_available():
+            import_module("cupy").cuda.Device().synchronize()
+
+    @staticmethod
+    def manual_seed_all(seed: int) -> None:
+        """Seeds of GPUs; the streams here are the processor's."""
+
+    manual_seed = manual_seed_all

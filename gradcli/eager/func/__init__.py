@@ -1,0 +1,29 @@
+"""PyTorch's `torch.func`: functions that make functions of derivatives, and functions of stacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcli.diagnostics import did_you_mean
+from gradcli.eager.func.batching import vmap
+from gradcli.eager.func.calling import functional_call, stack_module_state
+from gradcli.eager.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    meant = None if name.startswith("__") else did_you_mean(name, __all__)
+    hint = f"; the nearest that exists is {meant}" if meant else ""
+    raise AttributeError(f"gradcli.eager.func has no {name!r}{hint}")

@@ -1,0 +1,94 @@
+"""A module and other values for its parameters go in, what it would compute with them comes out; it stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.eager.joining import stack
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.eager.nn.modules.module import Module
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in place of parameters and buffers, named by their dotted names.
+
+    RuntimeError with `strict` where names are missing or unknown, ValueError for a name in two dictionaries.
+
+    >>> import gradcli.eager as torch
+    >>> layer = torch.nn.Linear(1, 1)
+    >>> functional_call(layer, {"weight": torch.ones(1, 1), "bias": torch.zeros(1)}, torch.ones(1))
+    tensor([1.])
+    """
+    dictionaries = (
+        [parameter_and_buffer_dicts] if hasattr(parameter_and_buffer_dicts, "items") else parameter_and_buffer_dicts
+    )
+    values: dict[str, Tensor] = {}
+    for one in dictionaries:
+        for name, value in one.items():
+            if name in values:
+                raise ValueError(f"{name} appears in two dictionaries")
+            values[name] = value
+    places = _places(module)
+    if strict:
+        missing, unknown = sorted(set(places) - set(values)), sorted(set(values) - set(places))
+        if missing or unknown:
+            raise RuntimeError(f"functional_call: missing keys {missing}, unexpected keys {unknown}")
+    swapped: list[tuple[dict[str, Any], str, Any]] = []
+    try:
+        for name, value in values.items():
+            if name not in places:
+                raise KeyError(name)
+            for table, own in _tied(places, name) if tie_weights else [places[name]]:
+                swapped.append((table, own, table[own]))
+                table[own] = value
+        given = args if isinstance(args, tuple) else () if args is None else (args,)
+        return module(*given, **(kwargs or {}))
+    finally:
+        for table, own, before in reversed(swapped):
+            table[own] = before
+
+
+def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
+    found = {}
+    for path, one in module.named_modules(remove_duplicate=False):
+        for table in (one._parameters, one._buffers):
+            for name, value in table.items():
+                if value is not None:
+                    found[f"{path}.{name}" if path else name] = (table, name)
+    return found
+
+
+def _tied(places: dict[str, Any], name: str) -> list[tuple[dict[str, Any], str]]:
+    """All places of the tensor that has this name."""
+    table, own = places[name]
+    return [(other, key) for other, key in places.values() if other[key] is table[own]]
+
+
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters of models of one kind, stacked along a new axis, and their buffers: for `vmap` over models.
+
+    RuntimeError for no models, or for models of several kinds.
+    """
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({type(model) for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    tables = [(dict(model.named_parameters()), dict(model.named_buffers())) for model in models]
+    parameters = {
+        name: stack([own[name].detach() for own, _ in tables]).requires_grad_(value.requires_grad)
+        for name, value in tables[0][0].items()
+    }
+    buffers = {name: stack([own[name] for _, own in tables]) for name in tables[0][1]}
+    return parameters, buffers

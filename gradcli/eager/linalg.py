@@ -1,0 +1,274 @@
+"""`torch.linalg`: matrices go in, inverses, factors, spectra and norms come out; the rules are those of the catalogue.
+
+Where PyTorch has one node with several outputs (`eigh`, `qr`, `svd`, `slogdet`), each output has a node of that name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.diagnostics import did_you_mean
+from gradcli.eager.dispatch import record
+from gradcli.eager.matrices import matmul
+from gradcli.eager.movement import axis_of
+from gradcli.eager.products import cross, multi_dot
+from gradcli.eager.reductions import norm, vector_norm
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives import catalogue
+
+__all__ = ["cross", "multi_dot", "norm", "vector_norm"]
+
+
+class LinAlgError(RuntimeError):
+    """A matrix is singular, or not what an operation needs."""
+
+
+def _called(x: Any, *, name: str, **params: Any) -> Any:
+    primitive = catalogue()[name]
+    return (primitive.call or primitive.definition or primitive)(x, **params)
+
+
+def _square(x: Tensor, name: str) -> None:
+    if x.dtype.kind < 2:
+        raise RuntimeError(f"linalg.{name}: expected a floating point or complex tensor as input, got {x.dtype}")
+    if x.ndim < 2:
+        raise RuntimeError(f"linalg.{name}: the input tensor must have at least 2 dimensions")
+    if x.shape[-1] != x.shape[-2]:
+        raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {list(x.shape[-2:])}")
+
+
+def _of_square(name: str, ours: str, node: str, x: Tensor) -> Tensor:
+    _square(x, name)
+    return record(_called, (x,), {"name": ours}, node, pointwise=False)
+
+
+def _sound(x: Tensor, name: str, what: str) -> Tensor:
+    if x._raw.size and np.isnan(x._raw).any():
+        raise LinAlgError(f"linalg.{name}: {what}")
+    return x
+
+
+def inv(A: Tensor) -> Tensor:
+    """The inverse; LinAlgError for a singular matrix."""
+    found = _of_square("inv", "inv", "LinalgInvExBackward0", A)
+    if not np.isfinite(found._raw).all() and np.isfinite(A._raw).all():
+        raise LinAlgError("linalg.inv: the matrix is singular, so it has no inverse")
+    return found
+
+
+def det(A: Tensor) -> Tensor:
+    """The determinant."""
+    return _of_square("det", "det", "LinalgDetBackward0", A)
+
+
+class Slogdet(NamedTuple):
+    """The sign of a determinant and the logarithm of its absolute value."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def slogdet(A: Tensor) -> Slogdet:
+    """The sign of the determinant, and the logarithm of its absolute value."""
+    sign = _of_square("slogdet", "slogdet_sign", "LinalgSlogdetBackward0", A)
+    return Slogdet(sign, _of_square("slogdet", "logabsdet", "LinalgSlogdetBackward0", A))
+
+
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant; NaN where it is negative."""
+    from gradcli.eager.pointwise import where
+
+    sign, size = slogdet(input)
+    return where(Tensor(np.asarray(sign._raw < 0)), float("nan"), size)
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """The X with A X = B; B is a vector, or a matrix of right-hand sides."""
+    _square(A, "solve")
+    if A.dtype is not B.dtype:
+        raise RuntimeError(f"linalg.solve: A and B need one dtype, not {A.dtype} and {B.dtype}")
+    if not left:
+        from gradcli.eager.movement import transpose
+
+        return transpose(solve(transpose(A, -2, -1), transpose(B, -2, -1)), -2, -1)
+    found = record(_solved, (A, B), {}, "LinalgSolveExBackward0", pointwise=False)
+    if not np.isfinite(found._raw).all() and np.isfinite(A._raw).all() and np.isfinite(B._raw).all():
+        raise LinAlgError("linalg.solve: the matrix is singular, so the system has no unique solution")
+    return found
+
+
+def _solved(A: Any, b: Any) -> Any:
+    primitive = catalogue()["solve"]
+    return (primitive.call or primitive.definition or primitive)(A, b)
+
+
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
+    found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
+    _sound(found, "cholesky", "the input is not positive-definite")
+    if upper:
+        from gradcli.eager.movement import transpose
+
+        return transpose(found, -2, -1)
+    return found
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues in ascending order, and their vectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of a symmetric matrix, in ascending order."""
+    return _of_square("eigvalsh", "eigvalsh", "LinalgEighBackward0", A)
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+    """The eigenvalues of a symmetric matrix in ascending order, and their vectors."""
+    return Eigh(eigvalsh(A), _of_square("eigh", "eigvecs", "LinalgEighBackward0", A))
+
+
+class Qr(NamedTuple):
+    """Orthogonal columns and an upper triangle."""
+
+    Q: Tensor
+    R: Tensor
+
+
+def qr(A: Tensor, mode: str = "reduced") -> Qr:
+    """A = Q R with orthogonal columns Q and an upper triangle R."""
+    if mode != "reduced":
+        raise RuntimeError(f"linalg.qr: only mode='reduced' is supported, not {mode!r}")
+    q = record(_called, (A,), {"name": "qr_q"}, "LinalgQrBackward0", pointwise=False)
+    return Qr(q, record(_triangle, (A,), {}, "LinalgQrBackward0", pointwise=False))
+
+
+def _triangle(A: Any) -> Any:
+    return catalogue()["qr_q"](A).mT @ A
+
+
+def svdvals(A: Tensor) -> Tensor:
+    """The singular values, in descending order."""
+    return record(_called, (A,), {"name": "svdvals"}, "LinalgSvdBackward0", pointwise=False)
+
+
+class Svd(NamedTuple):
+    """Left vectors, singular values, right vectors as rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def svd(A: Tensor, full_matrices: bool = True) -> Svd:
+    """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
+    if full_matrices and A.shape[-1] != A.shape[-2]:
+        raise RuntimeError("linalg.svd: only full_matrices=False is supported for matrices that are not square")
+    from gradcli.eager.movement import transpose
+
+    u = record(_called, (A,), {"name": "svd_u"}, "LinalgSvdBackward0", pointwise=False)
+    v = record(_called, (A,), {"name": "svd_v"}, "LinalgSvdBackward0", pointwise=False)
+    return Svd(u, svdvals(A), transpose(v, -2, -1))
+
+
+def matrix_power(A: Tensor, n: int) -> Tensor:
+    """The product of n equal matrices, by squaring; the inverse for negative n."""
+    _square(A, "matrix_power")
+    if n < 0:
+        return matrix_power(inv(A), -n)
+    if n == 0:
+        return Tensor(np.broadcast_to(np.eye(A.shape[-1], dtype=A._raw.dtype), A._raw.shape).copy())
+    if n == 3:
+        return matmul(matmul(A, A), A)
+    found, square = None, A
+    while n:
+        if n & 1:
+            found = square if found is None else matmul(found, square)
+        n >>= 1
+        if n:
+            square = matmul(square, square)
+    assert found is not None
+    return found
+
+
+def matrix_exp(A: Tensor) -> Tensor:
+    """The exponential of a square matrix."""
+    return _of_square("matrix_exp", "expm", "LinalgMatrixExpBackward0", A)
+
+
+def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The Frobenius norm of matrices; 'nuc' and 2 through singular values, 1 and inf through sums."""
+    from gradcli.eager.pointwise import TABLE
+    from gradcli.eager.reductions import amax
+    from gradcli.eager.reductions import sum as summed
+
+    if ord == "fro":
+        return vector_norm(A, 2, tuple(dim), keepdim)
+    if ord == "nuc":
+        return summed(svdvals(A), -1)
+    if ord in (2, -2):
+        return svdvals(A)[..., 0 if ord > 0 else -1]  # type: ignore[index, no-any-return]
+    if ord in (1, float("inf")):
+        rows, columns = (axis_of(d, A.ndim) + A.ndim for d in dim)
+        first, second = (rows, columns) if ord == 1 else (columns, rows)
+        sums = summed(TABLE["abs"](A), first, True)
+        found = amax(sums, second, True)
+        if keepdim:
+            return found
+        from gradcli.eager.movement import squeeze
+
+        return squeeze(squeeze(found, max(rows, columns)), min(rows, columns))
+    raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sums of products along an axis."""
+    from gradcli.eager.pointwise import mul
+    from gradcli.eager.reductions import sum as summed
+
+    return summed(mul(x, y), dim)
+
+
+def pinv(A: Tensor) -> Tensor:
+    """The pseudoinverse of a matrix of full rank: (A^T A)^-1 A^T, or A^T (A A^T)^-1."""
+    tall = A.shape[-2] >= A.shape[-1]
+    return record(_pinv, (A,), {"tall": tall}, "LinalgPinvBackward0", pointwise=False)
+
+
+def _pinv(A: Any, *, tall: bool) -> Any:
+    inverse = catalogue()["inv"]
+    return inverse(A.mT @ A) @ A.mT if tall else A.mT @ inverse(A @ A.mT)
+
+
+def matrix_rank(A: Tensor) -> Tensor:
+    """How many singular values are not zero to rounding."""
+    return Tensor(np.asarray(np.linalg.matrix_rank(A._array)))
+
+
+def cond(A: Tensor) -> Tensor:
+    """The largest singular value over the smallest."""
+    values = svdvals(A)
+    return values[..., 0] / values[..., -1]  # type: ignore[index, no-any-return]
+
+
+TABLE: dict[str, Any] = {
+    "inverse": inv,
+    "det": det,
+    "slogdet": slogdet,
+    "logdet": logdet,
+    "cholesky": cholesky,
+    "matrix_power": matrix_power,
+    "matrix_exp": matrix_exp,
+    "pinverse": pinv,
+}
+
+
+def __getattr__(name: str) -> Any:
+    known = [key for key in globals() if not key.startswith("_")]
+    meant = None if name.startswith("__") else did_you_mean(name, known)
+    hint = f"; the nearest that exists is {meant}" if meant else ""
+    raise AttributeError(f"gradcli.eager.linalg has no {name!r}{hint}")

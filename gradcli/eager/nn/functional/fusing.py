@@ -1,0 +1,81 @@
+"""A function of graph operations and its tensors go in, one recorded node with PyTorch's name comes out.
+
+What a node computes is written in declared operations, so its derivative of every order is theirs: none is
+written here. This module knows no layer and no loss.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from gradcli.eager.dispatch import record
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def fused(
+    function: Callable[..., Any],
+    xs: tuple[Any, ...],
+    node: str,
+    *,
+    edges: int | None = None,
+    apart: tuple[int, ...] = (),
+    **params: Any,
+) -> Tensor:
+    """One node for `function(*xs, **params)`.
+
+    `edges` is how many operands the node shows, `apart` says which of them keep a format of their own: positions.
+    """
+    return record(function, xs, params, node, pointwise=False, edges=edges, apart=apart)
+
+
+def by_entry(
+    function: Callable[..., Any], xs: tuple[Any, ...], node: str, *, edges: int | None = None, **params: Any
+) -> Tensor:
+    """`fused` for a function that works entry by entry: one plan serves all shapes."""
+    return record(function, xs, params, node, pointwise=True, edges=edges)
+
+
+def declared(name: str, *xs: Any, **params: Any) -> Any:
+    """A declared operation, by its name and as scripts call it, on operands."""
+    primitive = catalogue()[name]
+    function = primitive.call or primitive.definition or primitive
+    return function(*xs, **params)
+
+
+def need_tensor(x: Any, function: str) -> Tensor:
+    """The tensor; TypeError for anything else."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{function}(): the input must be a tensor, not {type(x).__name__}")
+    return x
+
+
+def refuse_grad(function: str, **weights: Tensor | None) -> None:
+    """RuntimeError where a weight of a loss requires grad: nothing flows to it."""
+    for name, x in weights.items():
+        if x is not None and x.requires_grad:
+            raise RuntimeError(f"{function} is not differentiable by its argument {name!r}, which requires grad")
+
+
+def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
+    """What is done with the losses of the entries; the two old switches are understood, with a UserWarning."""
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warnings.warn(
+            f"size_average and reduce are deprecated: write reduction={reduction!r} instead", UserWarning, stacklevel=4
+        )
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction: it is 'mean', 'sum' or 'none'")
+    return reduction
+
+
+def reduced(loss: Tensor, reduction: str) -> Tensor:
+    """The mean, the sum, or the losses as they are, each with its own node."""
+    if reduction == "none":
+        return loss
+    found: Tensor = loss.mean() if reduction == "mean" else loss.sum()
+    return found

@@ -1,0 +1,143 @@
+"""A tensor goes in and is filled, by PyTorch's rules and from PyTorch's stream of random numbers; records nothing."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import random as streams
+from gradcli.eager.state import place
+
+if TYPE_CHECKING:
+    from gradcli.eager.tensor import Tensor
+
+_GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+
+
+def _stream(generator: Any) -> Any:
+    return streams.default_generator if generator is None else generator
+
+
+def _filled(tensor: Tensor, values: Any) -> Tensor:
+    """Write into the memory of a tensor, as inside no_grad."""
+    tensor._array[...] = values
+    tensor._counter.bump(place())
+    return tensor
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform numbers from a to b.
+
+    >>> import gradcli.eager as torch
+    >>> _ = torch.manual_seed(0)
+    >>> uniform_(torch.empty(2))
+    tensor([0.4963, 0.7682])
+    """
+    _stream(generator).uniform_(tensor._array, a, b)
+    tensor._counter.bump(place())
+    return tensor
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Normal numbers of a mean and a standard deviation."""
+    _stream(generator).normal_(tensor._array, mean, std)
+    tensor._counter.bump(place())
+    return tensor
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """One number everywhere."""
+    return _filled(tensor, val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Ones everywhere."""
+    return _filled(tensor, 1)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Zeros everywhere."""
+    return _filled(tensor, 0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Ones on the diagonal of a matrix. ValueError for other ranks."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return _filled(tensor, np.eye(*tensor.shape))
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance through a nonlinearity. ValueError for an unknown one.
+
+    >>> calculate_gain("tanh")
+    1.6666666666666667
+    """
+    if nonlinearity in _LINEAR:
+        return 1
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ValueError(f"negative_slope {param} not a valid number")
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    return 1 if nonlinearity == "sigmoid" else _GAINS[nonlinearity]
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    if tensor.ndim < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform numbers whose variance is kept on the way forward and back (Glorot and Bengio, 2010)."""
+    fan_in, fan_out = _fans(tensor)
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Normal numbers whose variance is kept on the way forward and back (Glorot and Bengio, 2010)."""
+    fan_in, fan_out = _fans(tensor)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
+
+
+def _deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan = _fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def _empty(tensor: Tensor) -> bool:
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", UserWarning, stacklevel=3)
+        return True
+    return False
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
+    """Uniform numbers for layers before a rectifier (He et al., 2015). UserWarning for no entries."""
+    if _empty(tensor):
+        return tensor
+    bound = math.sqrt(3.0) * _deviation(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
+    """Normal numbers for layers before a rectifier (He et al., 2015). UserWarning for no entries."""
+    if _empty(tensor):
+        return tensor
+    return normal_(tensor, 0.0, _deviation(tensor, a, mode, nonlinearity), generator)

@@ -1,0 +1,17 @@
+"""The modules of PyTorch's `torch.nn`, by their names."""
+
+from __future__ import annotations
+
+from gradcli.eager.nn.modules import activations, containers, layers, losses
+from gradcli.eager.nn.modules.module import Module
+
+TABLE: dict[str, type[Module]] = {"Module": Module}
+for _file in (activations, containers, layers, losses):
+    TABLE.update(
+        {
+            name: found
+            for name, found in vars(_file).items()
+            if isinstance(found, type) and issubclass(found, Module) and not name.startswith("_")
+        }
+    )
+globals().update(TABLE)

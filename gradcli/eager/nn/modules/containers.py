@@ -1,0 +1,253 @@
+"""Modules or parameters go in, one module that holds them in order or by name comes out; computes nothing itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.eager.nn.modules.module import Module, indented
+from gradcli.eager.nn.parameter import Parameter
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+def _place(index: Any, count: int) -> int:
+    at = int(index)
+    if not -count <= at < count:
+        raise IndexError(f"index {at} is out of range")
+    return at % count
+
+
+class _Listed(Module):
+    """What modules in a row have in common."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            found: Any = type(self).__new__(type(self))
+            Module.__init__(found)
+            for i, one in enumerate(list(self)[index]):
+                found.add_module(str(i), one)
+            return found
+        return list(self._modules.values())[_place(index, len(self))]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self.add_module(str(_place(index, len(self))), module)
+
+    def __delitem__(self, index: Any) -> None:
+        kept = list(self)
+        del kept[index if isinstance(index, slice) else _place(index, len(self))]
+        self._modules.clear()
+        for one in kept:
+            self.append(one)
+
+    def append(self, module: Module) -> Any:
+        """Put a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Put modules at the end."""
+        for one in list(modules):
+            self.append(one)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Put a module before a position."""
+        found = list(self)
+        found.insert(index, module)
+        self._modules.clear()
+        return self.extend(found)
+
+    def pop(self, key: int) -> Any:
+        """Take a module out."""
+        found = self[key]
+        del self[key]
+        return found
+
+
+class Sequential(_Listed):
+    """Modules called one after the other.
+
+    >>> import gradcli.eager as torch
+    >>> from gradcli.eager import nn
+    >>> nn.Sequential(nn.ReLU(), nn.Flatten(0))(torch.tensor([[-1.0, 2.0]]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        parts = args[0].items() if len(args) == 1 and isinstance(args[0], dict) else enumerate(args)
+        for name, module in parts:
+            self.add_module(str(name), module)
+
+    def forward(self, input: Any) -> Any:
+        """The result of the last module."""
+        for module in self:
+            input = module(input)
+        return input
+
+
+class ModuleList(_Listed):
+    """Modules in a list, all of which count as parts of their owner."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def __iadd__(self, modules: Iterable[Module]) -> Any:
+        return self.extend(modules)
+
+    def __repr__(self) -> str:
+        texts = [repr(one) for one in self]
+        if not texts:
+            return f"{self._get_name()}()"
+        lines, start = [], 0
+        for i in range(1, len(texts) + 1):
+            if i == len(texts) or texts[i] != texts[start]:
+                many = f"({start}-{i - 1}): {i - start} x " if i - start > 1 else f"({start}): "
+                lines.append(many + indented(texts[start]))
+                start = i
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+class ModuleDict(Module):
+    """Modules by name, all of which count as parts of their owner."""
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def update(self, modules: Any) -> None:
+        """Add modules by name."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._modules.keys()
+
+    def values(self) -> Any:
+        """The modules."""
+        return self._modules.values()
+
+    def items(self) -> Any:
+        """Names and modules."""
+        return self._modules.items()
+
+
+class ParameterList(Module):
+    """Parameters in a list; plain tensors become parameters."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        for one in values or ():
+            self.append(one)
+
+    def append(self, value: Any) -> ParameterList:
+        """Put a parameter at the end."""
+        setattr(self, str(len(self)), _parameter(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Put parameters at the end."""
+        for one in values:
+            self.append(one)
+        return self
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return ParameterList(list(self)[index])
+        return getattr(self, str(_place(index, len(self))))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, str(_place(index, len(self))), _parameter(value))
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._parameters.values()))
+
+    def __repr__(self) -> str:
+        lines = [f"\n    ({i}): {type_and_size(one)}" for i, one in enumerate(self)]
+        return f"{self._get_name()}({''.join(lines)}\n)" if lines else f"{self._get_name()}()"
+
+
+class ParameterDict(Module):
+    """Parameters by name; plain tensors become parameters."""
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        for name, value in dict(parameters or {}).items():
+            self[name] = value
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, _parameter(value))
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._parameters
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._parameters.keys()
+
+    def values(self) -> Any:
+        """The parameters."""
+        return self._parameters.values()
+
+    def items(self) -> Any:
+        """Names and parameters."""
+        return self._parameters.items()
+
+    def __repr__(self) -> str:
+        names = {"float32": "FloatTensor", "float64": "DoubleTensor"}
+        lines = [
+            f"  ({name}): Parameter containing: [torch.{names.get(x.dtype.name, x.dtype.name)} of size "
+            f"{'x'.join(map(str, x.shape))}]"
+            for name, x in self._parameters.items()
+            if x is not None
+        ]
+        return f"{self._get_name()}({chr(10).join(lines)})"
+
+
+def _parameter(value: Any) -> Any:
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def type_and_size(x: Any) -> str:
+    """A parameter in one line: its format and its sizes."""
+    return f"Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"

@@ -1,0 +1,13 @@
+"""PyTorch's `torch.nn.utils`: gradients held within bounds, parameters as one vector."""
+
+from gradcli.eager.nn.utils.clipping import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from gradcli.eager.nn.utils.vectors import parameters_to_vector, vector_to_parameters
+
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+    "parameters_to_vector",
+    "vector_to_parameters",
+]

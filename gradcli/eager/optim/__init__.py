@@ -1,0 +1,31 @@
+"""PyTorch's `torch.optim`: rules that change parameters by their gradients, and schedules of learning rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcli.diagnostics import did_you_mean
+from gradcli.eager.optim import lr_scheduler
+from gradcli.eager.optim.adaptive import Adadelta, Adagrad, Adamax, RMSprop
+from gradcli.eager.optim.lbfgs import LBFGS
+from gradcli.eager.optim.optimizer import Optimizer
+from gradcli.eager.optim.rules import SGD, Adam, AdamW
+
+__all__ = [
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Optimizer",
+    "RMSprop",
+    "lr_scheduler",
+]
+
+
+def __getattr__(name: str) -> Any:
+    meant = None if name.startswith("__") else did_you_mean(name, __all__)
+    hint = f"; the nearest that exists is {meant}" if meant else ""
+    raise AttributeError(f"gradcli.eager.optim has no {name!r}{hint}")

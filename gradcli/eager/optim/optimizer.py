@@ -1,0 +1,171 @@
+"""Parameters with gradients go in; one step writes new values into their memory. The rule of a step is a subclass's.
+
+Groups of parameters have options of their own; what an optimizer remembers of a parameter stands in `state`.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import OrderedDict, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from gradcli.eager import recorder
+from gradcli.eager.hooks import Handle
+from gradcli.eager.modes import enable_grad, no_grad
+from gradcli.eager.nn.modules.module import clear
+from gradcli.eager.state import place
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gradcli.eager.state import Place
+
+Array = Any
+
+
+class Optimizer:
+    """Base of optimizers: a subclass defines `_update`, and may define `_begin` for what it remembers from the start.
+
+    `params` are tensors, (name, tensor) pairs, or dictionaries with `params` and options of their own. ValueError for
+    no parameters or ones that were computed, TypeError for what is no tensor.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        self._pre_hooks: dict[int, Any] = OrderedDict()
+        self._post_hooks: dict[int, Any] = OrderedDict()
+        self._steps = 0
+        if _is_tensor(params):
+            raise TypeError(
+                "an optimizer takes an iterable of tensors or dicts, but this is one tensor: put it in a list"
+            )
+        groups: list[Any] = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with options of their own. ValueError for one that is there already."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
+        given = param_group["params"]
+        if isinstance(given, set):
+            raise TypeError("the parameters of an optimizer need an order, which a set has not: pass a list")
+        xs: list[Any] = [given] if isinstance(given, Tensor) else list(given)
+        names: list[str] = []
+        if xs and all(isinstance(x, tuple) and len(x) == 2 for x in xs):
+            names, xs = [name for name, _ in xs], [x for _, x in xs]
+        for x in xs:
+            if not isinstance(x, Tensor):
+                raise TypeError(f"optimizer can only optimize tensors, but one of the params is {type(x).__name__}")
+            if not x.is_leaf and not x.retains_grad:
+                raise ValueError("can't optimize a non-leaf tensor: it was computed, so a step would change nothing")
+        if len({id(x) for x in xs}) != len(xs):
+            warnings.warn("a parameter stands twice in one group of the optimizer", UserWarning, stacklevel=3)
+        known = {id(x) for group in self.param_groups for x in group["params"]}
+        if any(id(x) in known for x in xs):
+            raise ValueError("some parameters appear in more than one parameter group")
+        options = {**self.defaults, **param_group, **({"param_names": names} if names else {})}
+        self.param_groups.append({"params": xs} | {name: one for name, one in options.items() if name != "params"})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or fill them with zeros."""
+        for group in self.param_groups:
+            for x in group["params"]:
+                clear(x, set_to_none)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient; `closure` computes the loss first, which comes back."""
+        for hook in list(self._pre_hooks.values()):
+            hook(self, (), {})
+        loss, where = None, place()
+        with no_grad():
+            if closure is not None:
+                with enable_grad():
+                    loss = closure()
+            for group in self.param_groups:
+                for x in group["params"]:
+                    if x._grad is not None:
+                        self._one(x, x._grad._raw, group, where)
+        self._steps += 1
+        for hook in list(self._post_hooks.values()):
+            hook(self, (), {})
+        return loss
+
+    def _one(self, x: Tensor, grad: Array, group: dict[str, Any], where: Place) -> None:
+        state = self.state[x] if self._remembers(group) else {}
+        array = x._array
+        self._update(array, -grad if group.get("maximize") else grad, state, group)
+        x._counter.bump(where)
+        if recorder.current is not None:
+            recorder.current.moved(x)
+
+    def _remembers(self, group: dict[str, Any]) -> bool:
+        """Whether the rule remembers something of each parameter."""
+        return True
+
+    def _update(self, x: Array, grad: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Write the new value of one parameter into its memory; `grad` is not changed."""
+        raise NotImplementedError(f"{type(self).__name__} has no rule for a step")
+
+    # --- hooks and state ------------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(optimizer, args, kwargs)` before each step."""
+        return Handle(self._pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return Handle(self._post_hooks, hook)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers, with parameters numbered in their order."""
+        numbers: dict[int, int] = {}
+        for group in self.param_groups:
+            for x in group["params"]:
+                numbers.setdefault(id(x), len(numbers))
+        return {
+            "state": {numbers.get(id(x), x): value for x, value in self.state.items()},
+            "param_groups": [
+                {**{name: value for name, value in group.items() if name != "params"}}
+                | {"params": [numbers[id(x)] for x in group["params"]]}
+                for group in self.param_groups
+            ],
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Remember what another optimizer of the same groups did. ValueError where the groups differ."""
+        groups = state_dict["param_groups"]
+        if len(groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        numbered: dict[int, Tensor] = {}
+        for ours, theirs in zip(self.param_groups, groups, strict=True):
+            if len(ours["params"]) != len(theirs["params"]):
+                raise ValueError("loaded state dict contains a parameter group of a different size")
+            numbered.update(zip(theirs["params"], ours["params"], strict=True))
+            ours.update({name: copy.deepcopy(value) for name, value in theirs.items() if name != "params"})
+        self.state = defaultdict(dict)
+        for number, value in state_dict["state"].items():
+            self.state[numbered[number]] = copy.deepcopy(value)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(("\n" if i else "") + f"Parameter Group {i}")
+            lines.extend(f"    {name}: {group[name]}" for name in sorted(group) if name != "params")
+        return "\n".join([*lines, ")"])
+
+
+def _is_tensor(x: object) -> bool:
+    return isinstance(x, Tensor)
+
+
+def need(holds: bool, what: str, value: Any) -> None:
+    """ValueError for an option outside its range."""
+    if not holds:
+        raise ValueError(f"Invalid {what}: {value}")

@@ -1,0 +1,205 @@
+"""What arrives at a node of a declared operation goes in, the gradients of its inputs come out, through a plan.
+
+On raw arrays the plan is a function; where a graph is wanted its steps run on tensors, and are recorded in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import dtypes
+from gradcli.eager.naming import saved_names
+from gradcli.eager.nodes import Node, Output, Packed, Saved
+from gradcli.eager.state import state
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager.plans import Way
+
+
+def source_of(x: Tensor) -> Any:
+    """Where a gradient of this tensor goes: its node (or an `Output` of it), the leaf itself, or None."""
+    if not x._odd:
+        return None if not x._requires else x if x._node is None else x._node
+    if not x.requires_grad:
+        return None
+    edge = x._current_edge()
+    if edge is None:
+        return x if x._stands_for is None else x._stands_for
+    return edge[0] if edge[0].outputs == 1 else Output(*edge)
+
+
+class RuleNode(Node):
+    """The node of a declared operation: its gradients come from the declaration, through a plan."""
+
+    __slots__ = ("fits", "way")
+    simple = True
+    way: Way
+    fits: tuple[Any, ...] | None  # for each edge the shape and format of the input, where they may differ
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the inputs: arrays from arrays, or tensors from tensors where a graph is wanted."""
+        self.check_not_freed()
+        ct = cts[0]
+        if ct is None:
+            return [None] * len(self.ins)
+        if not create_graph:
+            if self.saved and type(self.saved[0]) is Packed:
+                found = self.from_packed(ct)
+            else:
+                found = list(self.way.back(self, ct))
+            return found if self.fits is None else fit(found, self.fits)
+        self.check_versions()
+        way = self.way
+        turned = way.kind.kind == "c"
+        if turned:
+            from gradcli.eager.complexes import conj
+
+            ct = conj(ct)
+        values = [ct, *[self.tensor_saved(i) for i in range(len(self.saved or ()))]]
+        results = way.backward.steps.on_operands(way.kind, values, Tensor, self._applied)
+        if turned:
+            results = [conj(result) for result in results]
+        found = [None if at < 0 else results[at] for at in way.where]
+        return found if self.fits is None else fit_tensors(found, self.fits)
+
+    def from_packed(self, ct: Any) -> list[Any]:
+        """The gradients where hooks packed what was saved."""
+        way = self.way
+        values = [way.suited(one.tensor()._raw) for one in self.saved or ()]
+        turned = way.kind.kind == "c"
+        results = way.backward.steps.on_arrays(way.kind, [np.conj(ct) if turned else ct, *values])
+        return [None if at < 0 else np.conj(results[at]) if turned else results[at] for at in way.where]
+
+    def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
+        from gradcli.eager.dispatch import apply, cast
+
+        if primitive.name == "cast" and params["kind"] == "float":
+            return cast(xs[0], dtypes.of(self.way.kind))
+        return apply(primitive, xs, params)
+
+    def tensor_saved(self, i: int) -> Tensor:
+        """A saved value as a tensor: the operand itself, or the result with this node as its `grad_fn`."""
+        one = (self.saved or ())[i]
+        if type(one) is Packed:
+            return one.attached(self)
+        if isinstance(one, Tensor):
+            return one
+        result = Tensor(one._raw, False, one._count)
+        if type(one) is Saved:
+            result._requires, result._edge = True, (self, 0)
+            if one.tangent is not None and state.dual is not None:
+                state.dual.give(result, one.tangent)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            found = saved_names(self)
+            if name in found:
+                value = found[name]
+                if type(value) is not int or value is True or value is False:
+                    return value
+                self.check_not_freed()
+                return self.tensor_saved(value)
+            spoken = ", ".join(found) or "nothing"
+            raise AttributeError(f"{self.name()} saved {spoken}, so there is no {name}")
+        raise AttributeError(f"{self.name()} has no {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *saved_names(self)})
+
+
+class FixedNode(RuleNode):
+    """The node of an operation that moves entries to places that follow from shapes: it saved none of the user's."""
+
+    __slots__ = ()
+    keeps = True
+
+
+def fit(found: Any, fits: tuple[Any, ...]) -> list[Any]:
+    """Gradients in the shapes and formats of their inputs."""
+    return [None if one is None else fitted(value, *one) for value, one in zip(found, fits, strict=True)]
+
+
+def fit_tensors(found: Any, fits: tuple[Any, ...]) -> list[Any]:
+    """Gradients as tensors in the shapes and formats of their inputs."""
+    return [None if one is None else fitted_tensor(value, *one) for value, one in zip(found, fits, strict=True)]
+
+
+def fitted(value: Any, shape: tuple[int, ...], kind: Any) -> Any:
+    """A gradient in the shape and format of its input: broadcasting is summed away, and for a real input the real
+    part counts.
+    """
+    if value is None:
+        return np.zeros(shape, kind)
+    if value.dtype != kind:
+        if value.dtype.kind == "c" and kind.kind != "c":
+            value = value.real
+        value = value.astype(kind)
+    if value.shape == shape:
+        return value
+    extra = value.ndim - len(shape)
+    if extra < 0 or 0 < value.size < math.prod(shape):
+        return np.broadcast_to(value, shape)
+    axes = (*range(extra), *[i + extra for i, n in enumerate(shape) if n == 1 and value.shape[i + extra] != 1])
+    summed = np.add.reduce(value, axes)
+    return summed if summed.shape == shape else np.reshape(summed, shape)
+
+
+def _summed(x: Any, *, shape: tuple[int, ...]) -> Any:
+    """The transpose of broadcasting, in graph operations."""
+    extra = len(x.shape) - len(shape)
+    axes = [i for i in range(len(x.shape)) if i < extra or (shape[i - extra] == 1 and x.shape[i] != 1)]
+    found = catalogue()["sum"](x, axis=tuple(i - len(x.shape) for i in axes))
+    return found if found.shape == shape else catalogue()["reshape"](found, shape=shape)
+
+
+def fitted_tensor(value: Tensor | None, shape: tuple[int, ...], kind: Any) -> Tensor:
+    """A gradient that is a tensor, in the shape and format of its input."""
+    from gradcli.eager.dispatch import cast, record
+
+    if value is None:
+        return Tensor(np.zeros(shape, kind))
+    if value._raw.dtype != kind:
+        if value._raw.dtype.kind == "c" and kind.kind != "c":
+            from gradcli.eager.complexes import real
+
+            value = real(value)
+        value = cast(value, dtypes.of(kind))
+    if value._raw.shape != shape:
+        if 0 < value._raw.size < math.prod(shape):
+            from gradcli.eager.movement import expand
+
+            return expand(value, shape)
+        value = record(_summed, (value,), {"shape": shape}, "SumBackward1", pointwise=False)
+    return value
+
+
+def kept(x: Tensor) -> Any:
+    """What a node keeps of a tensor that it saves: the tensor, or what the pack hook makes of it."""
+    if not state.saved_hooks:
+        return x
+    pack, unpack = state.saved_hooks[-1]
+    return Packed(_packed(pack, x), unpack, source_of(x))
+
+
+def kept_result(x: Tensor, node: Node, output: int = 0) -> Any:
+    """What a node keeps of its own result: the payload, never the tensor, or what the pack hook makes of it."""
+    if not state.saved_hooks:
+        return Saved(x._raw, x._counter, output)
+    pack, unpack = state.saved_hooks[-1]
+    return Packed(_packed(pack, x.detach()), unpack, output)
+
+
+def _packed(pack: Any, x: Tensor) -> Any:
+    hooks, grad = state.saved_hooks, state.grad_enabled
+    state.saved_hooks = ()
+    state.grad_enabled = False
+    try:
+        return pack(x)
+    finally:
+        state.saved_hooks, state.grad_enabled = hooks, grad

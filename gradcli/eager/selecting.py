@@ -1,0 +1,304 @@
+"""Entries picked from a tensor by position, and entries put into one: every such function is one of two operations.
+
+What a function picks is found by letting NumPy do it to the numbers of the entries; so `rot90`, `unfold` and `median`
+need no rule of their own. Views that PyTorch makes here (`diagonal`, `unfold`) share memory only where a slice of the
+flattened tensor can say it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.eager.dispatch import record
+from gradcli.eager.movement import axis_of, permute, reshape, viewed
+from gradcli.eager.nodes import class_named
+from gradcli.eager.recorder import noted
+from gradcli.eager.reductions import Found
+from gradcli.eager.rules import FixedNode, RuleNode
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives import catalogue
+
+Shape = tuple[int, ...]
+
+
+def numbers(x: Tensor) -> Any:
+    """The position of each entry in the flattened tensor, in its shape."""
+    return np.arange(x._raw.size).reshape(x._raw.shape)
+
+
+def fixed(x: Tensor) -> Tensor:
+    """A tensor whose entries were moved to places that follow from shapes: backward may run twice."""
+    if isinstance(x._node, RuleNode):
+        x._node.__class__ = class_named(FixedNode, type(x._node).__name__)
+    return x
+
+
+def picked(x: Tensor, positions: Any, name: str) -> Tensor:
+    """The entries at positions of the flattened tensor, in the shape of the positions."""
+    at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
+    params = {"shape": tuple(positions.shape)}
+    return record(_picked, (x, at), params, name, whole=True, apart=(1,), edges=1, pointwise=False)
+
+
+def flat(x: Any) -> Any:
+    size = 1
+    for n in x.shape:
+        size *= n
+    return catalogue()["reshape"](x, shape=(size,))
+
+
+def _picked(x: Any, at: Any, *, shape: Shape) -> Any:
+    return catalogue()["reshape"](catalogue()["take_along"](flat(x), at, axis=-1), shape=shape)
+
+
+# --- along an axis -------------------------------------------------------------------------------------------
+
+
+def along(x: Tensor, dim: int, index: Tensor) -> Any:
+    """Positions that `index` names along an axis, for each of its entries; RuntimeError or IndexError outside."""
+    axis = axis_of(dim, x.ndim)
+    array = index._array
+    if array.dtype.kind not in "iu":
+        raise RuntimeError("an index tensor must have dtype int64")
+    if array.ndim != x.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as the tensor")
+    if array.size and (array.min() < 0 or array.max() >= x.shape[axis]):
+        raise RuntimeError(f"an index is out of bounds for dimension {dim} with size {x.shape[axis]}")
+    places = list(np.indices(array.shape, sparse=True))
+    places[axis] = array
+    return numbers(x)[tuple(places)]
+
+
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """For each position in an index tensor, the entry there along an axis."""
+    return picked(input, along(input, dim, index), "GatherBackward0")
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`gather`, with the other axes repeated to fit."""
+    if dim is None:
+        return take(input, indices)
+    from gradcli.eager.movement import expand
+
+    axis = axis_of(dim, input.ndim)
+    ones = [[1 if i == input.ndim + axis else n for i, n in enumerate(t.shape)] for t in (input, indices)]
+    sizes = np.broadcast_shapes(*[tuple(one) for one in ones])
+    whole, index = list(sizes), list(sizes)
+    whole[axis], index[axis] = input.shape[axis], indices.shape[axis]
+    return gather(expand(input, tuple(whole)), dim, expand(indices, tuple(index)))
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The parts of an axis at some positions."""
+    array = index._array
+    size = input.shape[dim]
+    if array.size and (array.min() < 0 or array.max() >= size):
+        raise IndexError(f"an index is out of bounds for dimension {dim} with size {size}")
+    return picked(input, np.take(numbers(input), array.reshape(-1), axis=dim), "IndexSelectBackward0")
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """The entries at positions of the flattened tensor."""
+    array, size = index._array, input._raw.size
+    if array.size and (array.min() < -size or array.max() >= size):
+        raise IndexError(f"an index is out of range for a tensor of {size} entries")
+    return picked(input, array % max(size, 1), "TakeBackward0")
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The entries where a mask holds, as a vector."""
+    if mask._raw.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected a mask of dtype torch.bool")
+    shape = np.broadcast_shapes(input._raw.shape, mask._raw.shape)
+    positions = np.broadcast_to(numbers(input), shape)[np.broadcast_to(mask._array, shape)]
+    return picked(input, positions, "MaskedSelectBackward0")
+
+
+# --- in order ------------------------------------------------------------------------------------------------
+
+
+def _found(x: Tensor, at: Any, dim: int, name: str, keepdim: bool = True) -> Found:
+    places = list(np.indices(at.shape, sparse=True))
+    places[dim] = at
+    positions = numbers(x)[tuple(places)]
+    if not keepdim:
+        positions, at = positions.squeeze(dim), at.squeeze(dim)
+    return Found(picked(x, positions, name), noted("indices", (x,), Tensor(at.astype(np.int64))))
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+    """The k largest (or smallest) entries along an axis, and where they stood."""
+    if k > (input.shape[dim] if input.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    array = input._array
+    order = np.argsort(-array if largest and array.dtype.kind != "b" else array, axis=dim, kind="stable")
+    return _found(input, np.take(order, range(k), axis=dim), dim, "TopkBackward0")
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+    """The k-th smallest entry along an axis, and where it stood."""
+    if not 1 <= k <= input.shape[dim]:
+        raise RuntimeError("kthvalue(): selected number k out of range")
+    order = np.argsort(input._array, axis=dim, kind="stable")
+    return _found(input, np.take(order, [k - 1], axis=dim), dim, "KthvalueBackward0", keepdim)
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle entry, the lower one of two; along an axis also where it stood."""
+    if dim is None:
+        order = np.argsort(input._array.reshape(-1), kind="stable")
+        return picked(input, order[(input._raw.size - 1) // 2], "MedianBackward0")
+    order = np.argsort(input._array, axis=dim, kind="stable")
+    return _found(input, np.take(order, [(input.shape[dim] - 1) // 2], axis=dim), dim, "MedianBackward1", keepdim)
+
+
+def _extreme_so_far(input: Tensor, dim: int, largest: bool) -> Found:
+    array = np.moveaxis(input._array, dim, 0)
+    at = np.zeros(array.shape, np.int64)
+    for i in range(1, array.shape[0]):
+        before = np.take_along_axis(array, at[i - 1][None], axis=0)[0]
+        taken = array[i] >= before if largest else array[i] <= before
+        at[i] = np.where(taken, i, at[i - 1])
+    return _found(input, np.moveaxis(at, 0, dim), dim, f"Cum{'max' if largest else 'min'}Backward0")
+
+
+def cummax(input: Tensor, dim: int) -> Found:
+    """The largest entry so far along an axis, and where it stood."""
+    return _extreme_so_far(input, dim, True)
+
+
+def cummin(input: Tensor, dim: int) -> Found:
+    """The smallest entry so far along an axis, and where it stood."""
+    return _extreme_so_far(input, dim, False)
+
+
+# --- diagonals, windows, repetitions ---------------------------------------------------------------------------
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two axes, as the last axis; of a contiguous matrix a view."""
+    rank = input.ndim
+    one, two = axis_of(dim1, rank) + rank, axis_of(dim2, rank) + rank
+    if one == two:
+        raise RuntimeError("diagonal dimensions cannot be identical")
+    if rank == 2 and (one, two) == (0, 1) and input._raw.flags.c_contiguous and input._raw.size:
+        rows, columns = input.shape
+        start = offset if offset >= 0 else -offset * columns
+        count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+        params = {"start": start, "step": columns + 1, "size": count}
+        return viewed(input, _diagonal, params, "DiagonalBackward0")
+    return fixed(picked(input, np.diagonal(numbers(input), offset, one, two), "DiagonalBackward0"))
+
+
+def _diagonal(x: Any, *, start: int, step: int, size: int) -> Any:
+    return catalogue()["slice"](flat(x), start=(start if size else 0,), step=(step,), size=(size,))
+
+
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    if input.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise RuntimeError(f"diag(): expected 1-D or 2-D tensor, got {input.ndim}-D")
+    return fixed(picked(input, np.diagonal(numbers(input), diagonal), "DiagonalBackward0_copy"))
+
+
+def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
+    """Matrices with the last axis on their diagonal."""
+    size = input.shape[-1] + abs(offset)
+    shape = (*input.shape[:-1], size, size)
+    positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
+    at = Tensor(np.ascontiguousarray(positions).reshape(-1))
+    how: dict[str, Any] = {"whole": True, "apart": (1,), "edges": 1, "pointwise": False}
+    return fixed(record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", **how))
+
+
+def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:
+    size = 1
+    for n in shape:
+        size *= n
+    return catalogue()["reshape"](catalogue()["put_along"](flat(x), at, axis=-1, size=size), shape=shape)
+
+
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows along an axis, one after the other, with the entries of each as the last axis."""
+    axis = axis_of(dimension, input.ndim) + input.ndim
+    if size > input.shape[axis]:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {dimension} is {input.shape[axis]} but size is {size}"
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(numbers(input), size, axis=axis)
+    return fixed(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
+
+
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Tensor:
+    """The entries at regular distances in memory."""
+    positions = np.full(tuple(size), storage_offset)
+    for i, (n, by) in enumerate(zip(size, stride, strict=True)):
+        positions = positions + (np.arange(n) * by).reshape([-1 if j == i else 1 for j in range(len(size))])
+    if positions.size and positions.max() >= input._raw.size:
+        raise RuntimeError("as_strided(): sizes and strides reach outside the storage")
+    return fixed(picked(input, positions, "AsStridedBackward0"))
+
+
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned by right angles in the plane of two axes."""
+    return fixed(picked(input, np.rot90(numbers(input), k, tuple(dims)), "Rot90Backward0"))
+
+
+def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
+    """Each entry repeated, one after the other."""
+    if dim is None:
+        input, dim = reshape(input, (-1,)), 0
+    if isinstance(repeats, Tensor):
+        return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), "IndexSelectBackward0")
+    from gradcli.eager.movement import clone, expand, unsqueeze
+
+    axis = axis_of(dim, input.ndim) + input.ndim
+    wide = unsqueeze(input, axis + 1)
+    shape = list(wide.shape)
+    shape[axis + 1] = repeats
+    whole = list(input.shape)
+    whole[axis] *= repeats
+    return reshape(clone(expand(wide, tuple(shape))), tuple(whole))
+
+
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Some axes moved to other places."""
+    rank = input.ndim
+    given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
+    old, new = ([axis_of(d, rank) + rank for d in dims] for dims in given)
+    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
+        raise RuntimeError(
+            f"movedim: source {given[0]} and destination {given[1]} must name as many distinct dimensions"
+        )
+    rest = iter([i for i in range(rank) if i not in old])
+    goes = dict(zip(new, old, strict=True))
+    return permute(input, tuple([goes[i] if i in goes else next(rest) for i in range(rank)]))
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """The second axis in the opposite order."""
+    from gradcli.eager.joining import flip
+
+    return flip(input, 1)
+
+
+def flipud(input: Tensor) -> Tensor:
+    """The first axis in the opposite order."""
+    from gradcli.eager.joining import flip
+
+    return flip(input, 0)
+
+
+TABLE: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(gather, take_along_dim, index_select, take, masked_select),
+        *(topk, kthvalue, median, cummax, cummin, diagonal, diag, diag_embed),
+        *(unfold, as_strided, rot90, repeat_interleave, movedim, fliplr, flipud),
+    )
+}
+TABLE["moveaxis"] = movedim

@@ -1,0 +1,25 @@
+"""`torch.special`: the special functions by the names that they have there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcli.diagnostics import did_you_mean
+from gradcli.eager.entrywise import logit
+from gradcli.eager.pointwise import TABLE as _POINTWISE
+from gradcli.eager.reductions import log_softmax, logsumexp, softmax
+
+_NAMES = {
+    **{name: name for name in ("erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "digamma", "xlogy", "sinc", "round")},
+    "expit": "sigmoid",
+    "gammaln": "lgamma",
+    "psi": "digamma",
+}
+globals().update({name: _POINTWISE[ours] for name, ours in _NAMES.items()})
+__all__ = [*_NAMES, "log_softmax", "logit", "logsumexp", "softmax"]
+
+
+def __getattr__(name: str) -> Any:
+    meant = None if name.startswith("__") else did_you_mean(name, __all__)
+    hint = f"; the nearest that exists is {meant}" if meant else ""
+    raise AttributeError(f"gradcli.eager.special has no {name!r}{hint}")

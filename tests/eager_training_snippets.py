@@ -1,0 +1,355 @@
+"""Small training programs over `torch`, by name: both implementations run them, and every variable they leave counts."""
+
+from __future__ import annotations
+
+DATA = """
+F, nn = torch.nn.functional, torch.nn
+torch.manual_seed(3)
+x = torch.tensor([[0.0, 3.0, -3.0, 0.7], [0.5, -0.5, 1.0, -1.0], [6.0, 25.0, -2.2, 0.1]], requires_grad=True)
+t = torch.tensor([[0.1, 0.9, 0.4, 0.2], [0.6, 0.3, 0.8, 0.5], [0.7, 0.05, 0.35, 1.0]])
+u = torch.tensor([[0.3, 0.2, 0.4, 0.6], [0.45, 0.9, 0.1, 0.2], [0.8, 0.4, 0.7, 0.3]], requires_grad=True)
+p = torch.tensor([[0.35, 0.25, 0.45, 0.65], [0.55, 0.85, 0.15, 0.3], [0.75, 0.5, 0.6, 0.2]], requires_grad=True)
+w = torch.tensor([0.5, 1.5, 2.0, 0.25], requires_grad=True)
+weight = torch.tensor([0.5, 1.5, 2.0, 0.25])
+c, ignoring = torch.tensor([0, 3, 1]), torch.tensor([0, -100, 1])
+cube = torch.tensor([[[0.1, 0.2, -0.3], [0.4, -0.5, 0.6], [0.7, 0.8, 0.9], [-1.0, 1.1, 1.2]]] * 2, requires_grad=True)
+c_cube = torch.tensor([[0, 1, 2], [3, 3, 0]])
+table = torch.tensor([[0.1, 0.2, 0.3, 0.4], [1.0, -1.0, 0.5, 0.25], [0.3, 0.6, 0.9, -0.7], [2.0, 0.1, 0.2, 0.3]], requires_grad=True)
+"""
+END = "\nif y.requires_grad and y.grad_fn is not None:\n    (y * torch.linspace(1, 2, y.numel()).reshape(y.shape)).sum().backward()\n"
+
+_NAMES = (
+    "relu relu6 leaky_relu tanh sigmoid gelu silu softplus elu selu celu mish hardtanh hardsigmoid hardswish softsign "
+    "tanhshrink logsigmoid softshrink hardshrink glu"
+)
+_CALLS = [f"F.{name}(x)" for name in _NAMES.split()] + [
+    "F.threshold(x, 0.1, 20.0)",
+    "F.softmax(x, 1)",
+    "F.softmax(x)",
+    "F.log_softmax(x, 0)",
+    "F.log_softmax(x, 0, dtype=torch.float64)",
+    "F.softmin(x, 1)",
+    "F.gelu(x, approximate='tanh')",
+    "F.gelu(x, approximate='other')",
+    "F.elu(x, 2.0)",
+    "F.leaky_relu(x, 0.3)",
+    "F.celu(x, 2.0)",
+    "F.softplus(x, 2.0, 1.0)",
+    "F.hardtanh(x, -0.5, 1.0)",
+    "F.hardtanh(x, 1.0, -1.0)",
+    "F.prelu(x, w[:1])",
+    "F.prelu(x, w)",
+    "F.prelu(x, w[:2])",
+    "F.layer_norm(x, (4,))",
+    "F.layer_norm(x, (4,), w, w)",
+    "F.layer_norm(x, (3, 4))",
+    "F.layer_norm(x, (3,))",
+    "F.batch_norm(x, None, None, w, w, True)",
+    "F.batch_norm(x, weight * 0.1, weight + 1, w, w, False)",
+    "F.batch_norm(cube, None, None, w, w, True)",
+    "F.batch_norm(x[:1], None, None, training=True)",
+    "F.linear(x, table, w)",
+    "F.linear(x, table)",
+    "F.linear(x[0], table, w)",
+    "F.linear(x[0], table)",
+    "F.linear(x.view(1, 3, 4), table, w)",
+    "F.linear(x.view(1, 3, 4), table)",
+    "F.linear(cube.mT, table, w)",
+    "F.linear(cube.mT, table)",
+    "F.linear(x.mT, table, w)",
+    "F.bilinear(u, t, torch.ones(2, 4, 4) * table, w[:2])",
+    "F.embedding(c, table)",
+    "F.embedding(c_cube, table, padding_idx=3)",
+    "F.embedding(c + 3, table)",
+    "F.embedding(t, table)",
+    "F.cosine_similarity(x, t)",
+    "F.pad(x, (1, 1))",
+    "F.pad(x, (1, 0, 0, 2), value=3.0)",
+    "F.pad(x, (-1, 2), value=-1.0)",
+    "F.pad(x, (0, 0))",
+    "F.pad(x, (1,))",
+    "F.pad(x, (1, 1, 1, 1, 1, 1))",
+    "F.pad(x, (-3, -2))",
+    "F.pad(x, (1, 1), mode='other')",
+    "F.one_hot(c, 5)",
+    "F.one_hot(c)",
+    "F.one_hot(c, 2)",
+    "F.dropout(x, 0.3)",
+    "F.dropout(x, 1.0)",
+    "F.dropout(x, 0.0)",
+    "F.dropout(x, 0.3, False)",
+    "F.dropout(x, 1.5)",
+    "F.relu(x * 1, inplace=True)",
+    "F.elu(x * 1, inplace=True)",
+    "F.dropout(x * 1, 0.5, inplace=True)",
+    "F.kl_div(x, t, reduction='batchmean')",
+    "F.mse_loss(x, t, weight=t)",
+    "F.mse_loss(x, t[:, :1])",
+    "F.mse_loss(x, t, size_average=False)",
+    "F.mse_loss(x, t, reduction='some')",
+    "F.nll_loss(x, torch.tensor([-100, -100, -100]))",
+    "F.nll_loss(x, c + 3)",
+    "F.nll_loss(x, t)",
+    "F.nll_loss(x, c[:2])",
+    "F.cross_entropy(x, c, label_smoothing=2.0)",
+    "F.smooth_l1_loss(x, t, beta=0.0)",
+    "F.smooth_l1_loss(x, t, beta=-1.0)",
+    "F.huber_loss(x, t, delta=0.0)",
+    "F.binary_cross_entropy(x, t)",
+    "F.binary_cross_entropy(p, t[:2])",
+    "F.binary_cross_entropy(p, t, w)",
+]
+_REDUCED = [
+    "F.mse_loss(x, t{})",
+    "F.mse_loss(x, u{})",
+    "F.l1_loss(x, u{})",
+    "F.smooth_l1_loss(x, u{})",
+    "F.smooth_l1_loss(x, t{}, beta=0.3)",
+    "F.huber_loss(x, u{}, delta=0.4)",
+    "F.kl_div(x, t{})",
+    "F.kl_div(x, u{})",
+    "F.kl_div(x, u{}, log_target=True)",
+    "F.binary_cross_entropy(p, t{})",
+    "F.binary_cross_entropy(p, u{})",
+    "F.binary_cross_entropy(p, t, weight{})",
+    "F.binary_cross_entropy_with_logits(x, t{})",
+    "F.binary_cross_entropy_with_logits(x, u{})",
+    "F.binary_cross_entropy_with_logits(x, t, weight{}, pos_weight=weight * 2)",
+    "F.nll_loss(x, c{})",
+    "F.nll_loss(x, ignoring, weight{})",
+    "F.nll_loss(x, ignoring{})",
+    "F.nll_loss(x[0], c[0]{})",
+    "F.nll_loss(cube, c_cube{})",
+    "F.cross_entropy(x, c{})",
+    "F.cross_entropy(x, ignoring, weight{})",
+    "F.cross_entropy(x, ignoring, weight{}, label_smoothing=0.1)",
+    "F.cross_entropy(x, ignoring{}, label_smoothing=0.1)",
+    "F.cross_entropy(x, t{})",
+    "F.cross_entropy(x, u, weight{})",
+    "F.cross_entropy(x, t{}, label_smoothing=0.1)",
+    "F.cross_entropy(cube, c_cube{})",
+    "F.cross_entropy(x[0], c[0]{})",
+    "F.poisson_nll_loss(u, t{})",
+    "F.gaussian_nll_loss(x, t, u + 0.1{})",
+]
+_CALLS += [call.format(f", reduction={way!r}") for call in _REDUCED for way in ("mean", "sum", "none")]
+FUNCTIONAL = {call: DATA + f"y = {call}" + END for call in _CALLS}
+
+_MODULES = [
+    "nn.Linear(3, 2)",
+    "nn.Linear(3, 2, bias=False, dtype=torch.float64)",
+    "nn.Linear(0, 2)",
+    "nn.Bilinear(2, 3, 4)",
+    "nn.Embedding(5, 3)",
+    "nn.Embedding(5, 3, padding_idx=-1)",
+    "nn.LayerNorm(4)",
+    "nn.LayerNorm((2, 3), elementwise_affine=False)",
+    "nn.BatchNorm1d(3)",
+    "nn.PReLU()",
+    "nn.ReLU(inplace=True)",
+    "nn.ReLU6()",
+    "nn.LeakyReLU(0.2)",
+    "nn.GELU('tanh')",
+    "nn.SiLU()",
+    "nn.Softplus()",
+    "nn.ELU()",
+    "nn.SELU()",
+    "nn.CELU()",
+    "nn.Mish()",
+    "nn.Hardtanh()",
+    "nn.Hardsigmoid()",
+    "nn.Softshrink()",
+    "nn.Threshold(0.1, 20)",
+    "nn.GLU()",
+    "nn.Softmax(dim=1)",
+    "nn.Softmax()",
+    "nn.LogSoftmax(dim=-1)",
+    "nn.Dropout()",
+    "nn.Dropout(0.1, inplace=True)",
+    "nn.Dropout(1.5)",
+    "nn.Flatten()",
+    "nn.Unflatten(1, (2, 3))",
+    "nn.Identity(1, a=2)",
+    "nn.MSELoss()",
+    "nn.L1Loss(size_average=False)",
+    "nn.HuberLoss()",
+    "nn.CrossEntropyLoss(torch.ones(3), label_smoothing=0.1)",
+    "nn.BCEWithLogitsLoss()",
+    "nn.KLDivLoss(reduction='batchmean')",
+    "nn.CosineSimilarity()",
+    "nn.ParameterList([nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2, 3))])",
+    "nn.ParameterDict({'a': nn.Parameter(torch.ones(2))})",
+    "nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1), nn.ReLU()])",
+    "nn.ModuleDict({'a': nn.Linear(1, 1)})",
+    "nn.Sequential(nn.Linear(1, 2), nn.Sequential(nn.ReLU(), nn.Linear(2, 1)))",
+    "nn.Sequential(nn.ReLU(), nn.Tanh())[:1]",
+    "nn.Sequential(nn.ReLU())[1]",
+    "nn.Sequential(1)",
+]
+_STATE = """
+options = {key: value for key, value in vars(m).items() if not key.startswith('_') and isinstance(value, (bool, int, float, str, tuple))}
+keys = sorted(options)
+values = [options[key] for key in keys]
+names = [name for name, _ in m.named_parameters()]
+buffers = [name for name, _ in m.named_buffers()]
+state = [(name, one) for name, one in m.state_dict().items()]
+text = repr(m)
+again = torch.rand(3)
+"""
+MODULES = {call: f"nn = torch.nn\ntorch.manual_seed(5)\nm = {call}\n" + _STATE for call in _MODULES}
+
+NET = """
+nn = torch.nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 3)
+        self.rest = nn.ModuleList([nn.Tanh(), nn.Linear(3, 1)])
+        self.register_buffer('scale', torch.ones(1))
+        self.shift = nn.Parameter(torch.zeros(1))
+    def forward(self, x):
+        x = self.first(x)
+        for one in self.rest:
+            x = one(x)
+        return x * self.scale + self.shift
+torch.manual_seed(7)
+net = Net()
+x = torch.randn(4, 2)
+"""
+_USES = {
+    "forward and backward": "y = net(x)\nloss = (y * y).mean()\nloss.backward()\nps = list(net.parameters())",
+    "names": "a = list(dict(net.named_modules()))\nb = list(dict(net.named_children()))\nc = list(dict(net.named_parameters()))\nd = list(dict(net.named_buffers()))",
+    "text": "text = repr(net)\nstate = str(net.state_dict())",
+    "state goes round": "state = net.state_dict()\nr = repr(net.load_state_dict({k: v + 1 for k, v in state.items()}))\nps = list(net.parameters())\nb = net.scale",
+    "state lacks keys": "net.load_state_dict({'q': torch.ones(1)})",
+    "state lacks keys, not strict": "r = net.load_state_dict({'q': torch.ones(1)}, strict=False)\na, b = r.missing_keys, r.unexpected_keys",
+    "state of other sizes": "s = net.state_dict()\ns['shift'] = torch.ones(5)\nnet.load_state_dict(s, strict=False)",
+    "state shares memory": "s = net.state_dict()\ns['shift'].add_(3)\np = net.shift",
+    "not a module": "net.add_module('k', 3)",
+    "not a parameter": "net.shift = torch.ones(1)",
+    "no such attribute": "net.zz",
+    "no forward": "nn.Module()(1)",
+    "before init": "class Bad(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)\nBad()",
+    "dotted": "net.register_parameter('a.b', None)",
+    "taken": "net.register_buffer('forward', torch.ones(1))",
+    "computed parameter": "net.register_parameter('q', nn.Parameter(torch.ones(1)) * 2)",
+    "integer parameter": "nn.Parameter(torch.tensor([1]))",
+    "train and eval": "net.eval()\na = [m.training for m in net.modules()]\nnet.train()\nb = [m.training for m in net.modules()]",
+    "train takes a bool": "net.train('x')",
+    "freeze": "net.requires_grad_(False)\na = [p.requires_grad for p in net.parameters()]\ny = net(x)",
+    "double": "r = net.double() is net\ny = net(x.double())\np = net.shift\nb = net.scale",
+    "to an integer format": "net.to(torch.int64)",
+    "zero_grad": "net(x).sum().backward()\na = net.shift.grad\nnet.zero_grad(set_to_none=False)\nb = net.shift.grad\nnet.zero_grad()\nc = net.shift.grad",
+    "apply": "seen = []\nr = net.apply(lambda m: seen.append(type(m).__name__)) is net",
+    "delete": "del net.shift\na = [n for n, _ in net.named_parameters()]",
+    "replace a layer": "net.first = nn.Linear(2, 3, bias=False)\na = [n for n, _ in net.named_parameters()]",
+    "get": "p = net.get_parameter('rest.1.weight')\nb = net.get_buffer('scale')\nm = repr(net.get_submodule('rest.0'))",
+    "get nothing": "net.get_submodule('rest.7')",
+    "shared parameters": "net.again = net.first\na = [n for n, _ in net.named_parameters()]\nb = list(net.state_dict())",
+    "parameter": "p = nn.Parameter(torch.ones(2))\nt = repr(p)\nq = p * 2\nr = isinstance(p, torch.Tensor)",
+    "deepcopy": "import copy\nother = copy.deepcopy(net)\nother.shift.data.add_(1)\na, b = net.shift, other.shift\nc = list(other.parameters())",
+    "forward hooks": "h = net.first.register_forward_hook(lambda m, args, out: out * 2)\nh2 = net.first.register_forward_pre_hook(lambda m, args: (args[0] + 1,))\ny = net(x)\nh.remove()\nh2.remove()\nz = net(x)\ndel h, h2",
+    "hook with kwargs": "log = []\nm = nn.Identity()\nh = m.register_forward_hook(lambda m, args, kw, out: log.append((len(args), sorted(kw))), with_kwargs=True)\nm(x)\ndel h",
+    "hooks in order": "log = []\nm = nn.Identity()\nm.register_forward_hook(lambda *a: log.append(1))\nm.register_forward_hook(lambda *a: log.append(2), prepend=True)\nm(x)",
+    "full backward hook": "log = []\nnet.rest[0].register_full_backward_hook(lambda m, gi, go: log.append([gi[0].tolist(), go[0].tolist()]))\nnet(x).sum().backward()\ng = net.first.weight.grad",
+    "full backward hook of the outputs": "log = []\nnet.register_full_backward_hook(lambda m, gi, go: log.append([gi, go[0].tolist()]))\nnet(x).sum().backward()",
+    "full backward hook replaces": "net.register_full_backward_hook(lambda m, gi, go: (gi[0] * 2,))\nnet.register_full_backward_pre_hook(lambda m, go: (go[0] * 10,))\nx.requires_grad_()\nnet(x).sum().backward()\ng = net.shift.grad",
+    "clip by norm": "net(x).sum().backward()\nn = nn.utils.clip_grad_norm_(net.parameters(), 0.5)\nps = list(net.parameters())",
+    "clip by other norms": "net(x).sum().backward()\na = nn.utils.clip_grad_norm_(net.parameters(), 1e3, norm_type=1)\nb = nn.utils.clip_grad_norm_(net.parameters(), 1e3, float('inf'))\nc = nn.utils.clip_grad_norm_(net.parameters(), 1e3, 3)",
+    "clip what is not finite": "net.shift.grad = torch.tensor([float('nan')])\nnn.utils.clip_grad_norm_(net.parameters(), 1.0, error_if_nonfinite=True)",
+    "clip nothing": "n = nn.utils.clip_grad_norm_([], 1.0)",
+    "clip by value": "net(x).sum().backward()\nnn.utils.clip_grad_value_(net.parameters(), 0.1)\nps = list(net.parameters())",
+    "vectors": "v = nn.utils.parameters_to_vector(net.parameters())\nnn.utils.vector_to_parameters(v.detach() * 2, net.parameters())\nps = list(net.parameters())",
+    "batch norm": "m = nn.BatchNorm1d(2)\ny = m(x)\ny.sum().backward()\na, b, c = m.running_mean, m.running_var, m.num_batches_tracked\nm.eval()\nz = m(x)",
+    "dropout": "m = nn.Dropout(0.4)\na = m(x)\nm.eval()\nb = m(x)\nr = b is x",
+    "losses": "t = torch.tensor([0, 1, 1, 0])\nx.requires_grad_()\na = nn.CrossEntropyLoss(torch.tensor([1.0, 2.0]), label_smoothing=0.1)(x, t)\nb = nn.NLLLoss(ignore_index=1)(x, t)\nc = nn.MSELoss(reduction='sum')(x, x.detach() + 1)\n(a + b + c).backward()",
+    "init": "a = torch.empty(3, 4)\nb = [nn.init.xavier_uniform_(a).clone(), nn.init.xavier_normal_(a, 2.0).clone(), nn.init.kaiming_normal_(a, mode='fan_out', nonlinearity='relu').clone(), nn.init.kaiming_uniform_(a).clone(), nn.init.normal_(a, 1.0, 2.0).clone(), nn.init.constant_(a, 3).clone(), nn.init.eye_(a).clone(), nn.init.ones_(a).clone()]\ng = [nn.init.calculate_gain(n) for n in ('relu', 'tanh', 'linear', 'leaky_relu', 'sigmoid', 'selu')]",
+    "init of a vector": "nn.init.xavier_uniform_(torch.ones(3))",
+}
+USES = {name: NET + text + "\n" for name, text in _USES.items()}
+
+_RULES = [
+    "SGD(ps, lr=0.1)",
+    "SGD(ps, lr=0.1, momentum=0.9)",
+    "SGD(ps, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)",
+    "SGD(ps, lr=0.1, momentum=0.5, dampening=0.1)",
+    "SGD(ps, lr=0.001, maximize=True)",
+    "Adam(ps, lr=0.05)",
+    "Adam(ps, lr=0.05, weight_decay=0.1, amsgrad=True)",
+    "AdamW(ps, lr=0.05)",
+    "Adagrad(ps, lr=0.1, lr_decay=0.01, weight_decay=0.01)",
+    "RMSprop(ps)",
+    "RMSprop(ps, momentum=0.9, centered=True)",
+    "Adadelta(ps)",
+    "Adamax(ps)",
+    "SGD([{'params': ps[:1], 'lr': 0.5}, {'params': ps[1:]}], lr=0.1)",
+    "LBFGS(ps, lr=0.3, max_iter=5)",
+]
+TRAINING = """
+nn, optim = torch.nn, torch.optim
+torch.manual_seed(1)
+m = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)).double()
+x, y = torch.randn(16, 3, dtype=torch.float64), torch.randn(16, 2, dtype=torch.float64)
+ps = list(m.parameters())
+o = optim.{rule}
+losses = []
+def closure():
+    o.zero_grad()
+    loss = nn.functional.mse_loss(m(x), y)
+    loss.backward()
+    return loss
+for i in range({steps}):
+    losses.append(float(o.step(closure).detach()))
+text = repr(o)
+groups = str(o.state_dict()['param_groups'])
+kept = [[(name, value) for name, value in one.items() if name not in ('old_dirs', 'old_stps', 'ro', 'H_diag', 'al')] for one in o.state_dict()['state'].values()]
+"""
+OPTIM = {rule: TRAINING.format(rule=rule, steps=5 if "LBFGS" in rule else 50) for rule in _RULES}
+_SCHEDULES = [
+    "StepLR(o, 3, 0.5)",
+    "ExponentialLR(o, 0.9)",
+    "CosineAnnealingLR(o, 7, 0.01)",
+    "LambdaLR(o, lambda e: 0.9**e)",
+    "MultiStepLR(o, [2, 5, 5])",
+    "ConstantLR(o)",
+    "LinearLR(o)",
+]
+OPTIM |= {
+    call: f"optim = torch.optim\no = optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)\ns = optim.lr_scheduler.{call}\nrates = []\nfor i in range(20):\n    o.step()\n    s.step()\n    rates.append(s.get_last_lr()[0])\ngroup = o.param_groups[0]['lr']\nstate = str({{k: v for k, v in s.state_dict().items() if k[0] != '_' and k != 'lr_lambdas'}})\n"
+    for call in _SCHEDULES
+}
+_PLATEAU = "o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)\ns = torch.optim.lr_scheduler.ReduceLROnPlateau(o, patience=2, {})\nrates = []\nfor v in [5, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2]:\n    s.step(v)\n    rates.append(o.param_groups[0]['lr'])\n"
+OPTIM |= {
+    f"plateau {more}": _PLATEAU.format(more)
+    for more in ("factor=0.5", "mode='max'", "threshold_mode='abs', threshold=0.5", "cooldown=2, min_lr=0.01")
+}
+_WRONG = [
+    "SGD([], lr=0.1)",
+    "SGD(p, lr=-1)",
+    "SGD(p)",
+    "SGD(p, lr=0.1, nesterov=True)",
+    "SGD([p[0] * 1], lr=0.1)",
+    "SGD(p[0], lr=0.1)",
+    "SGD([1], lr=0.1)",
+    "SGD({p[0]}, lr=0.1)",
+    "SGD([p[0], p[0]], lr=0.1)",
+    "SGD([{'params': p[0]}, {'params': p[0]}], lr=0.1)",
+    "Adam(p, betas=(1.0, 2.0))",
+    "LBFGS(p).step()",
+    "lr_scheduler.StepLR(torch.optim.SGD(p, lr=0.1), 2).step()",
+    "SGD(torch.nn.Linear(2, 2).named_parameters(), lr=0.1)",
+]
+OPTIM |= {
+    f"build {call}": f"p = [torch.ones(2, requires_grad=True)]\nr = repr(torch.optim.{call})[:40]\n" for call in _WRONG
+}
+OPTIM["micro-batches"] = (
+    NET
+    + "o = torch.optim.SGD(net.parameters(), lr=0.1)\n(net(x[:2]).sum() / 4).backward()\n(net(x[2:]).sum() / 4).backward()\na = [p.grad.clone() for p in net.parameters()]\no.zero_grad()\nnet(x).mean().backward()\nb = [p.grad for p in net.parameters()]\no.step()\nps = list(net.parameters())\n"
+)
+OPTIM["state goes round"] = (
+    NET
+    + "o = torch.optim.Adam(net.parameters())\nfor i in range(3):\n    o.zero_grad()\n    net(x).sum().backward()\n    o.step()\nq = torch.optim.Adam(net.parameters(), lr=9.0)\nq.load_state_dict(o.state_dict())\nq.step()\nps = list(net.parameters())\nlr = q.param_groups[0]['lr']\n"
+)
+OPTIM["step hooks"] = (
+    "log = []\np = torch.ones(1, requires_grad=True)\no = torch.optim.SGD([p], lr=0.1)\no.register_step_pre_hook(lambda *a: log.append('before'))\no.register_step_post_hook(lambda *a: log.append('after'))\no.step()\n"
+)
