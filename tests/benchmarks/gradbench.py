@@ -1,0 +1,97 @@
+"""Row 4: the workloads of GradBench, value and gradient: our scripts against NumPy by hand, torch and jax.
+
+A candidate is named `library_work`, such as `ours_gmm`; its formulas are in `gradbench_by_hand`, `gradbench_torch` and
+`gradbench_jax`, functions from the leaves to (value, {leaf: gradient}). Results are compared at the size that is timed
+and at a small one. No limit is set against NumPy by hand: 1 stands in that column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.driver import ROOT, Row, raced, rows
+
+Found = tuple[Callable[[], Any], Any]
+LARGE, SMALL = 1, 0
+LIMITS = {"gmm": 0.7, "kmeans": 0.7, "llsq": 0.7, "lse": 0.9, "ode": 0.9, "lstm": 1.0, "det": 1.0}
+LIBRARIES = {"NumPy by hand": "by_hand", "torch": "torch", "jax.jit": "jax"}
+WRT = {"gmm": ("alpha", "mu", "q", "l"), "kmeans": ("C",), "llsq": ("x",), "lse": ("x",), "ode": ("x",),
+       "lstm": ("main", "extra"), "det": ("A",)}  # fmt: skip
+
+
+def data(work: str, size: int) -> dict[str, Any]:
+    """The leaves and constants of one workload."""
+    random = np.random.default_rng(5)
+    normal = random.normal
+    if work == "gmm":
+        n, d, k = (1000, 32, 50) if size else (10, 3, 4)
+        return {"X": normal(size=(n, d)), "alpha": normal(size=k), "mu": normal(size=(k, d)),
+                "q": 0.1 * normal(size=(k, d)), "l": 0.1 * normal(size=(k, d * (d - 1) // 2))}  # fmt: skip
+    if work == "kmeans":
+        n, d, k = (10_000, 8, 100) if size else (30, 2, 4)
+        return {"X": normal(size=(n, d)), "C": normal(size=(k, d))}
+    if work == "llsq":
+        n, m = (16_392, 128) if size else (20, 5)
+        return {"n": n, "x": normal(size=m)}
+    if work == "lse":
+        return {"x": 3 * normal(size=1_280_000 if size else 20)}
+    if work == "ode":
+        return {"steps": 10, "x": normal(size=10_000 if size else 8)}
+    if work == "lstm":
+        n, b = (1024, 14) if size else (6, 3)
+        return {"sequence": random.uniform(size=(n, b)), "state": normal(size=(4, b)),
+                "main": normal(size=(4, 4 * b)), "extra": normal(size=(3, b))}  # fmt: skip
+    n = 20 if size else 4
+    return {"A": normal(size=(n, n))}
+
+
+def shown(found: tuple[Any, dict[str, Any]]) -> list[float]:
+    """The value, and each gradient weighted entry by entry, in proportion to its size."""
+    value, gradient = found
+    told = [float(value)]
+    for _, slope in sorted(gradient.items()):
+        flat = np.asarray(slope).ravel()
+        told += [float(flat @ np.cos(np.arange(flat.size))), float(np.abs(flat).max())]
+    return told
+
+
+def ours(work: str, size: int) -> Found:
+    """The script under samples/gradbench."""
+    import gradcli
+
+    text = (ROOT / "samples" / "gradbench" / f"{work}.grad").read_text(encoding="utf-8")
+    f = gradcli.compile(text, wrt=WRT[work])
+    large, small = data(work, size), data(work, SMALL)
+    return lambda: f.value_and_grad(**large), shown(f.value_and_grad(**large)) + shown(f.value_and_grad(**small))
+
+
+def theirs(library: str, work: str, size: int) -> Found:
+    """A port of the formulas; ImportError where the library is missing."""
+    module = import_module(f"tests.benchmarks.gradbench_{library}")
+    large, small = data(work, size), data(work, SMALL)
+    f = module.prepared(work, large, WRT[work])
+    return f, shown(module.plain(f())) + shown(module.plain(module.prepared(work, small, WRT[work])()))
+
+
+def __getattr__(name: str) -> Callable[[int], Found]:
+    """The candidates, by name: `ours_gmm`, `torch_lstm`."""
+    library, _, work = name.rpartition("_")
+    if work not in LIMITS or library not in ("ours", *LIBRARIES.values()):
+        raise AttributeError(name)
+    return partial(ours, work) if library == "ours" else partial(theirs, library, work)
+
+
+def run(rounds: int, small: bool) -> list[Row]:
+    """At most 0.7 times the better of torch and jax on gmm, kmeans, llsq; 0.9 times on lse and ode; else below both."""
+    found: list[Row] = []
+    for work, limit in LIMITS.items():
+        names = {"ours": "ours", **LIBRARIES}
+        places = {name: f"{__name__}:{library}_{work}" for name, library in names.items()}
+        times = raced(places, rounds, SMALL if small else LARGE)
+        found += rows(f"4 {work}", times, {"NumPy by hand": 1.0, "torch": limit, "jax.jit": limit})
+    return found
