@@ -20,6 +20,7 @@ _ROOMS = {
     "Diagnostic": "gradcli.diagnostics",
     "GradcliError": "gradcli.diagnostics",
     "check": "gradcli.checks",
+    "check_callable": "gradcli.checks",
     "compile": "gradcli.calculator.compiled",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
@@ -30,15 +31,13 @@ _ROOMS = {
     "unparse": "gradcli.language.unparse",
 }
 
-_NAMED_OTHERWISE = {"check": "check_script"}  # what the room calls it
-
 __all__ = ["__version__", *sorted(_ROOMS)]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _ROOMS:
         raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
-    found = getattr(import_module(_ROOMS[name]), _NAMED_OTHERWISE.get(name, name))
+    found = getattr(import_module(_ROOMS[name]), name)
     globals()[name] = found
     return found
 

@@ -1,4 +1,4 @@
-"""What all tests share: SymPy's plain integers, as in the oracle's own process; and the mutation score at the end."""
+"""What all tests share: SymPy's plain integers, as in the oracle's own process; scores and tables at the end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 os.environ.setdefault("SYMPY_GROUND_TYPES", "python")  # python-flint would change them
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many damaged rules two oracles have noticed, and which oracles they were."""
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: Any) -> None:
+    """How many damaged rules two oracles have noticed, and which; in a deep run the tables of the corpus and cases."""
     sabotage = sys.modules.get("tests.test_sabotage") or sys.modules.get("test_sabotage")
     score = getattr(sabotage, "SCORE", None)
     if score and score["mutants"]:
@@ -22,3 +22,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             f"{score['equivalent']} equivalent ones apart"
         )
         terminalreporter.write_line(f"noticed by {by}")
+    for name, title in (("test_corpus", "verdicts on the corpus"), ("test_many_cases", "random smooth cases")):
+        module = sys.modules.get(f"tests.{name}") or sys.modules.get(name)
+        if module is not None and len(module.TABLE) > 1 and config.option.markexpr == "deep":
+            terminalreporter.write_sep("-", title)
+            for line in module.table():
+                terminalreporter.write_line(line)

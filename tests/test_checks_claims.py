@@ -103,7 +103,7 @@ def test_a_lucky_point_does_not_help() -> None:
 def test_a_symmetric_point_stays_symmetric() -> None:
     """The gradient of logdet is inv(X).T; for a symmetric X nobody can tell inv(X) from it."""
     found = claim("logdet(X)", {"X": [[2.0, 1.0], [1.0, 3.0]]}, "X", "inv(X)")
-    assert found.verdict == "CERTIFIED"
+    assert found.verdict == "PROVED"
     assert "symmetric" in found.message
 
 
@@ -224,7 +224,7 @@ def test_an_expected_error() -> None:
 def test_a_large_wrong_gradient_is_refuted_at_one_entry() -> None:
     rng = np.random.default_rng(0)
     w = rng.normal(size=300).tolist()
-    assert claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) + w*cos(w)").verdict == "AGREES"
+    assert claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) + w*cos(w)").verdict == "CERTIFIED"
     wrong = claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) - w*cos(w)")
     assert wrong.verdict == "DISAGREES"
     planted = claim("sum(sin(w)*w)", {"w": w}, "w", "(sin(w) + w*cos(w))*(1 + 1e-12*(w == w[17]))")
@@ -234,8 +234,8 @@ def test_a_large_wrong_gradient_is_refuted_at_one_entry() -> None:
 
 
 def test_frozen_entries_stay_where_they_are() -> None:
-    """Entries of a large leaf that SymPy took as constants must not move at points nearby."""
+    """A leaf of many entries: every one of them is certified, also at points nearby."""
     rng = np.random.default_rng(1)
     at = {"W": rng.normal(size=(6, 4)).tolist(), "x": rng.normal(size=(5, 6)).tolist()}
     report = check_script("mean(relu(x@W)**2)", at=at, wrt=["W"])
-    assert {check.verdict for check in report.checks} == {"AGREES"}
+    assert {check.verdict for check in report.checks} == {"CERTIFIED"}

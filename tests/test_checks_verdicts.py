@@ -40,9 +40,9 @@ VERDICTS = [
     ("x**3", 0.0, "PROVED"),
     ("log(exp(x) + 1)", 800.0, "IMPRECISE"),
     ("exp(-x)", 800.0, "PROVED"),
-    ("sinc(x)", 0.0, "AGREES"),
+    ("sinc(x)", 0.0, "CERTIFIED"),
     ("x**0", 0.0, "PROVED"),
-    ("x*abs(x)", 0.0, "AGREES"),
+    ("x*abs(x)", 0.0, "CERTIFIED"),
     ("where(x > 0, sqrt(x), 0)", -1.0, "PROVED"),
     ("maximum(x, x)", 2.0, "PROVED"),
     ("sum(cumprod(x))", [0.0, 2.0, 3.0], "PROVED"),
@@ -126,7 +126,7 @@ def test_imprecise_names_the_node_that_loses_digits() -> None:
         ("log(1 + x)/x", {"x": 1e-9}, "log1p(x)"),
         ("log(exp(x) + 1)", {"x": 800.0}, "softplus(x)"),
         ("log(exp(x) + exp(y))", {"x": 800.0, "y": 1.0}, "logaddexp(x, y)"),
-        ("log(sum(exp(w)))", {"w": [800.0, 1.0]}, "logsumexp(x)"),
+        ("log(sum(exp(w)))", {"w": [800.0, 1.0]}, "logsumexp(w"),
         ("sqrt(x**2 + y**2)", {"x": 3e200, "y": 4e200}, "hypot(x, y)"),
         ("exp(x)/(1 + exp(x))", {"x": 800.0}, "sigmoid(x)"),
     ],
@@ -175,11 +175,10 @@ def test_every_output_is_judged() -> None:
     assert report.summary == {"passed": 4, "failed": 0, "inconclusive": 0, "PROVED": 4}
 
 
-def test_a_large_array_is_sampled_and_says_so() -> None:
+def test_every_entry_of_an_array_is_certified() -> None:
     w = np.linspace(0.5, 2.0, 300).tolist()
     check = only("sum(sin(w)*w)", {"w": w})
-    assert check.verdict == "AGREES"
-    assert "300 entries" in str(check.evidence["covered"])
+    assert check.verdict == "CERTIFIED"
 
 
 def test_complex_numbers_are_not_judged() -> None:
@@ -193,10 +192,14 @@ def test_float32_is_measured_in_its_own_ulps() -> None:
 
 
 def test_inconclusive_counts_as_such() -> None:
-    report = checked("abs(sin(x)**2 + cos(x)**2 - 1)", {"x": 0.7})
+    report = checked("abs(digamma(2*x) - digamma(x)/2 - digamma(x + 0.5)/2 - log(2))", {"x": 0.7})
     assert report.checks[0].verdict == "INCONCLUSIVE"
     assert report.summary["inconclusive"] == 1
-    assert checked("abs(sin(x)**2 + cos(x)**2 - 1)", {"x": 0.7}, lenient=True).checks[0].passed
+    assert (
+        checked("abs(digamma(2*x) - digamma(x)/2 - digamma(x + 0.5)/2 - log(2))", {"x": 0.7}, lenient=True)
+        .checks[0]
+        .passed
+    )
 
 
 def test_the_same_input_gives_the_same_bytes() -> None:

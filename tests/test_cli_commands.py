@@ -17,7 +17,8 @@ from handmade import check, report
 import gradcli
 from gradcli.cli import main
 from gradcli.codes import CODES
-from gradcli.commands.check import claims, outcome
+from gradcli.commands._check_inputs import claims
+from gradcli.commands.check import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.graph.domain import Open
 from gradcli.graph.primitive import Kink
@@ -123,6 +124,9 @@ def test_check_of_an_expression(rooms: SimpleNamespace, capsys: pytest.CaptureFi
         "require": None,
         "allow_kink": False,
         "lenient": False,
+        "steps": False,
+        "box": {},
+        "dodge": False,
     }
     answer = json.loads(capsys.readouterr().out)
     assert [one["verdict"] for one in answer["checks"]] == ["CERTIFIED", "PROVED"]

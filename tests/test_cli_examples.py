@@ -13,11 +13,13 @@ from test_rendering_schema import validator
 from gradcli.cli import main
 from gradcli.commands import COMMANDS, declaration
 
+ELSEWHERE = (".grad", ".py", "|", ">", "models/", "--output")  # examples that need a file, or write one
 EXAMPLES = [
     line.strip().removeprefix("gradcli ")
     for command in COMMANDS
     for line in (declaration(command).function.__doc__ or "").splitlines()
-    if line.strip().startswith("gradcli ") and not any(part in line for part in (".grad", "|", ">", "models/"))
+    if line.strip().startswith("gradcli ")
+    and not any(part in line for part in ELSEWHERE)
 ]
 BESIDE = {"jacobian", "trace", "hessian", "eval", "grad", "ops", "explain"}
 

@@ -31,7 +31,7 @@ SPECIAL = {
     "GC714": "depends on what the library of a backend lacks: an operation is taken from it",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
-JUDGED = {"GC409", "GC410"}  # notes that belong to a verdict
+JUDGED = {"GC409", "GC410", "GC412"}  # notes that belong to a verdict
 
 
 def constants(path: Path) -> set[str]:
@@ -93,6 +93,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "points.csv").write_text("1,2\n3,4\n")
     (place / "text.csv").write_text("a,b\n1,two\n")
     (place / "ragged.csv").write_text("1,2\n3\n")
+    (place / "losses.py").write_text(
+        "slope = lambda x: 2*x\n\ndef broken(x):\n    raise ValueError\n\ndef chatty(x):\n    print(x)\n    return x*x\n"
+    )
     (place / "gaps.csv").write_text("1\nnan\n")
     return place
 
@@ -122,7 +125,9 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     if code in JUDGED:
         report = check_script(script, at=options[1])
         return [one.code for check in report.checks for one in check.diagnostics]
-    return ran(["check" if code == "GC725" else "grad", script, *options])
+    if "--python" in options:
+        return ran(["check", *options])
+    return ran([{"GC725": "check", "GC735": "check", "GC510": "graph"}.get(code, "grad"), script, *options])
 
 
 def toml(text: str) -> str:

@@ -37,12 +37,13 @@ WITHOUT = {
     "GC333": "objects are given from Python only",
     "GC501": "a sample of 64 KiB is no help; --limit text=8 shows it",
     "GC506": "depends on the machine",
+    "GC510": "is about a drawing of a script",
     "GC601": "is about the path of the script itself",
     "GC690": "is about the file of --output",
     "GC7": "options have no script",
     "GC9": "the protocol, and faults of gradcli, have no script",
 }
-JUDGED = {"GC409", "GC410"}  # notes that belong to a verdict
+JUDGED = {"GC409", "GC410", "GC412"}  # notes that belong to a verdict
 
 
 def options_of(path: Path) -> list[str]:

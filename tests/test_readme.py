@@ -23,7 +23,7 @@ from gradcli.lowering import lower
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-FAILING = ('--claim "w = A.T @ (A@w - t)"',)  # claims that are wrong on purpose: exit code 1
+FAILING = ('--claim "w = A.T @ (A@w - t)"', "--box x=0:4")  # what fails on purpose: exit code 1
 
 
 def commands() -> list[tuple[str, str]]:
