@@ -112,8 +112,8 @@ def structure(x: Floats) -> tuple[bool, bool]:
 
 def shortened(x: Floats, digits: int) -> Floats:
     """Numbers rounded to a few significant digits."""
-    rounded: Floats = np.vectorize(lambda entry: float(f"{entry:.{digits - 1}e}"), otypes=[float])(x)
-    return rounded
+    flat = [float(f"{entry:.{digits - 1}e}") for entry in x.reshape(-1).tolist()]
+    return np.array(flat, dtype=np.float64).reshape(x.shape)
 
 
 def shortest(

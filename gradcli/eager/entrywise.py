@@ -9,9 +9,12 @@ import numpy as np
 
 from gradcli.eager import dtypes
 from gradcli.eager.dispatch import cast, record
+from gradcli.eager.nodes import Node, class_named
 from gradcli.eager.pointwise import TABLE as POINTWISE
 from gradcli.eager.pointwise import as_tensor_or_number
 from gradcli.eager.recorder import noted
+from gradcli.eager.rules import source_of
+from gradcli.eager.state import place
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -95,22 +98,25 @@ def _without_rule(name: str, function: Any) -> Any:
 
 def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
     """The tensor with a node whose backward says that there is no derivative."""
-    from gradcli.eager.nodes import Node, class_named
-    from gradcli.eager.rules import source_of
-    from gradcli.eager.state import place
-
     if x.dtype.kind < 2:
         return x
 
-    class _Refusing(Node):
-        __slots__ = ()
-
-        def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-            raise RuntimeError(f"derivative for {name} is not implemented: it is a step function, or random")
-
     sources = tuple([source_of(one) for one in others if isinstance(one, Tensor)])
-    x._requires, x._edge = True, (class_named(_Refusing, "NotImplemented")(sources, (), place()), 0)
+    node = class_named(RefusingNode, "NotImplemented")(sources, (), place())
+    node.what = name
+    x._requires, x._edge = True, (node, 0)
     return x
+
+
+class RefusingNode(Node):
+    """The node of an operation without a derivative."""
+
+    __slots__ = ("what",)
+    what: str
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """RuntimeError, always."""
+        raise RuntimeError(f"derivative for {self.what} is not implemented: it is a step function, or random")
 
 
 def _heaviside(input: Tensor, values: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.benchmarks.driver import Row
 
-MODULES = ("cold", "scalar", "points", "batch", "eager")
+MODULES = ("cold", "scalar", "points", "gradbench", "verdicts", "eager", "batch")
 
 
 def table(names: tuple[str, ...], rounds: int, small: bool) -> list[Row]:

@@ -247,11 +247,11 @@ class Function:
         return tuple(outputs) if several else outputs[0]
 
 
-_classes: dict[type[Function], type[FunctionNode]] = {}
+_classes: weakref.WeakKeyDictionary[type[Function], type[FunctionNode]] = weakref.WeakKeyDictionary()
 
 
 def _class_of(owner: type[Function]) -> type[FunctionNode]:
-    """The class of the nodes of a Function; it lives as long as the process, as the Function usually does."""
+    """The class of the nodes of a Function; it lives as long as the Function."""
     found = _classes.get(owner)
     if found is None:
         members = {"__module__": "torch.autograd.function", "__slots__": ()}
