@@ -4,14 +4,74 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
+from importlib import import_module
 from typing import Any
+
+import pytest
 
 os.environ.setdefault("SYMPY_GROUND_TYPES", "python")  # python-flint would change them
 
 
+TABLES = ("test_sabotage", "test_corpus", "test_many_cases")  # modules that count while their tests run
+ELSEWHERE: dict[str, Any] = {}  # what worker processes have counted
+
+
+def module_of(name: str) -> Any:
+    """A module of tests, if it was imported here."""
+    return sys.modules.get(f"tests.{name}") or sys.modules.get(name)
+
+
+def counts_of(module: Any) -> Any:
+    """The counter of a module, or its counters by name."""
+    return getattr(module, "SCORE", None) if hasattr(module, "SCORE") else getattr(module, "TABLE", None)
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    """A worker process sends home what it has counted."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        found = {name: counts_of(module_of(name)) for name in TABLES if module_of(name) is not None}
+        output["counts"] = {
+            name: {key: dict(value) if isinstance(value, dict) else value for key, value in counts.items()}
+            for name, counts in found.items()
+            if counts
+        }
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """Add up what the workers have counted."""
+    for name, counts in getattr(node, "workeroutput", {}).get("counts", {}).items():
+        add(ELSEWHERE.setdefault(name, {}), counts)
+
+
+def add(total: dict[str, Any], counts: dict[str, Any]) -> None:
+    """Counts added to counts, one level deep or two."""
+    for key, value in counts.items():
+        if isinstance(value, dict):
+            add(total.setdefault(key, {}), value)
+        else:
+            total[key] = total.get(key, 0) + value
+
+
+def arrived(name: str) -> Any:
+    """A module of tests with the counts of all processes in its own counter; None where nothing was counted."""
+    counts = ELSEWHERE.pop(name, {})
+    module = module_of(name) or (import_module(f"tests.{name}") if counts else None)
+    own = None if module is None else counts_of(module)
+    if own is not None:
+        for key, value in counts.items():
+            if isinstance(value, dict):
+                own.setdefault(key, Counter()).update(value)
+            else:
+                own[key] += value
+    return module if own else None
+
+
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: Any) -> None:
     """How many damaged rules two oracles have noticed, and which; in a deep run the tables of the corpus and cases."""
-    sabotage = sys.modules.get("tests.test_sabotage") or sys.modules.get("test_sabotage")
+    sabotage = arrived("test_sabotage")
     score = getattr(sabotage, "SCORE", None)
     if score and score["mutants"]:
         share = 100 * score["noticed"] / score["mutants"]
@@ -23,7 +83,7 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: Any)
         )
         terminalreporter.write_line(f"noticed by {by}")
     for name, title in (("test_corpus", "verdicts on the corpus"), ("test_many_cases", "random smooth cases")):
-        module = sys.modules.get(f"tests.{name}") or sys.modules.get(name)
+        module = arrived(name)
         if module is not None and len(module.TABLE) > 1 and config.option.markexpr == "deep":
             terminalreporter.write_sep("-", title)
             for line in module.table():

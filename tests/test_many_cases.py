@@ -71,7 +71,7 @@ class Case:
         """Ordinary points, round ones and zeros among them; then a few where floats of f swallow its argument."""
         count = sum(self.sizes)
         x = self.random.uniform(-2, 2, (POINTS, count))
-        x[80:90] = self.random.choice([-1, 1], (10, count)) * 10 ** self.random.uniform(-1.5, 0.6, (10, count))
+        x[80:90] = self.random.choice([-1, 1], (10, count)) * 10 ** self.random.uniform(-1.5, 0.3, (10, count))
         x[90:] = np.round(x[90:] * 4) / 4
         x[90:92, self.random.integers(count)] = 0
         tiny = self.random.choice([-1, 1], (EXTREME // 2, count)) * 10 ** self.random.uniform(
