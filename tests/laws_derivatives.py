@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tests.study import Study
 
 TOLERANCE = {1: 1e-11, 2: 1e-9, 3: 1e-7}
-NOISE = {"expm": 128, "frechet": 128}  # rounding of a value in units of eps; 32 of other operations
+NOISE = {"expm": 128, "frechet": 128}  # rounding of a value in units of eps; 32 of other operations. SciPy's routine
+# adds up terms that are larger than their sum, and how many digits that costs depends on its version.
 
 
 def derivatives_to_80_digits(case: Case) -> None:
@@ -175,4 +176,4 @@ def adjoint(case: Case) -> None:
     it = study(case)
     need(it.differentiable, "no float output depends on a leaf")
     forward, back = it.found["u"][0], it.dotted("gradient", it.directions[0])
-    close(back, forward, 1e-12, "reverse and forward mode")
+    close(back, forward, 1e-10 if case.name in NOISE else 1e-12, "reverse and forward mode")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.benchmarks.__main__ import MODULES, table, text
 @pytest.mark.parametrize("name", MODULES)
 def test_every_row_runs(name: str) -> None:
     lines = table((name,), 1, small=True)
+    if name == "eager" and importlib.util.find_spec("torch") is None:
+        pytest.skip("beside PyTorch only (extra `peers`)")
     assert lines
     for line in lines:
         assert line["ours"] > 0 and line["yardstick"] > 0 and line["limit"] > 0

@@ -18,8 +18,7 @@ EXAMPLES = [
     line.strip().removeprefix("gradcli ")
     for command in COMMANDS
     for line in (declaration(command).function.__doc__ or "").splitlines()
-    if line.strip().startswith("gradcli ")
-    and not any(part in line for part in ELSEWHERE)
+    if line.strip().startswith("gradcli ") and not any(part in line for part in ELSEWHERE)
 ]
 BESIDE = {"jacobian", "trace", "hessian", "eval", "grad", "ops", "explain"}
 

@@ -43,6 +43,8 @@ def run(output: Output, file: str, args: tuple[str, ...], *, trace: bool, real_t
     if real_torch:
         if trace:
             raise error("GC721", "--trace shows gradcli's own graphs, not those of the installed PyTorch")
+        if file != "-":
+            running.read(file)  # a file that cannot be read is told first
         running.installed().set_default_dtype(getattr(running.installed(), dtype))
         return int(running.run_file(file, args, alias=False).code)
     watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep) if trace else None

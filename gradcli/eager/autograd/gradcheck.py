@@ -39,7 +39,8 @@ def gradcheck(
 
     `check_forward_ad` compares forward mode too; `check_grad_dtypes` the formats of gradients. The other options have
     PyTorch's names and change nothing: every entry is compared. Raises ValueError where no input requires grad;
-    GradcheckError, which tells the reason that was found, where they disagree, or False without `raise_exception`.
+    RuntimeError where the function changes its inputs; GradcheckError, which tells the reason that was found, where
+    they disagree, or False without `raise_exception`.
     """
     xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     try:
@@ -77,7 +78,7 @@ def _check(
     outputs = _outputs(func(*xs))
     changed = [i for (i, x), version in zip(moving, before, strict=True) if x._version != version]
     if changed:
-        raise GradcheckError(
+        raise RuntimeError(  # also without `raise_exception`: there is nothing to compare
             f"the function changes input {changed[0]} in place, so its values at the point are gone: clone() "
             "it inside the function"
         )
