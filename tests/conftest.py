@@ -13,6 +13,14 @@ import pytest
 os.environ.setdefault("SYMPY_GROUND_TYPES", "python")  # python-flint would change them
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: Any) -> None:
+    """Divide a run of everything over the cores. Named files stay in one process; `-n 0` and `-n 3` say otherwise."""
+    everything = config.args_source is config.ArgsSource.TESTPATHS and not hasattr(config, "workerinput")
+    if everything and config.pluginmanager.hasplugin("xdist") and config.option.numprocesses is None:
+        config.option.numprocesses = "auto"
+
+
 TABLES = ("test_sabotage", "test_corpus", "test_many_cases")  # modules that count while their tests run
 ELSEWHERE: dict[str, Any] = {}  # what worker processes have counted
 

@@ -73,7 +73,7 @@ def test_the_set_up_is_two_commands_that_need_nothing_else() -> None:
     lines = [line for kind, block in BLOCKS if not kind for line in block.splitlines() if "venv" in line]
     assert lines == [
         'python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/gradcli grad "(x*y+x)**2" --at x=2,y=3',
-        'python3 -m venv .venv && .venv/bin/pip install -q ".[test]" && .venv/bin/pytest -q -n auto',
+        'python3 -m venv .venv && .venv/bin/pip install -q ".[test]" && .venv/bin/pytest -q',
     ]
 
 
