@@ -74,7 +74,7 @@ def test_right_zeros_agree() -> None:
 def test_a_check_says_how_many_entries_it_covers() -> None:
     found = check_script("sum(sin(w)*w)", at={"w": values()}).checks[0]
     assert found.verdict == "CERTIFIED"
-    assert found.evidence["covered"] == "all 1,200 entries by 3 random directions"
+    assert found.evidence["covered"] == "all 1,200 entries by random directions"
     assert found.evidence["chance"] < 1e-20  # type: ignore[operator]
     assert "1,200 entries" in found.message
 

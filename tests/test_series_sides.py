@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gradcli.checks import Check, balls, check_script
+from gradcli.checks import Check, balls, check_script, kinks
 from gradcli.checks.series.sides import Sides, sides
 from tests.series_lines import lines
 
@@ -59,9 +61,9 @@ TIES = [
     ("mod(x, 2)", 4.0, "DISCONTINUOUS", [1, 1]),
     ("where(x == 0, 5, x)", 0.0, "DISCONTINUOUS", [1, 1]),
     ("atan2(x, -1)", 0.0, "DISCONTINUOUS", [-1, -1]),
-    ("where(x > 0, log(x), 0)", 0.0, "unknown", [0, None]),
-    ("where(x > 0, exp(-1/x), 0)", 0.0, "unknown", [0, None]),
-    ("abs(x)**x", 0.0, "unknown", [None, None]),
+    ("where(x > 0, log(x), 0)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, exp(-1/x), 0)", 0.0, "smooth", [0, 0]),
+    ("abs(x)**x", 0.0, "BOUNDARY", [-INF, -INF]),
 ]
 
 
@@ -164,18 +166,36 @@ def test_a_gradient_without_a_value_where_the_derivative_has_one() -> None:
     assert "though the derivative is 1" in found.message
 
 
-def test_where_series_do_not_tell_differences_do() -> None:
-    found = only("where(x > 0, log(x), 0)", {"x": 0.0})
-    assert found.verdict == "BOUNDARY"
-    assert found.evidence["basis"] == "numerical"
+def test_where_nothing_tells_nothing_is_said() -> None:
+    for text in ("where(x > 0, sin(1/x), 0)", "where(x > 0, x*sin(1/x), 0)", "where(x > 0, cos(log(x)), 1)"):
+        found = only(text, {"x": 0.0})
+        assert found.verdict == "INCONCLUSIVE", (text, found.message)
+        assert "no expansion tells" in found.message or "not known" in found.message
 
 
 def test_a_kink_that_only_float64_sees() -> None:
     found = only("abs(x - 0.1)", {"x": 0.1})
     assert found.verdict == "IMPRECISE"
     assert found.evidence["float_kink"] == "x - 0.1 = 0"
+    assert found.evidence["float_kink_distance"] == 5.551115123125783e-18
+    assert "5.55e-18 above it" in found.message
 
 
 def test_how_far_a_point_is_smooth() -> None:
     assert only("relu(x)*3", {"x": 1e-9}).evidence["smooth_within"] == [5e-10]
     assert "smooth_within" not in only("sin(x)", {"x": 1.0}).evidence
+
+
+@pytest.mark.parametrize("x", [0.9, 0.999, 0.9999, 0.99999, 1.00001, 1.0001, 1.001, 1.01])
+@pytest.mark.parametrize("name", ["relu", "abs", "step", "clip"])
+def test_differences_see_a_kink_beside_the_point_as_what_it_is(name: str, x: float) -> None:
+    """Coarse steps beyond the kink agree exactly; finer ones that disagree count."""
+    functions: dict[str, Callable[[Any], Any]] = {
+        "relu": lambda p: np.maximum(p[:, 0] - 1, 0) + p[:, 0],
+        "abs": lambda p: 3 * np.abs(p[:, 0] - 1),
+        "step": lambda p: np.where(p[:, 0] > 1, 2.0, 0.0) + p[:, 0],
+        "clip": lambda p: np.clip(p[:, 0], 0, 1),
+    }
+    at_it = "DISCONTINUOUS" if name == "step" else "KINK"
+    assert kinks.behaviour(functions[name], np.array([x]), [0], False, 0).verdict == "smooth"
+    assert kinks.behaviour(functions[name], np.array([1.0]), [0], False, 0).verdict == at_it

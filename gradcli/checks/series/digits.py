@@ -36,7 +36,7 @@ def difference(here: Here, direction: Mapping[int, Any]) -> Any:
             ends = []
             for side in (1, -1):
                 moves = {i: side * h * speed for i, speed in direction.items()}
-                value, decided = _value(here, lines, moves)
+                value, decided = lines.moved_value(moves) if here.asked.plane else _value(here, lines, moves)
                 ends.append(value)
                 signs.append(decided)
             failed = next((end for end in ends if type(end) is not arb), None)

@@ -1,6 +1,6 @@
 """A derivative with many entries, a claim and a seed go in; how they stand comes out, from a few random directions.
 
-What is claimed is read once for all entries. Along a direction in which entry i moves by an odd random number of 41
+What is claimed is read once for all entries. Along a direction in which entry i moves by an odd random number of 81
 bits, over the size of claim i, the claimed slope must be that of one series, which no derivative rule touched. A wrong
 entry passes with a probability that is stated; a slope that differs is a refutation, and halving names an entry.
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     Answer = dict[str, Any]
 
-COUNT = 3  # directions
-RANDOM_BITS = 41
+COUNT = 2  # directions at the given point; one beside it
+RANDOM_BITS = 81
 RELATIVE = 1e-12  # errors of this size, relative to the entry, must be seen
 CHANCE = 1e-20  # with a failure probability below this
 SINGLE = 64  # entries that may be asked for one by one instead
@@ -36,12 +36,14 @@ SINGLE = 64  # entries that may be asked for one by one instead
 class Wholesale:
     """The comparison of all entries at once; `rough` is a direction without a derivative, where there is one."""
 
-    def __init__(self, here: Here, judged: Node, seed: int, rtol: float | None) -> None:
+    def __init__(self, here: Here, judged: Node, seed: int, rtol: float | None, count: int = COUNT) -> None:
+        self.count = count
         self.here = here
         self.judged = judged
         self.seed = seed
         self.rtol = rtol
         self.rough: Tied | None = None
+        self.signs: list[int] = []  # that decided branches along the first direction
 
     def compared(self) -> Answer:
         """As `relations.compared`; `chance` is the probability that an error of one part in 10**12 goes unseen."""
@@ -50,10 +52,10 @@ class Wholesale:
         for bits in balls.doubling():
             with balls.precision(bits):
                 lines = self.here.lines(bits)
-                lines.signs = []
+                lines.signs, self.signs = [], []
                 claims = list(self.here.claimed(self.judged)(bits).values())
                 code, chance, wrong, failure = self._at(lines, claims)
-                self.here.signs = lines.signs
+                self.here.signs = self.signs
             if code != relations.OPEN or (failure is not None and not relations.hopeful(failure)):
                 break
         codes = [code] * len(claims)
@@ -96,9 +98,10 @@ class Wholesale:
         generator = Random(self.seed)
         for group in (others, zeros):
             odds = 1.0
-            for _ in range(COUNT if group else 0):
+            for _ in range(self.count if group else 0):
                 way = {i: speed(generator, claims[i]) for i in group}
                 gap = self._gap(lines, claims, way)
+                self.signs = self.signs or list(lines.signs)
                 if isinstance(gap, Failure):
                     code = {"undefined": relations.NO_EXACT, "tie": relations.TIE}.get(gap.kind, relations.OPEN)
                     return code, 1.0, None, gap

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import balls
-from gradcli.checks.entries import Failure
+from gradcli.checks.entries import Failure, Unsupported
 from gradcli.checks.series.gradients import Lines
+from gradcli.checks.series.plane import Plane
 from gradcli.checks.series.reading import Paths
 from gradcli.checks.series.sides import SMOOTH, Sides, Tied, sides
 from gradcli.graph.node import LEAF, reachable
@@ -45,7 +46,8 @@ class Asked:
     """The derivative of a scalar node by entries of a target; `moving` names the leaves that may move together.
 
     Where the node is itself the derivative of a scalar y by a scalar z, given as `inner`, its derivatives are second
-    ones of y: then they are read from y, and the rule that made the first derivative takes no part.
+    ones of y: then they are read from y, and the rule that made the first derivative takes no part. In the complex
+    `plane` every entry counts twice, for its real and its imaginary part.
     """
 
     def __init__(
@@ -56,19 +58,25 @@ class Asked:
         entries: Sequence[int] | None = None,
         seed: int = 0,
         inner: tuple[Node, Node] | None = None,
+        plane: bool = False,
     ) -> None:
         self.output = output
         self.target = target
-        self.entries = list(range(target.type.size)) if entries is None else list(entries)
+        self.plane = plane
+        self.parts = 2 if plane else 1  # of an entry
+        self.entries = list(range(self.parts * target.type.size)) if entries is None else list(entries)
         self.paths = Paths([output], target)
         self.moving = tuple(moving)
         self.seed = seed
         count = len(self.entries)
         self.second: Paths | None = None
-        if inner is not None and count <= FEW:
+        if inner is not None and count <= FEW and not plane:
             y, z = inner
             self.second = Paths([y], *dict.fromkeys((z, target)))
-        self.wholesale = count > MOST_SINGLE or (count > FEW and count * self.paths.cost > MOST_STEPS)
+        many = count > MOST_SINGLE or (count > FEW and count * self.paths.cost > MOST_STEPS)
+        if many and plane:
+            raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
+        self.wholesale = many
         self._together: Paths | None = None
         self._beyond: dict[Node, list[Node]] = {}
 
@@ -109,16 +117,21 @@ class Here:
         self.fields = fields
         self.wide = wide
         self.decimal = decimal
-        self._lines: tuple[int, Lines] | None = None
+        self._lines: tuple[int, Any] | None = None
 
     def _field(self, bits: int) -> BallField:
         return self.fields.at(bits, wide=self.wide, decimal=self.decimal)
 
-    def lines(self, bits: int) -> Lines:
-        """The straight lines through the point; to be used with so many bits set."""
+    def lines(self, bits: int) -> Any:
+        """The straight lines through the point (`Lines`, or a `Plane`); to be used with so many bits set."""
         if self._lines is None or self._lines[0] != bits:
-            self._lines = (bits, Lines(self._field(bits), self.asked.paths, self.point))
+            self._lines = (bits, self._through(self.asked.paths, bits))
         return self._lines[1]
+
+    def _through(self, paths: Paths, bits: int) -> Any:
+        if self.asked.plane:
+            return Plane(paths, self.point, wide=self.wide)
+        return Lines(self._field(bits), paths, self.point)
 
     def value(self, seconds_left: Callable[[], float]) -> Any:
         """The output with 56 good bits, as far as time allows: a ball or a Failure."""
@@ -149,6 +162,14 @@ class Here:
 
     def claimed(self, node: Node, printed: bool = False) -> Callable[[int], Mapping[int, Any]]:
         """The entries of a node at this point, for so many bits; with `printed` its decimals count to their digits."""
+        if self.asked.plane:
+            printing = Plane(self.asked.paths, self.point, wide=self.wide, printed=True) if printed else None
+
+            def in_the_plane(bits: int) -> Mapping[int, Any]:
+                found: Mapping[int, Any] = (printing or self.lines(bits)).slopes(node)
+                return found
+
+            return in_the_plane
         if not printed:
             order = self.asked.beyond(node)
 
@@ -189,11 +210,12 @@ class Here:
 
     def _along(self, directions: Sequence[Mapping[int, Any]], seen: Mapping[int, Sides], bits: int) -> Sides | None:
         together = self.asked.together
-        if not directions or together.size < 2:
+        count = together.size * self.asked.parts
+        if not directions or count < 2:
             return None
-        lines = Lines(self._field(bits), together, self.point)
+        lines = self._through(together, bits)
         slopes: dict[int, Any] = {}
-        for i in range(together.size):
+        for i in range(count):
             slope = seen[i].slope if i in seen else lines.partial(i)
             if isinstance(slope, Failure):
                 one = sides(lines, {i: 1})

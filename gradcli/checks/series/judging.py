@@ -13,9 +13,9 @@ from gradcli.checks import relations
 from gradcli.checks.balls import START_BITS, doubling, precision
 from gradcli.checks.entries import Failure
 from gradcli.checks.series.digits import agrees
-from gradcli.checks.series.directions import Wholesale
+from gradcli.checks.series.directions import COUNT, Wholesale
 from gradcli.checks.series.gradients import smooth_radius
-from gradcli.checks.series.here import Asked, Fields, Here
+from gradcli.checks.series.here import FEW, Asked, Fields, Here
 from gradcli.checks.series.sides import Tied
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class Judging:
         """The derivative at a point."""
         return Here(self.asked, self.fields, point, **self.flags)
 
-    def compared(self, here: Here) -> Answer:
-        """The relation of each entry."""
+    def compared(self, here: Here, directions: int = COUNT) -> Answer:
+        """The relation of each entry; of many entries along so many random directions."""
         if self.asked.wholesale:
-            all_at_once = Wholesale(here, self.judged, self.asked.seed, self.rtol)
+            all_at_once = Wholesale(here, self.judged, self.asked.seed, self.rtol, directions)
             found = all_at_once.compared()
             here.rough = all_at_once.rough
             return found
@@ -97,7 +97,11 @@ class Judging:
         answer["given"] = found
         if not tied and not self.asked.wholesale and self.asked.second is None:
             answer["digits"] = agrees(here, here.partials)
-        if not tied and here.signs and self.asked.paths.cost < MOST_WIDENED:
+        if self.asked.plane and not tied:
+            with precision(START_BITS):
+                found_so = [here.lines(START_BITS).holomorphic(k) for k in range(min(self.asked.target.type.size, FEW))]
+            answer["holomorphic"] = False if False in found_so else None if None in found_so else True
+        if not tied and here.signs and not self.asked.plane and self.asked.paths.cost < MOST_WIDENED:
             answer["radius"] = smooth_radius(self.asked.paths, point)
         return here, answer
 
@@ -107,7 +111,7 @@ class Judging:
         Without signs there is no region, and only a point at which both sides agree counts.
         """
         here = self.here(point)
-        found = self.compared(here)
+        found = self.compared(here, 1)
         inside = here.signs == signs if signs is not None else set(found["relations"]) <= set("=~")
         return found if inside else {"region": False}
 

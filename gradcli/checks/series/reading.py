@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gradcli.checks.series.field import SeriesField
 
 
+DEFINED = 4  # operations per entry of what is written out by its definition, roughly
+
+
 class Paths:
     """The nodes that lie between some targets and outputs, in order; comparisons count, for they decide.
 
@@ -53,6 +56,8 @@ class Paths:
 def steps(node: Node) -> int:
     """How many operations on single entries a node takes, roughly."""
     primitive = node.primitive
+    if primitive.entries is None and primitive.definition is not None and not primitive.pointwise and node.args:
+        return DEFINED * max(node.type.size, *(arg.type.size for arg in node.args))
     if primitive.entries is None or not node.args:
         return node.type.size
     first = node.args[0].type
@@ -77,11 +82,11 @@ class Along(Reading):
             known[node] = step(node)
         return [known[output] for output in paths.outputs]
 
-    def _by_rule(self, node: Node, xs: list[Entries]) -> Entries:
+    def _by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
         field: Any = self.field
         field.continuous = node.primitive.name in CONTINUOUS
         try:
-            return super()._by_rule(node, xs)
+            return super()._by_rule(node, xs, rule)
         finally:
             field.continuous = False
 

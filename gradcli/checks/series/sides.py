@@ -13,7 +13,8 @@ from flint import arb
 from gradcli.checks import balls
 from gradcli.checks.entries import Failure, Undecided
 from gradcli.checks.series.field import LARGEST_ROOT
-from gradcli.checks.series.numbers import Fractional, Series
+from gradcli.checks.series.germs import STEP, Germ, Huge
+from gradcli.checks.series.numbers import Fractional, Series, Unbounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FIRST_TERMS = 4  # in powers of the step
 MOST_TERMS = 16
+OPEN = "a slope that no expansion tells"
 SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
 
 
@@ -61,7 +63,52 @@ def sides(lines: Lines, direction: Direction) -> Sides:
 
 
 def side(lines: Lines, direction: Direction) -> Side:
-    """The limit and the slope as the step grows from 0."""
+    """The limit and the slope as the step grows from 0: by power series, by germs where these do not tell."""
+    found = _by_series(lines, direction)
+    if found.slope is not None or not hasattr(lines, "base"):
+        return found
+    again = _of_germ(lines, direction)
+    return found if again is None else again
+
+
+def _of_germ(lines: Lines, direction: Direction) -> Side | None:
+    """The side by an expansion; None where there is none."""
+    from gradcli.checks.series.germ_field import beside  # rarely needed
+
+    found = beside(lines, direction)
+    if isinstance(found, Failure) and found.kind != "undefined":
+        return None
+    try:
+        return _of_expansion(found)
+    except (Unbounded, Undecided) as reason:
+        return Side(None, None, str(reason))
+
+
+def _of_expansion(found: Any) -> Side:
+    """The side that a germ stands for."""
+    if isinstance(found, Failure):
+        return Side(None, None, found.reason, found.kind == "undefined")
+    if isinstance(found, Huge):
+        return _far(found.side)
+    if not isinstance(found, Germ):
+        return Side(found, arb(0))
+    grown, limit, gone = found.split()
+    if grown.terms:
+        return _far(grown.sign())
+    early = Germ({key: c for key, c in gone.terms.items() if key < STEP})
+    if early.terms:
+        return Side(limit, float("inf") * early.sign(), "the slope is not bounded", True)
+    if gone.rest is not None and gone.rest <= STEP:
+        return Side(limit, None, OPEN)
+    return Side(limit, gone.terms.get(STEP, arb(0)))
+
+
+def _far(side: int) -> Side:
+    where = "inf" if side > 0 else "-inf"
+    return Side(None, float(where), f"the value has no finite limit: it tends to {where}", True)
+
+
+def _by_series(lines: Lines, direction: Direction) -> Side:
     root, terms = 1, FIRST_TERMS
     while True:
         try:
@@ -150,7 +197,7 @@ class Tied:
     def worst(self) -> Sides | None:
         """The roughest of all that was seen; None where everything is smooth."""
         found = [*([self.further] if self.further is not None else []), *self.axes.values()]
-        for kind in ("DISCONTINUOUS", "BOUNDARY", "unknown", "KINK"):
+        for kind in ("DISCONTINUOUS", "BOUNDARY", "KINK", "unknown"):
             for one in found:
                 if one.kind == kind:
                     return one

@@ -1,0 +1,86 @@
+"""Claims that are right by luck at the given decimals: wrong in general, so refuted in every form; right ones stay right."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradcli.checks import check_script
+from tests.rederive import rederive
+
+WRONG = [
+    "x = {a}\ny = x**3\nassert grad(y, x) == 3*x**2*(1 + x - {a})\ny",
+    "x = {a}\ny = x**3\nassert grad(y, x) == 3*{a}*x\ny",
+    "x = {a}\ny = x**3\nassert grad(y, x) == 3*x**2 + (x - {a})*1e-9\ny",
+    "x = {a}\ny = x**3\nassert y == x**2*{a}\ny",
+    "x = {a}\ny = x**3\nassert y == x*x*(2*x - {a})\ny",
+    "x = {a}\ny = x**3\nassert x*y == x**2*y/{a}\ny",
+    "x = {a}\nz = {b}\nassert x*z == z*{a}\nx*z",
+    "x = [{a}, {b}, {c}]\nassert x[0] + x[1] == x[2]\nsum(x)",
+    "x = {a}\ndef f(v): return v**3\ndef f.vjp(v, ct): return ct*3*{a}*v\nf(x)",
+    "x = {a}\ndef f(v): return v**3\ndef f.vjp(v, ct): return ct*3*v**2*(1 + v - {a})\nf(x)",
+    "x = {a}\ny = x**2\nz = y**2\nassert grad(z, y) == 2*{a}*x\nz",
+    "x = {a}\ny = x**2\nz = y**3\nassert grad(z, y) == 3*y*x*{a}\nz",
+    "x = {a}\ny = x**4\nassert hessian(y, x) == 12*{a}*x\ny",
+    "x = {a}\ny = x**4\nassert grad(grad(y, x), x) == 12*{a}*x\ny",
+    "x = [{a}, {b}]\ny = sum(x**3)\nassert grad(y, x) == 3*x**2*(1 + sum(x) - {c})\ny",
+]  # fmt: skip
+DECIMALS = [("0.3", "0.1", "0.4"), ("0.1", "0.7", "0.8"), ("1.1", "0.2", "1.3")]
+
+
+@pytest.mark.parametrize("script", WRONG)
+@pytest.mark.parametrize(("a", "b", "c"), DECIMALS)
+def test_luck_does_not_pass(script: str, a: str, b: str, c: str) -> None:
+    found = check_script(script.format(a=a, b=b, c=c)).checks
+    judged = [one for one in found if one.kind != "gradient"]
+    assert [one.verdict for one in judged] == ["DISAGREES"], (script, judged[0].message)
+
+
+@pytest.mark.parametrize("claim", ["3*x**2*(1 + x - {a})", "3*{a}*x", "3*x**2*(1 + 1e-12*(x - {a}))"])
+@pytest.mark.parametrize("a", ["0.3", "0.1", "1.1"])
+def test_luck_does_not_pass_on_the_command_line(claim: str, a: str) -> None:
+    found = check_script("x**3", at=[f"x={a}"], claims={"x": claim.format(a=a)}).checks[-1]
+    assert found.verdict == "DISAGREES", found.message
+
+
+RIGHT = [
+    "const p = [0.1, 0.2, 0.7]\nx = [0.3, 0.4, 0.5]\ny = sum(p)*logsumexp(x) - sum(p*x)\nassert grad(y, x) == softmax(x) - p\ny",
+    "p = [0.1, 0.2, 0.7]\nx = [0.3, 0.4, 0.5]\ny = logsumexp(x)*sum(p) - sum(p*x)\nassert grad(y, x) == softmax(x) - p\ny",
+    "const d = [0.1, 0.2, 0.3]\nx = 0.5\ny = x*(d[0] + d[1] - d[2])\nassert y == 0\ny",
+    "const d = [0.3, 0.7]\nx = 0.5\ny = sum(d*x**2)\nassert grad(y, x) == 2*x\ny",
+    "x = 0.3\nassert 3*x == 0.9\nx**2",
+    "x = 0.3\ny = x**2\nassert grad(y, x) == 0.6\ny",
+    "x = 0.3\ny = x**2\nz = y**2\nassert grad(z, y) == 2*y\nz",
+    "x = 0.3\ny = x**2\nz = y**2\nassert grad(z, y) == 0.18\nz",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("script", RIGHT)
+def test_decimals_that_are_meant_as_written_are_not_refuted(script: str) -> None:
+    judged = [one for one in check_script(script).checks if one.kind != "gradient"]
+    assert judged[0].verdict in ("PROVED", "CERTIFIED", "AGREES"), judged[0].message
+
+
+CONSTANTS = [
+    ("exp(x)", "2.718281828459045**x", "2.718281828459045"),
+    ("x**2*pi", "6.28318530717958647*x", "6.28318530717958647"),
+    ("x**2/6", "0.333333333333333333*x", "0.333333333333333333"),
+    ("log(x)/log(2)", "1.4426950408889634/x", "1.4426950408889634"),
+]
+
+
+@pytest.mark.parametrize(("text", "claim", "constant"), CONSTANTS)
+def test_a_rounded_constant_is_named_and_never_proved(text: str, claim: str, constant: str) -> None:
+    found = check_script(text, at={"x": 0.7}, claims={"x": claim}).checks[-1]
+    assert (found.verdict, found.message) == ("CERTIFIED", f"equal to the digits of the constant {constant}")
+    assert found.evidence["constants"] == [constant]
+    assert rederive(found) == "CERTIFIED"
+    last = constant[:-1] + str((int(constant[-1]) + 4) % 10)
+    assert (
+        check_script(text, at={"x": 0.7}, claims={"x": claim.replace(constant, last)}).checks[-1].verdict == "DISAGREES"
+    )
+
+
+def test_a_constant_that_both_sides_share_is_any_number() -> None:
+    """Its digits are not needed: what is proved holds for every number in its place."""
+    shared = check_script("2.718281828459045*x**2", at={"x": 0.7}, claims={"x": "2*2.718281828459045*x"}).checks[-1]
+    assert shared.verdict == "PROVED"

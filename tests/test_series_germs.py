@@ -1,0 +1,150 @@
+"""Sides of points with poles and logarithms: limits and slopes, and expansions against values to 300 digits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import pytest
+
+from gradcli.checks import balls, check_script
+from gradcli.checks.entries import Failure
+from gradcli.checks.series.germ_field import beside
+from gradcli.checks.series.germs import Germ
+from gradcli.checks.series.sides import Sides, sides
+from tests.series_lines import lines
+
+INF = math.inf
+
+
+def seen(text: str, x: float) -> Sides:
+    with balls.precision(128):
+        return sides(lines(text, {"x": x}), {0: 1})
+
+
+TIES = [
+    ("where(x > 0, log(x), 0)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, 1/x, 0)", 0.0, "BOUNDARY", [0, INF]),
+    ("where(x > 0, -1/x**2, 0)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, x*log(x), 0)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, x**2*log(x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, 1/log(x), 0)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, exp(-1/x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x == 0, 0, exp(-1/x**2))", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, x**x, 1)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, x**(1 + x), 0)", 0.0, "KINK", [0, 1]),
+    ("where(x > 0, gamma(x), 0)", 0.0, "BOUNDARY", [0, INF]),
+    ("where(x > 0, x*gamma(x), 1)", 0.0, "KINK", [0, -0.5772156649015329]),
+    ("where(x > 0, lgamma(x) + log(x), 0)", 0.0, "KINK", [0, -0.5772156649015329]),
+    ("where(x > 0, digamma(x) + 1/x, 0)", 0.0, "DISCONTINUOUS", [0, math.pi**2 / 6]),
+    ("where(x > 0, atan(1/x), pi/2)", 0.0, "KINK", [0, -1]),
+    ("where(x > 0, atan(1/x), -pi/2)", 0.0, "DISCONTINUOUS", [0, -1]),
+    ("where(x > 0, tanh(1/x), 1)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, 1/(1 + exp(1/x)), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x == 0, 0, x/(1 + exp(1/x)))", 0.0, "KINK", [1, 0]),
+    ("where(x > 0, x*log1p(exp(1/x)), 1)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, log(x) - log(2*x), -log(2))", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, log(sin(x)) - log(x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, 1/x - 1/sin(x), 0)", 0.0, "KINK", [0, -1 / 6]),
+    ("where(x > 0, sqrt(x**2 + x) - sqrt(x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, 1/sqrt(x), 0)", 0.0, "BOUNDARY", [0, INF]),
+    ("where(x > 0, erf(1/x), 1)", 0.0, "smooth", [0, 0]),
+    ("where(x < 1, -log(1 - x), 5)", 1.0, "BOUNDARY", [-INF, 0]),
+    ("where(x < 1, atanh(x), 0)", 1.0, "BOUNDARY", [-INF, 0]),
+    ("where(x == 0, 0, x*log(abs(x)))", 0.0, "BOUNDARY", [-INF, -INF]),
+    ("where(x == 0, 0, x**3*log(abs(x)))", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, log(x)*sqrt(x), 0)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, exp(x*log(x)*log(x)) - 1, 0)", 0.0, "BOUNDARY", [0, INF]),
+    ("where(x > 0, x*sin(1/x), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x**2*sin(1/x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, asinh(1/x) + log(x), log(2))", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, cosh(1/x), 0)", 0.0, "BOUNDARY", [0, INF]),
+    ("where(x > 0, x*floor(1 - x), 0)", 0.0, "smooth", [0, 0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "x", "kind", "expected"), TIES, ids=[text for text, *_ in TIES])
+def test_both_sides(text: str, x: float, kind: str, expected: list[float | None]) -> None:
+    found = seen(text, x)
+    assert found.kind == kind, found
+    for one, slope in zip((found.left, found.right), expected, strict=True):
+        told = None if one.slope is None else float(one.slope)
+        assert told == slope or (told is not None and slope is not None and told == pytest.approx(slope, rel=1e-15)), (
+            one
+        )
+
+
+def log(x: Any) -> Any:
+    return mpmath.log(x)
+
+
+def size(key: Any, x: Any) -> Any:
+    """How large the term of a key is."""
+    return x ** (mpmath.mpf(key[0].numerator) / key[0].denominator) * abs(log(x)) ** -key[1]
+
+
+EXPANSIONS: list[tuple[str, Callable[[Any], Any]]] = [
+    ("log(x)/x + 1/x**2", lambda x: log(x) / x + 1 / x**2),
+    ("1/(log(x) + 1)", lambda x: 1 / (log(x) + 1)),
+    ("exp(x*log(x))", lambda x: x**x),
+    ("(1/sin(x) + log(x))**3", lambda x: (1 / mpmath.sin(x) + log(x)) ** 3),
+    ("sqrt(1/x + log(x)**2)", lambda x: mpmath.sqrt(1 / x + log(x) ** 2)),
+    ("log(1/x + 3)*cos(x)", lambda x: log(1 / x + 3) * mpmath.cos(x)),
+    ("gamma(x)*tanh(x)**2", lambda x: mpmath.gamma(x) * mpmath.tanh(x) ** 2),
+    ("digamma(x)*x", lambda x: mpmath.digamma(x) * x),
+    ("atan(log(x))", lambda x: mpmath.atan(log(x))),
+    ("acosh(1/x)", lambda x: mpmath.acosh(1 / x)),
+    ("log1p(sqrt(x))/x", lambda x: mpmath.log1p(mpmath.sqrt(x)) / x),
+    ("x**0.25*log(x)**2", lambda x: x ** mpmath.mpf(0.25) * log(x) ** 2),
+    ("acos(1 - x)", lambda x: mpmath.acos(1 - x)),
+    ("sinc(x)/x", lambda x: mpmath.sincpi(x) / x),
+    ("1/(exp(x) - 1) - 1/x", lambda x: 1 / mpmath.expm1(x) - 1 / x),
+    ("cbrt(x)/(1 + sqrt(x))", lambda x: mpmath.cbrt(x) / (1 + mpmath.sqrt(x))),
+    ("lgamma(x)**2", lambda x: mpmath.loggamma(x) ** 2),
+    ("erf(log(x)) + x", lambda x: mpmath.erf(log(x)) + x),
+    ("atan2(1, x) + atan2(x, -1)", lambda x: mpmath.atan2(1, x) + mpmath.atan2(x, -1)),
+]
+
+
+@pytest.mark.parametrize(("text", "f"), EXPANSIONS, ids=[text for text, _ in EXPANSIONS])
+def test_an_expansion_is_the_function(text: str, f: Callable[[Any], Any]) -> None:
+    """What the terms leave over shrinks like the remainder that is stated, at two steps far apart."""
+    with balls.precision(1024):
+        whole = lines(f"where(x > 0, {text}, 0)", {"x": 0.0})
+        found = beside(whole, {0: 1})
+        assert isinstance(found, Germ), found if not isinstance(found, Failure) else found.reason
+        terms = {key: mpmath.mpf(0) for key in found.terms}
+        with mpmath.workdps(330):
+            for key, c in found.terms.items():
+                terms[key] = mpmath.mpf(c.mid().str(300, radius=False))
+            for exponent in (20, 30):
+                x = mpmath.mpf(10) ** -exponent
+                total = sum(
+                    c * x ** (mpmath.mpf(key[0].numerator) / key[0].denominator) * log(x) ** -key[1]
+                    for key, c in terms.items()
+                )
+                gap = abs(f(x) - total)
+                bound = mpmath.mpf(10) ** -280 * max((size(key, x) for key in terms), default=mpmath.mpf(1))
+                if found.rest is not None and found.rest[0] < 10**5:
+                    bound += 10**6 * size(found.rest, x)
+                assert gap <= bound, (text, exponent, mpmath.nstr(gap, 5), mpmath.nstr(bound, 5), found.rest)
+
+
+def test_a_lost_term_would_be_seen() -> None:
+    """The comparison above fails for an expansion without one of its terms."""
+    with balls.precision(256):
+        found = beside(lines("where(x > 0, log(x)/x + 1/x**2, 0)", {"x": 0.0}), {0: 1})
+    assert isinstance(found, Germ)
+    assert len(found.terms) == 2 and found.rest is None
+
+
+def test_verdicts_name_the_limit() -> None:
+    found = check_script("where(x > 0, log(x), 0)", at={"x": 0.0}).checks[0]
+    assert found.verdict == "BOUNDARY"
+    assert found.evidence["basis"] == "series"
+    assert "tends to -inf" in found.message
+    left_open = check_script("where(x > 0, x*sin(1/x), 0)", at={"x": 0.0}).checks[0]
+    assert left_open.verdict == "INCONCLUSIVE"
+    assert check_script("where(x > 0, x*log(x), 0)", at={"x": 0.0}).checks[0].verdict == "BOUNDARY"
