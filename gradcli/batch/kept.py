@@ -64,17 +64,12 @@ class Kept:
     def _keep(self, key: Any, question: Question) -> None:
         old = self._questions.pop(key, None)
         if old is not None:
-            self._nodes -= size_of(old)
+            self._nodes -= old.size()
         self._questions[key] = question
-        self._nodes += size_of(question)
+        self._nodes += question.size()
         while self._questions and (len(self._questions) > MOST_SCRIPTS or self._nodes > MOST_NODES):
             _, dropped = self._questions.popitem(last=False)
-            self._nodes -= size_of(dropped)
-
-
-def size_of(question: Question) -> int:
-    """The nodes that a question keeps alive, about."""
-    return len(question.tape.nodes) + sum(len(tape.nodes) for _, _, tape, _ in question.sweeps)
+            self._nodes -= dropped.size()
 
 
 def _shape(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.calculator.convention import complex_notes, conjugated
-from gradcli.calculator.questions import runs_forward
+from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
 from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
 from gradcli.points import array_of
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gradcli.execution.results import Value
     from gradcli.lowering import Lowered
 
+LARGE = 1 << 21  # entries of all arrays of a question, from which a plan is worth its making for one run
+
 
 def ask_value(
     question: Question,
@@ -27,7 +29,7 @@ def ask_value(
 ) -> Evaluation:
     """The value at a point, of a question that was prepared."""
     values = question.values(point)
-    found = question.run(values, backend, dtype)
+    found = question.run_planned(values, backend, dtype, LARGE)
     lowered = question.lowered
     value = tuple(found) if lowered.several else found[0]
     return Evaluation(
@@ -45,7 +47,7 @@ def ask_gradient(
 ) -> Gradient:
     """The gradient at a point, of a question that was prepared."""
     values = question.values(point)
-    found = question.run(values, backend, dtype)
+    found = question.run_planned(values, backend, dtype, LARGE)
     names = question.names
     gradient = dict(zip(names, found[1:], strict=False))
     value = found[0]
@@ -70,29 +72,25 @@ def ask_hessian(
 ) -> Hessian:
     """The second derivatives at a point, of a question that was prepared."""
     values = question.values(point)
-    found = question.run(values, backend, dtype)
     names, leaves = question.names, question.lowered.program.leaves
+    shapes = {name: leaves[name].node.type.shape for name in names}
     second: dict[str, dict[str, Value]] = {name: {} for name in names}
-    for _, column, tape, units in question.sweeps:
-        rows = question.run({**values, **units}, backend, dtype, tape)
-        for row, value in zip(names, rows, strict=True):
-            shape, other = leaves[row].node.type.shape, leaves[column].node.type.shape
-            second[row][column] = _last(value, shape, other) if units else value
+    few = question.swept(values, backend, dtype)
+    if few is not None:
+        found, blocks = few
+        for row, line in zip(names, blocks, strict=True):
+            second[row] = {
+                column: shaped(block, shapes[row] + shapes[column]) for column, block in zip(names, line, strict=True)
+            }
+    else:
+        found = question.run(values, backend, dtype)
+        for sweep in question.sweeps:
+            column = sweep.leaf
+            for row, value in zip(names, question.run_sweep(values, backend, dtype, sweep), strict=True):
+                second[row][column] = as_last_axes(value, shapes[row], shapes[column]) if sweep.units else value
     gradient = dict(zip(names, found[1:], strict=True))
     diagnostics = diagnose_answer(question, values, found, notes, dtype)
     return Hessian(question.lowered.text, point_of(question.lowered, values), found[0], gradient, second, diagnostics)
-
-
-def _last(value: Any, shape: tuple[int, ...], batch: tuple[int, ...]) -> Any:
-    """A batch over unit vectors as trailing axes: (size, *shape) becomes shape + batch."""
-    count = 1
-    for n in batch:
-        count *= n
-    stacked = array_of(value)
-    if stacked.ndim == len(shape):  # does not depend on the direction
-        stacked = stacked[None].repeat(count, axis=0)
-    axes = (*range(1, stacked.ndim), 0)
-    return stacked.transpose(axes).reshape(shape + batch)
 
 
 def ask_jacobian(
@@ -104,22 +102,20 @@ def ask_jacobian(
 ) -> Jacobian:
     """The Jacobian at a point, of a question that was prepared."""
     values, lowered = question.values(point), question.lowered
-    found = question.run(values, backend, dtype)
     outputs = lowered.program.outputs
-    tables: list[dict[str, Value]] = [{} for _ in outputs]
-    for position, name, tape, units in question.sweeps:
-        output_node, target_node = outputs[position], lowered.program.leaves[name].node
-        output, target = output_node.type.shape, target_node.type.shape
-        value: Any = question.run({**values, **units}, backend, dtype, tape)[0]
-        if units and runs_forward(output_node, target_node):
-            value = _last(value, output, target)
-        elif output or target:
-            rows = array_of(value)
-            count = output_node.type.size
-            if units and rows.ndim == len(target):
-                rows = rows[None].repeat(count, axis=0)
-            value = rows.reshape(output + target)
-        tables[position][name] = value
+    few = question.swept(values, backend, dtype)
+    if few is not None:
+        found, blocks = few
+        tables = [
+            {
+                name: shaped(block, output.type.shape + lowered.program.leaves[name].node.type.shape)
+                for name, block in zip(question.names, line, strict=True)
+            }
+            for output, line in zip(outputs, blocks, strict=True)
+        ]
+    else:
+        found = question.run(values, backend, dtype)
+        tables = _tables(question, values, backend, dtype)
     result = tuple(found) if lowered.several else found[0]
     return Jacobian(
         lowered.text,
@@ -128,6 +124,37 @@ def ask_jacobian(
         tuple(tables) if lowered.several else tables[0],
         diagnose_answer(question, values, found, notes, dtype),
     )
+
+
+def _tables(question: Question, values: Mapping[str, Any], backend: str, dtype: str) -> list[dict[str, Value]]:
+    """For each output, the first derivatives in every leaf: few sweeps where they do, else all unit vectors."""
+    lowered, names = question.lowered, question.names
+    outputs = lowered.program.outputs
+    tables: list[dict[str, Value]] = [{} for _ in outputs]
+    for name, compressed in question.by_leaf.items():
+        few = question.swept_by(compressed, values, backend, dtype)
+        if few is not None:
+            shape = lowered.program.leaves[name].node.type.shape
+            for table, node, line in zip(tables, outputs, few[1], strict=True):
+                table[name] = shaped(line[0], node.type.shape + shape)
+    left = [name for name in names if any(name not in table for table in tables)]
+    for sweep in question.sweeps if left else ():
+        position, name, _, units = sweep
+        if name not in left:
+            continue
+        output_node, target_node = outputs[position], lowered.program.leaves[name].node
+        output, target = output_node.type.shape, target_node.type.shape
+        value: Any = question.run_sweep(values, backend, dtype, sweep)[0]
+        if units and runs_forward(output_node, target_node):
+            value = as_last_axes(value, output, target)
+        elif output or target:
+            rows = array_of(value)
+            count = output_node.type.size
+            if units and rows.ndim == len(target):
+                rows = rows[None].repeat(count, axis=0)
+            value = rows.reshape(output + target)
+        tables[position][name] = value
+    return [{name: table[name] for name in names} for table in tables]
 
 
 def point_of(lowered: Lowered, values: Mapping[str, Any]) -> dict[str, Value]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.answers import ask_hessian
-from gradcli.calculator.blocks import in_blocks
+from gradcli.calculator.answers import ask_hessian, ask_jacobian
+from gradcli.calculator.blocks import Kernels, in_blocks
 from gradcli.calculator.convention import conjugated
 from gradcli.calculator.questions import (
     Question,
     gradient_question,
     hessian_question,
+    jacobian_question,
     prepare,
     scalar_output,
     value_question,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.execution.results import Hessian, Value
+    from gradcli.execution.results import Hessian, Jacobian, Value
     from gradcli.language.limits import LimitsLike
     from gradcli.lowering import Lowered
 
@@ -53,14 +54,17 @@ class Compiled:
         dtype: str = "float64",
         backend: str = "auto",
         limits: LimitsLike = None,
+        relax: bool = False,
     ) -> None:
         self.source = script if isinstance(script, Source) else Source(script)
         self.wrt = wrt if wrt is None or isinstance(wrt, str) else tuple(wrt)
         self.dtype = dtype
         self.backend = backend
         self.limits = limits_of(limits)
+        self.relax = relax
         self._kept: dict[Any, Question] = {}
         self._calls: dict[str, int] = {}
+        self._kernels = Kernels()
         self._value: Callable[..., Any] = self._careful_value
         try:
             parse(self.source, self.limits)
@@ -78,7 +82,7 @@ class Compiled:
     def _careful_value(self, /, **leaves: Any) -> Value | tuple[Value, ...]:
         """The value by way of a question, whatever is given."""
         question, point = self._question("value", value_question, leaves)
-        found = question.run(question.values(point), self.backend, self.dtype)
+        found = question.run_planned(question.values(point), self.backend, self.dtype)
         if self._calls.get("_value", 0) < SETTLED:
             self._specialise("_value", question, [None], Compiled._careful_value)
         return tuple(found) if question.lowered.several else found[0]
@@ -91,7 +95,7 @@ class Compiled:
         (10.0, {'w': array([20., 28.])})
         """
         question, point = self._question("grad", _gradient, leaves)
-        found = question.run(question.values(point), self.backend, self.dtype)
+        found = question.run_planned(question.values(point), self.backend, self.dtype)
         value, gradient = found[0], dict(zip(question.names, found[1:], strict=True))
         if self.dtype == "complex128":
             return conjugated(value, gradient)
@@ -163,6 +167,9 @@ class Compiled:
         blocks: list[Any] | None = None
         if self.backend in ("auto", "numpy"):
             used = [name for name in batched if name in names]
+            room = None if out is None else [out[0], *(out[1].get(name) for name in question.names)]
+            blocks = self._kernels.run(question, self.dtype, values, used, count, room)
+        if self.backend in ("auto", "numpy") and blocks is None:
             blocks = in_blocks(
                 lambda part: question.run(part, self.backend, self.dtype), question.tape, values, used, count, shapes
             )
@@ -189,6 +196,15 @@ class Compiled:
         question, point = self._question("hessian", hessian_question, leaves)
         return ask_hessian(question, point, self.dtype, self.backend)
 
+    def jacobian(self, /, **leaves: Any) -> Jacobian:
+        """All first derivatives of the outputs at one point; see `calculator.jacobian`.
+
+        >>> compile("[x*y, x**2]").jacobian(x=2, y=3).jacobian
+        {'x': array([3., 4.]), 'y': array([2., 0.])}
+        """
+        question, point = self._question("jacobian", jacobian_question, leaves)
+        return ask_jacobian(question, point, self.dtype, self.backend)
+
     def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
         """The derivative in one leaf as a formula; long shared parts are lines of their own above it.
 
@@ -213,7 +229,7 @@ class Compiled:
             statics = question.lowered.program.statics
             if all(_equal(point.get(name, value), value) for name, value in statics.items()):
                 return question, point
-        question = make(prepare(self.source, point, self.wrt, self.limits))
+        question = make(prepare(self.source, point, self.wrt, self.limits, "skipped", self.relax))
         if len(self._kept) >= MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         _refuse_unknown(point, question.lowered)
@@ -228,14 +244,17 @@ def compile(  # the name that users of other libraries expect
     dtype: str = "float64",
     backend: str = "auto",
     limits: LimitsLike = None,
+    relax: bool = False,
 ) -> Compiled:
-    """A script as a function of its leaves. Raises GradcliError for text that cannot be parsed.
+    """A script as a function of its leaves; `relax` permits rewrites that may round far worse.
+
+    Raises GradcliError for text that cannot be parsed.
 
     >>> area = compile("pi*r**2")
     >>> area(r=1)
     3.141592653589793
     """
-    return Compiled(script, wrt, dtype, backend, limits)
+    return Compiled(script, wrt, dtype, backend, limits, relax)
 
 
 def _gradient(lowered: Lowered) -> Question:
@@ -263,7 +282,8 @@ def _filled(out: Any, result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str
     for place, found in [(values, result[0]), *((slopes[name], slope) for name, slope in result[1].items())]:
         if place.shape != found.shape:
             raise error("GC332", f"`out` has shape {list(place.shape)}, the result {list(found.shape)}")
-        place[...] = found
+        if place is not found:
+            place[...] = found
     return values, slopes
 
 

@@ -5,17 +5,14 @@ What belongs to a question is fixed by the script and by the shapes of the point
 
 from __future__ import annotations
 
+from gradcli.calculator import sweeping
 from gradcli.diagnostics import GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.namespaces import namespace
-from gradcli.graph.builder import building
-from gradcli.graph.types import Type
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower, missing_values
 from gradcli.lowering.names import filled
-from gradcli.records import NamedTuple
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -23,35 +20,96 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from gradcli.calculator.sweeping import Compressed, Sweep
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits
     from gradcli.lowering import Lowered
 
-
-class Sweep(NamedTuple):
-    """A tape that runs over unit vectors at once: `units` holds them by leaf, and is empty where one run will do."""
-
-    output: int
-    leaf: str
-    tape: Tape
-    units: dict[str, Any]
+    Blocks = tuple[list[Any], list[list[Any]]]
 
 
 class Question:
     """A script made ready to be evaluated at points of one shape: outputs, derivatives, and one tape for all of them.
 
-    `sweeps` give the rows or columns of second derivatives and of Jacobians.
+    `sweeps` give the rows or columns of second derivatives and of Jacobians; where these are sparse, `compressed` gives
+    them in fewer.
     """
 
-    __slots__ = ("fillable", "lowered", "names", "sweeps", "tape")
+    __slots__ = (
+        "_entries",
+        "_make_sweeps",
+        "_plans",
+        "_sweeps",
+        "by_leaf",
+        "compressed",
+        "fillable",
+        "lowered",
+        "names",
+        "tape",
+    )
 
     def __init__(self, lowered: Lowered, names: Sequence[str], outputs: Sequence[Node]) -> None:
         self.lowered = lowered
         self.names = tuple(names)
         self.tape = Tape(list(outputs))
-        self.sweeps: list[Sweep] = []
+        self.compressed: Compressed | None = None
+        self.by_leaf: dict[str, Compressed] = {}
+        self._plans: dict[str, Any] = {}
+        self._entries: int | None = None
+        self._sweeps: list[Sweep] | None = None
+        self._make_sweeps: Callable[[], list[Sweep]] = list
         leaves = lowered.program.leaves.items()
         self.fillable = [(name, leaf.node.shape) for name, leaf in leaves if leaf.declared and leaf.node.shape]
+
+    @property
+    def sweeps(self) -> list[Sweep]:
+        """The tapes of the sweeps over unit vectors, made when they are asked for."""
+        if self._sweeps is None:
+            try:
+                self._sweeps = self._make_sweeps()
+            except GradcliError as problem:
+                raise problem.with_source(self.lowered.source) from None
+        return self._sweeps
+
+    def make_sweeps(self, make: Callable[[], list[Sweep]]) -> None:
+        """Set how the sweeps are made; they are made now unless the compressed ones may do."""
+        self._make_sweeps = make
+        if self.compressed is None and len(self.by_leaf) < len(self.names):
+            self._sweeps = make()
+
+    def size(self) -> int:
+        """The nodes that the question keeps alive, about."""
+        beside = [*self.by_leaf.values(), *([] if self.compressed is None else [self.compressed])]
+        return sum(
+            map(
+                len,
+                [self.tape.nodes, *(one.tape.nodes for one in beside), *(one.tape.nodes for one in self._sweeps or ())],
+            )
+        )
+
+    def entries(self) -> int:
+        """The entries of all arrays that a run computes."""
+        if self._entries is None:
+            self._entries = sum([node.type.size for node in self.tape.nodes])
+        return self._entries
+
+    def run_sweep(self, values: Mapping[str, Any], backend: str, dtype: str, sweep: Sweep) -> list[Any]:
+        """What one sweep gives; many directions are taken block by block, so that their values stay in cache."""
+        if not sweep.units:
+            return self.run(values, backend, dtype, sweep.tape)
+        return sweeping.in_parts(lambda units: self.run({**values, **units}, backend, dtype, sweep.tape), sweep)
+
+    def swept(self, values: Mapping[str, Any], backend: str, dtype: str) -> Blocks | None:
+        """The outputs of the question and the blocks of its matrix, from few sweeps; None where it takes them all."""
+        return self.swept_by(self.compressed, values, backend, dtype)
+
+    def swept_by(
+        self, compressed: Compressed | None, values: Mapping[str, Any], backend: str, dtype: str
+    ) -> Blocks | None:
+        """The same for some of the matrix."""
+        if compressed is None:
+            return None
+        return compressed.run(lambda units, tape: self.run({**values, **units}, backend, dtype, tape))
 
     def values(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every leaf at a point; raises GradcliError GC202 for a leaf without one."""
@@ -71,20 +129,52 @@ class Question:
         except GradcliError as problem:
             raise problem.with_source(self.lowered.source) from None
 
+    def run_planned(self, values: Mapping[str, Any], backend: str, dtype: str, fewest: int = 0) -> list[Any]:
+        """What `run` gives, by a plan where NumPy computes with arrays; worth its making where it runs again.
+
+        Questions with fewer entries than `fewest` in all their arrays are left to `run`.
+        """
+        if self.tape.scalar or backend not in ("auto", "numpy") or dtype == "complex128" or self.entries() < fewest:
+            return self.run(values, backend, dtype)
+        from gradcli.execution.kernels import kernel_of
+        from gradcli.execution.plans import REFUSED, planned
+
+        if dtype not in self._plans:
+            self._plans[dtype] = kernel_of(self.tape, dtype, once=fewest > 0) or planned(self.tape, dtype)
+        plan = self._plans[dtype]
+        found: list[Any] | None = None
+        try:
+            found = plan.answer(values) if plan is not None else None
+        except REFUSED:
+            found = None  # the evaluator says what is wrong, and where
+        except GradcliError as problem:
+            raise problem.with_source(self.lowered.source) from None
+        return self.run(values, backend, dtype) if found is None else found
+
 
 def prepare(
     script: str | Source,
     at: Mapping[str, Any],
     wrt: Sequence[str] | None = None,
     limits: Limits | None = None,
+    claiming: str = "read",
+    relax: bool = False,
 ) -> Lowered:
-    """A script as a program, for a point that fixes the shapes."""
+    """A script as a program, for a point that fixes the shapes; `claiming` says what becomes of claims, as in `lower`.
+
+    `relax` permits rewrites that may round far worse.
+    """
     source = script if isinstance(script, Source) else Source(script)
     limits = limits or DEFAULT_LIMITS
     if isinstance(wrt, str):  # as --wrt takes it
         wrt = [name.strip() for name in wrt.split(",")]
     try:
-        return lower(parse(source, limits), at=at, wrt=wrt, limits=limits)
+        found = lower(parse(source, limits), at=at, wrt=wrt, limits=limits, claiming=claiming)
+        if relax:
+            from gradcli.lowering.relaxed import relaxed
+
+            found.program = relaxed(found.program)
+        return found
     except GradcliError as problem:
         raise problem.with_source(source) from None
 
@@ -130,55 +220,30 @@ def gradient_question(lowered: Lowered, order: int = 1, instead: str = "jacobian
 
 @located
 def hessian_question(lowered: Lowered) -> Question:
-    """Value, gradient, and a tape per leaf that moves along its unit vectors: one batched run gives its columns."""
+    """Value, gradient and second derivatives; these in a few sweeps where they are sparse."""
     output, names = scalar_output(lowered), leaf_names(lowered)
-    program = lowered.program
-    targets = [program.leaves[name].node for name in names]
-    gradient = derivatives.grad(output, targets)
+    targets = {name: lowered.program.leaves[name].node for name in names}
+    gradient = derivatives.grad(output, list(targets.values()))
     question = Question(lowered, names, [output, *gradient])
-    for name, target in zip(names, targets, strict=True):
-        tangent, units = _unit_leaf(lowered, gradient, target)
-        columns = derivatives.jvp(gradient, [target], [tangent])
-        question.sweeps.append(Sweep(0, name, Tape(columns), units))
+    for target in targets.values():
+        sweeping.room_for(lowered, gradient, target.type.shape * 2)
+    question.compressed = sweeping.compressed_hessian(lowered, output, gradient, list(targets.values()))
+    question.make_sweeps(lambda: sweeping.hessian_sweeps(lowered, gradient, targets))
     return question
-
-
-def _unit_leaf(lowered: Lowered, nodes: Sequence[Node], like: Node) -> tuple[Node, dict[str, Any]]:
-    """A leaf of the shape of `like`, and the unit vectors that it takes as a batch; for a scalar the constant 1."""
-    builder = lowered.program.builder
-    with building(builder, [*lowered.program.nodes(), *nodes]) as open_builder:
-        if not like.type.shape:
-            return open_builder.constant(1), {}
-        leaf = open_builder.fresh_leaf(like.type)
-        open_builder.span = next((node.span for node in nodes if node.span is not None), None)
-        open_builder.allow(Type("float", like.type.shape * 2))
-    size = like.type.size
-    units = namespace("numpy").eye(size)
-    return leaf, {leaf.params["name"]: units.reshape((size, *like.type.shape))}
 
 
 @located
 def jacobian_question(lowered: Lowered) -> Question:
-    """The outputs, and a tape for each output and leaf that runs over the unit vectors of the smaller side."""
+    """The outputs and all first derivatives; these in a few sweeps where they are sparse."""
     program, names = lowered.program, leaf_names(lowered)
+    targets = {name: program.leaves[name].node for name in names}
     question = Question(lowered, names, program.outputs)
-    for position, output in enumerate(program.outputs):
-        for name in names:
-            target = program.leaves[name].node
-            if not runs_forward(output, target):
-                seed, units = _unit_leaf(lowered, [output], output)
-                rows = derivatives.vjp([output], [seed], [target])
-                question.sweeps.append(Sweep(position, name, Tape(rows), units))
-            else:
-                seed, units = _unit_leaf(lowered, [output], target)
-                rows = derivatives.jvp([output], [target], [seed])
-                question.sweeps.append(Sweep(position, name, Tape(rows), units))
+    for output in program.outputs:
+        for target in targets.values():
+            sweeping.room_for(lowered, [output], output.type.shape + target.type.shape)
+    question.compressed, question.by_leaf = sweeping.best_jacobian(lowered, targets)
+    question.make_sweeps(lambda: sweeping.jacobian_sweeps(lowered, targets))
     return question
-
-
-def runs_forward(output: Node, target: Node) -> bool:
-    """Whether a Jacobian is cheaper column by column, in forward mode: the output has more entries than the target."""
-    return output.type.size > target.type.size
 
 
 def scalar_output(lowered: Lowered, instead: str = "jacobian") -> Node:

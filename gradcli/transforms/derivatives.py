@@ -1,7 +1,7 @@
 """The derivative operators on nodes: grad, jvp, vjp, jacobian, hessian, n-th derivatives; all graphs again.
 
-Each is a few calls of the forward and the reverse sweep. Order n of a scalar leaf is n times forward mode; every
-other higher order is reverse once, then forward, which grows least.
+Each is a few calls of the forward and the reverse sweep. Order n of a scalar leaf is n times forward mode, or one
+Taylor series where that is smaller; every other higher order is reverse once, then forward, which grows least.
 
 What puts the sweeps of a Jacobian together is data movement, so beside the vocabulary that every transform may name
 (add, mul, neg, broadcast, reshape, sum, where, and, or, not, not_equal, cast) this module names three movements:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
 
 
+TAYLOR = (3, 100)  # orders for which a series may be smaller than forward mode repeated
 MOST_ORDERS = 10_000  # each order is a sweep, also where nothing is left to differentiate
 
 
@@ -59,16 +60,35 @@ def grad(output: Node, targets: Sequence[Node]) -> list[Node]:
 
 
 def nth(output: Node, target: Node, order: int) -> list[Node]:
-    """The derivatives of orders 1..n in one scalar target: n times forward mode."""
+    """The derivatives of orders 1..n in one scalar target: forward mode n times, or Taylor mode where it is smaller."""
     if order > MOST_ORDERS:
         message = f"the order of a derivative is at most {MOST_ORDERS:,}, not {order}"
         raise error("GC306", message, output.builder.span or output.span)
+    with _building(output, target):
+        if not TAYLOR[0] <= order <= TAYLOR[1]:
+            return _repeated(output, target, order)
+        from gradcli.transforms.taylor import taylor  # a first derivative needs none of it
+
+        series = taylor(output, target, order)
+        if series is None:
+            return _repeated(output, target, order)
+        low = _repeated(output, target, 2)  # of these a series makes more than it has to
+        if len(reachable(low)) < len(reachable(series[:2])):
+            series[:2] = low
+        return _repeated(output, target, order, series) or series
+
+
+def _repeated(output: Node, target: Node, order: int, series: Sequence[Node] = ()) -> list[Node]:
+    """The same by n times forward mode; nothing where from some order on that takes more nodes than a series."""
     found: list[Node] = []
     with _building(output, target) as builder:
         one = builder.constant(1, target.shape)
         for _ in range(order):
             output = jvp([output], [target], [one])[0]
             found.append(output)
+            k = len(found)
+            if series and k >= TAYLOR[0] and len(reachable(found)) > len(reachable(series[:k])):
+                return []
     return found
 
 

@@ -55,7 +55,7 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
             if tangent is not None and partial is not None and not is_zero(partial)
         ]
     elif primitive.kind == "linear":
-        return _linear(builder, node, moving)
+        return moved_linearly(builder, node, moving)
     elif primitive.kind == "bilinear":
         terms = []
         for position, tangent in enumerate(moving):
@@ -79,7 +79,7 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
     return total
 
 
-def _linear(builder: Builder, node: Node, moving: Sequence[Node | None]) -> Node | None:
+def moved_linearly(builder: Builder, node: Node, moving: Sequence[Node | None]) -> Node | None:
     """A linear operation is its own derivative: tangents stand in the arguments in which it is linear."""
     operands = []
     moved = False

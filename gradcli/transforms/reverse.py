@@ -10,7 +10,7 @@ where it meets a cotangent with another mask, enters an operation that mixes ent
 
 from __future__ import annotations
 
-from gradcli.graph.node import Node, dependents
+from gradcli.graph.node import CONSTANT, Node, dependents
 from gradcli.graph.operand import Operand
 
 TYPE_CHECKING = False
@@ -103,6 +103,8 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
 
 def chain(builder: Builder, partial: Any, ct: Node) -> Node:
     """The product of a partial derivative (a node or a number) and a cotangent or tangent."""
+    if type(partial) is Node:
+        return builder.apply(builder.vocabulary["mul"], (partial, ct), {})
     if isinstance(partial, Operand):
         return builder.call("mul", partial, ct)
     if partial == 1:
@@ -114,8 +116,8 @@ def chain(builder: Builder, partial: Any, ct: Node) -> Node:
 
 def is_zero(partial: Any) -> bool:
     """Whether a partial derivative, a node or a number, is the constant 0."""
-    if isinstance(partial, Node):
-        return partial.constant == 0
+    if type(partial) is Node:
+        return partial.primitive is CONSTANT and bool(partial.params["value"] == 0)
     return not isinstance(partial, Operand) and bool(partial == 0)
 
 
@@ -234,7 +236,7 @@ def _add(builder: Builder, arrived: dict[Node, Flow], node: Node, flow: Flow) ->
     if known is None:
         arrived[node] = flow
     elif known[1] is flow[1]:
-        arrived[node] = (builder.call("add", known[0], flow[0]), flow[1])
+        arrived[node] = (builder.apply(builder.vocabulary["add"], (known[0], flow[0]), {}), flow[1])
     else:
         total = builder.call("add", clean(builder, known), clean(builder, flow))
         either = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager.engine import backward, run, seeds_of
 from gradcli.eager.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from gradcli.eager.tensor import Tensor
+from gradcli.eager.unsupported import missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +95,4 @@ from gradcli.eager.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E
 
 
 def __getattr__(name: str) -> Any:
-    meant = did_you_mean(name, __all__)
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager.autograd has no {name!r}{hint}")
+    raise missing("autograd", name, __all__)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from gradcli.eager.nodes import Node
-from gradcli.eager.state import spoken, sweeps
+from gradcli.eager.state import spoken, sweeps, warn
 from gradcli.eager.tensor import Tensor
 
 
@@ -34,10 +33,9 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
-        warnings.warn(
+        warn(
             "anomaly detection is on: it checks every node, which makes backward slower, so use it to find errors only",
             UserWarning,
-            stacklevel=2,
         )
 
     def __enter__(self) -> None:
@@ -67,21 +65,19 @@ def inspect(node: Node, cts: list[Any], results: list[Any]) -> None:
         if raw is None or raw.dtype.kind not in "fc":
             continue
         if np.isnan(raw).any():
-            warnings.warn(
+            warn(
                 f"the gradient of {node.name()} is NaN; its operation is at {spoken(node.place)}{_forward(node)}",
                 UserWarning,
-                stacklevel=2,
             )
             raise RuntimeError(
                 f"{node.name()} returned nan values in its {at}th output; the operation that it belongs to is at "
                 f"{spoken(node.place)}{_forward(node)}"
             )
         if np.isinf(raw).any() and not any(ct is not None and np.isinf(_array(ct)).any() for ct in cts):
-            warnings.warn(
+            warn(
                 f"{node.name()} returned infinite values in its {at}th output; the operation that it belongs to is at "
                 f"{spoken(node.place)}{_forward(node)}",
                 UserWarning,
-                stacklevel=2,
             )
 
 

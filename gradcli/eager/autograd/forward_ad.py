@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.eager import dtypes
-from gradcli.eager.nodes import Saved
+from gradcli.eager.saving import Saved
 from gradcli.eager.state import state
 from gradcli.eager.tensor import Tensor
 

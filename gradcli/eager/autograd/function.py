@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,10 @@ import numpy as np
 
 from gradcli.eager import modes, recorder, tracing
 from gradcli.eager.inplace import refuse, rewrite
-from gradcli.eager.nodes import Node, Packed, Saved, versions
+from gradcli.eager.nodes import Node
 from gradcli.eager.rules import fitted_tensor, kept, kept_result, source_of
-from gradcli.eager.state import place, recording, sequence, state
+from gradcli.eager.saving import Packed, Saved, versions
+from gradcli.eager.state import place, recording, sequence, state, warn
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -177,11 +177,7 @@ class Function:
     setup_context: Callable[..., None] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
-            f"{type(self)} should not be instantiated: call {type(self).__name__}.apply(...)",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        warn(f"{type(self)} should not be instantiated: call {type(self).__name__}.apply(...)", DeprecationWarning)
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -208,6 +204,8 @@ class Function:
         """Run forward, and leave a node where an input requires grad."""
         tensors = [x for x in args if isinstance(x, Tensor)]
         if tracing.current is not None and tracing.traced(args):
+            if tracing.current.values_only:
+                return cls._value(args)
             raise RuntimeError(f"{cls.__name__} has a rule of its own, which vmap and record do not know")
         tracked = recording() and any(x.requires_grad for x in tensors)
         node: FunctionNode = object.__new__(_class_of(cls))
@@ -245,6 +243,18 @@ class Function:
                 if isinstance(out, Tensor):
                     recorder.current.operation(node.name(), tensors, out)
         return tuple(outputs) if several else outputs[0]
+
+    @classmethod
+    def _value(cls, args: tuple[Any, ...]) -> Any:
+        """What forward gives, and no node: for who asks for values only."""
+        context = Context()
+        context.needs_input_grad = (False,) * len(args)
+        with modes.no_grad():
+            if cls.setup_context is None:
+                return cls.forward(context, *args)
+            answer = cls.forward(*args)
+            cls.setup_context(context, args, answer)
+            return answer
 
 
 _classes: weakref.WeakKeyDictionary[type[Function], type[FunctionNode]] = weakref.WeakKeyDictionary()

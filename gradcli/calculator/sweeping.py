@@ -1,0 +1,269 @@
+"""A prepared script and its derivative graphs go in; the tapes that sweep over them come out, with what reads them.
+
+Where a matrix of derivatives is sparse, a few sweeps along sums of unit vectors hold all its entries; otherwise there
+is a tape for each leaf, over all unit vectors at once.
+"""
+
+from __future__ import annotations
+
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import namespace
+from gradcli.graph.builder import building
+from gradcli.graph.types import Type
+from gradcli.points import array_of
+from gradcli.records import NamedTuple
+from gradcli.transforms import derivatives
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
+    from gradcli.lowering import Lowered
+    from gradcli.structure.compressed import Blocks, Compression
+
+FEWEST = 12  # entries of a leaf from which looking for a pattern may pay
+CACHED = 1 << 14  # entries of the largest value in one run over directions
+FEWEST_ROWS = 16  # directions in one run, beside which computing the value again costs little
+SAVED = 2  # a compression has to need fewer than one in so many sweeps
+
+
+class Sweep(NamedTuple):
+    """A tape that runs over unit vectors at once: `units` holds them by leaf, and is empty where one run will do."""
+
+    output: int
+    leaf: str
+    tape: Tape
+    units: dict[str, Any]
+
+
+class Compressed:
+    """A tape that computes values beside a few sweeps, and the places of the swept entries in blocks.
+
+    `trusted` is None until random directions have shown that the pattern is right, or wrong.
+    """
+
+    __slots__ = ("_across", "_blocks", "_compression", "_probed", "_seeded", "_shapes", "tape", "trusted", "values")
+
+    def __init__(
+        self,
+        values: Sequence[Node],
+        swept: Sequence[Node],
+        seeded: Sequence[Node],
+        compression: Compression,
+        blocks: Blocks,
+        across: bool,
+    ) -> None:
+        self.tape = Tape([*values, *swept])
+        self.values = len(values)
+        self.trusted: bool | None = None
+        self._shapes = [(node.type.size, len(node.type.shape)) for node in swept]
+        self._compression = compression
+        self._blocks = blocks
+        self._across = across
+        self._probed: Any = compression.probes()
+        self._seeded = [(node.params["name"], node.type) for node in seeded]
+
+    @property
+    def cost(self) -> int:
+        """The numbers that the sweeps give."""
+        return self._compression.sweeps * sum(size for size, _ in self._shapes)
+
+    def run(self, run: Callable[[Mapping[str, Any], Tape], list[Any]]) -> tuple[list[Any], list[list[Any]]] | None:
+        """The values, and the blocks of the matrix as flat arrays; None where the pattern is not to be used here.
+
+        That is where it has turned out wrong, and where something swept is not finite: there an entry outside the
+        pattern need not be 0.
+        """
+        if self.trusted is False:
+            return None
+        compression = self._compression
+        library = namespace("numpy").library
+        seeds = compression.seeds
+        if self.trusted is None:
+            seeds = library.concatenate([seeds, self._probed])
+        units, first = {}, 0
+        for name, kind in self._seeded:
+            units[name] = seeds[:, first : first + kind.size].reshape((len(seeds), *kind.shape))
+            first += kind.size
+        found = run(units, self.tape)
+        rows = [
+            self._flat(library, one, len(seeds), shape)
+            for one, shape in zip(found[self.values :], self._shapes, strict=True)
+        ]
+        swept = rows[0] if len(rows) == 1 else library.concatenate(rows, axis=1)
+        if not library.isfinite(swept).all():
+            return None
+        entries = compression.entries(swept)
+        if self.trusted is None:
+            self.trusted = compression.agrees(entries, self._probed, swept[compression.sweeps :], self._across)
+            if not self.trusted:
+                return None
+        return found[: self.values], self._blocks.filled(entries)
+
+    @staticmethod
+    def _flat(library: Any, value: Any, count: int, shape: tuple[int, int]) -> Any:
+        """What one output gave, a row for each direction, also where it does not depend on the direction."""
+        size, rank = shape
+        stacked = library.asarray(value)
+        if stacked.ndim == rank:
+            return library.broadcast_to(stacked.reshape(1, size), (count, size))
+        return stacked.reshape(count, size)
+
+
+def compressed_hessian(
+    lowered: Lowered, output: Node, gradient: Sequence[Node], targets: Sequence[Node]
+) -> Compressed | None:
+    """Value, gradient and second derivatives in few sweeps; None where the Hessian has no structure to use."""
+    total = sum(target.type.size for target in targets)
+    if total < FEWEST:
+        return None
+    from gradcli.structure.compressed import Blocks, symmetric
+    from gradcli.structure.patterns import pattern
+
+    flow = pattern(gradient, targets)
+    if flow is None:
+        return None
+    compression = symmetric(flow)
+    if SAVED * compression.sweeps > total:
+        return None
+    seeded = fresh(lowered, [output, *gradient], targets)
+    columns = derivatives.jvp(gradient, targets, seeded)
+    sizes = [target.type.size for target in targets]
+    return Compressed([output, *gradient], columns, seeded, compression, Blocks(compression, sizes, sizes), False)
+
+
+def best_jacobian(lowered: Lowered, targets: Mapping[str, Node]) -> tuple[Compressed | None, dict[str, Compressed]]:
+    """First derivatives in few sweeps: of all leaves together, or of those that have more structure by themselves."""
+    together = compressed_jacobian(lowered, list(targets.values()), lowered.program.outputs)
+    if len(targets) == 1:
+        return together, {}
+    found = {name: compressed_jacobian(lowered, [target], ()) for name, target in targets.items()}
+    alone = {name: one for name, one in found.items() if one is not None}
+    heights = sum(output.type.size for output in lowered.program.outputs)
+    cost = sum(alone[name].cost if name in alone else heights * target.type.size for name, target in targets.items())
+    if together is not None and together.cost <= cost:
+        return together, {}
+    return None, alone
+
+
+def compressed_jacobian(lowered: Lowered, targets: Sequence[Node], values: Sequence[Node]) -> Compressed | None:
+    """Values and first derivatives in few sweeps, forward or reverse; None where there is no structure to use."""
+    outputs = lowered.program.outputs
+    heights = [output.type.size for output in outputs]
+    widths = [target.type.size for target in targets]
+    dense = sum(min(height, width) for height in heights for width in widths)
+    if dense < FEWEST:
+        return None
+    from gradcli.structure.compressed import Blocks, by_columns, by_rows
+    from gradcli.structure.patterns import pattern
+
+    flow = pattern(outputs, targets)
+    if flow is None:
+        return None
+    along, across = by_columns(flow, sum(widths)), by_rows(flow, sum(widths))
+    reverse = across.sweeps < along.sweeps
+    chosen = across if reverse else along
+    if SAVED * chosen.sweeps > dense:
+        return None
+    seeded = fresh(lowered, outputs, outputs if reverse else targets)
+    swept = derivatives.vjp(outputs, seeded, targets) if reverse else derivatives.jvp(outputs, targets, seeded)
+    return Compressed(values, swept, seeded, chosen, Blocks(chosen, heights, widths), reverse)
+
+
+def fresh(lowered: Lowered, nodes: Sequence[Node], like: Sequence[Node]) -> list[Node]:
+    """Inputs that no script can name, of the types of some nodes: directions to sweep along."""
+    builder = lowered.program.builder
+    with building(builder, [*lowered.program.nodes(), *nodes]) as open_builder:
+        return [open_builder.fresh_leaf(node.type) for node in like]
+
+
+def room_for(lowered: Lowered, nodes: Sequence[Node], shape: Shape) -> None:
+    """Raise GradcliError GC508 where a result of this shape has more entries than one may have."""
+    builder = lowered.program.builder
+    with building(builder, ()) as open_builder:
+        open_builder.span = next((node.span for node in nodes if node.span is not None), None)
+        open_builder.allow(Type("float", shape))
+
+
+def unit_leaf(lowered: Lowered, nodes: Sequence[Node], like: Node) -> tuple[Node, dict[str, Any]]:
+    """A leaf of the shape of `like`, and the unit vectors that it takes as a batch; for a scalar the constant 1."""
+    if not like.type.shape:
+        with building(lowered.program.builder, [*lowered.program.nodes(), *nodes]) as open_builder:
+            return open_builder.constant(1), {}
+    room_for(lowered, nodes, like.type.shape * 2)
+    leaf = fresh(lowered, nodes, [like])[0]
+    size = like.type.size
+    units = namespace("numpy").eye(size)
+    return leaf, {leaf.params["name"]: units.reshape((size, *like.type.shape))}
+
+
+def hessian_sweeps(lowered: Lowered, gradient: Sequence[Node], targets: Mapping[str, Node]) -> list[Sweep]:
+    """A tape per leaf that moves along its unit vectors: one batched run gives its columns."""
+    found = []
+    for name, target in targets.items():
+        tangent, units = unit_leaf(lowered, gradient, target)
+        columns = derivatives.jvp(gradient, [target], [tangent])
+        found.append(Sweep(0, name, Tape(columns), units))
+    return found
+
+
+def jacobian_sweeps(lowered: Lowered, targets: Mapping[str, Node]) -> list[Sweep]:
+    """A tape for each output and leaf that runs over the unit vectors of the smaller side."""
+    found = []
+    for position, output in enumerate(lowered.program.outputs):
+        for name, target in targets.items():
+            if runs_forward(output, target):
+                seed, units = unit_leaf(lowered, [output], target)
+                rows = derivatives.jvp([output], [target], [seed])
+            else:
+                seed, units = unit_leaf(lowered, [output], output)
+                rows = derivatives.vjp([output], [seed], [target])
+            found.append(Sweep(position, name, Tape(rows), units))
+    return found
+
+
+def runs_forward(output: Node, target: Node) -> bool:
+    """Whether a Jacobian is cheaper column by column, in forward mode: the output has more entries than the target."""
+    return output.type.size > target.type.size
+
+
+def in_parts(run: Callable[[Mapping[str, Any]], list[Any]], sweep: Sweep) -> list[Any]:
+    """What a sweep gives, from runs over some of its directions at a time, whose values stay in cache."""
+    ((name, units),) = sweep.units.items()
+    largest = max(node.type.size for node in sweep.tape.nodes)
+    rows = max(FEWEST_ROWS, CACHED // max(largest, 1))
+    count = len(units)
+    if count <= 2 * rows:
+        return run(sweep.units)
+    library = namespace("numpy").library
+    found: list[Any] = []
+    for start in range(0, count, rows):
+        part = run({name: units[start : start + rows]})
+        if not found:
+            found = [
+                library.empty((count, *output.type.shape), getattr(one, "dtype", "float64"))
+                for one, output in zip(part, sweep.tape.outputs, strict=True)
+            ]
+        for place, one in zip(found, part, strict=True):
+            place[start : start + rows] = one
+    return found
+
+
+def shaped(block: Any, shape: Shape) -> Any:
+    """A flat block as an array of this shape, or as a number."""
+    return block.reshape(shape) if shape else block.item()
+
+
+def as_last_axes(value: Any, shape: Shape, batch: Shape) -> Any:
+    """A batch over unit vectors as trailing axes: (size, *shape) becomes shape + batch."""
+    count = 1
+    for n in batch:
+        count *= n
+    stacked = array_of(value)
+    if stacked.ndim == len(shape):  # does not depend on the direction
+        stacked = stacked[None].repeat(count, axis=0)
+    axes = (*range(1, stacked.ndim), 0)
+    return stacked.transpose(axes).reshape(shape + batch)

@@ -1,0 +1,82 @@
+"""A pattern goes in, groups of columns that share no row come out: one sweep per group gives all entries.
+
+Columns of one colour never meet in a row, so their sum can be taken apart again. Cyclic colourings are tried first,
+because they are perfect for bands; then columns take, one after the other, the first colour that is free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.structure.flows import distinct, transposed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gradcli.structure.flows import Flow
+
+    Places = NDArray[np.int64]
+
+CYCLES = 16  # cyclic colourings that are tried
+
+
+class Colours(NamedTuple):
+    """The colour of each column (-1: in no row), and the number of colours."""
+
+    of: Any
+    number: int
+
+
+def coloured(flow: Flow, columns: int) -> Colours:
+    """Colours for the columns of a pattern, such that no row has one twice.
+
+    >>> from gradcli.structure.flows import identity
+    >>> coloured(identity(1000), 1000).number
+    1
+    """
+    least = int(flow.lengths().max(initial=0))
+    used = np.zeros(columns, dtype=bool)
+    used[flow.columns] = True
+    if not least:
+        return Colours(np.full(columns, -1), 0)
+    rows = flow.row_of_each()
+    for count in range(least, least + CYCLES):
+        if len(distinct(rows * count + flow.columns % count)) == flow.pairs:
+            of = np.where(used, np.arange(columns) % count, -1)
+            return Colours(of, count)
+    return _first_free(flow, columns)
+
+
+def _first_free(flow: Flow, columns: int) -> Colours:
+    """Each column, those in most rows first, takes the first colour that no other column has in any of its rows."""
+    across = transposed(flow, columns)
+    starts, members = across.starts.tolist(), across.columns.tolist()
+    taken = [0] * flow.rows  # the colours in a row, as bits
+    of = np.full(columns, -1)
+    count = 0
+    for column in np.argsort(-across.lengths(), kind="stable").tolist():
+        rows = members[starts[column] : starts[column + 1]]
+        if not rows:
+            continue
+        busy = 0
+        for row in rows:
+            busy |= taken[row]
+        bit = ~busy & (busy + 1)
+        for row in rows:
+            taken[row] |= bit
+        of[column] = colour = bit.bit_length() - 1
+        count = max(count, colour + 1)
+    return Colours(of, count)
+
+
+def without_hubs(flow: Flow) -> Places:
+    """The rows of a symmetric pattern that are better read as columns: each such hub costs one sweep of its own.
+
+    A row with many columns needs as many colours. Leaving out the h longest rows costs h and leaves the next longest.
+    """
+    lengths = flow.lengths()
+    order = np.argsort(-lengths, kind="stable")
+    cost = np.arange(flow.rows + 1) + np.append(lengths[order], 0)
+    return np.sort(order[: int(np.argmin(cost))])

@@ -1,0 +1,152 @@
+"""A pattern goes in, the few directions to sweep come out, and later the entries that the swept results hold.
+
+Column compression reads J[i, j] in the sweep along all columns of the colour of j; row compression is the same on the
+transposed matrix. In a symmetric matrix long rows (hubs) are swept on their own and read as columns, and their mirror
+images are not read at all. Random directions tell whether the pattern was right: what they show has to be what the
+entries give.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.structure.colouring import coloured, without_hubs
+from gradcli.structure.flows import Flow, of_pairs, transposed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.int64]
+    Array = NDArray[Any]
+
+PROBES = 2
+SLACK = 2.0**20  # roundings by which a probe may differ from what the entries give, relative to their sizes
+TINY = 2.0**10  # the same relative to the largest row: what cancels leaves rounding behind
+SEED = 20
+
+
+class Compression:
+    """The directions of the sweeps, and for each pair (row, column) of the matrix the swept entry that is its value.
+
+    `seeds` has a direction per row. Swept results are `[sweeps, width]`; `source` counts their entries in C order.
+    """
+
+    __slots__ = ("_colours", "_seeds", "columns", "rows", "size", "source", "sweeps")
+
+    def __init__(
+        self, colours: Places, sweeps: int, rows: Places, columns: Places, source: Places, size: tuple[int, int]
+    ) -> None:
+        self._colours = colours
+        self._seeds: Array | None = None
+        self.sweeps = sweeps
+        self.rows = rows
+        self.columns = columns
+        self.source = source
+        self.size = size
+
+    @property
+    def seeds(self) -> Array:
+        """For each colour, 1 at its members and 0 elsewhere."""
+        if self._seeds is None:
+            self._seeds = np.zeros((self.sweeps, len(self._colours)))
+            members = np.flatnonzero(self._colours >= 0)
+            self._seeds[self._colours[members], members] = 1.0
+        return self._seeds
+
+    def entries(self, swept: Array) -> Array:
+        """The value of each pair, from the results of the sweeps."""
+        return swept.reshape(-1).take(self.source)
+
+    def probes(self) -> Array:
+        """Random directions, of the length of a seed."""
+        found: Array = np.random.default_rng(SEED).uniform(0.5, 1.5, (PROBES, len(self._colours)))
+        return found
+
+    def agrees(self, entries: Array, probes: Array, seen: Array, across: bool = False) -> bool:
+        """Whether the matrix of these entries sends the probes where the sweeps have seen them go, up to rounding.
+
+        `across`: the probes went in from the side of the rows.
+        """
+        into, out = (self.columns, self.rows) if not across else (self.rows, self.columns)
+        unit = float(np.finfo(seen.dtype).eps)
+        width = seen.shape[1]
+        for probe, image in zip(probes, seen, strict=True):
+            parts = entries * probe[into]
+            sizes = np.bincount(out, np.abs(parts), width)
+            total = np.bincount(out, parts.real, width)
+            if np.iscomplexobj(parts):
+                total = total + 1j * np.bincount(out, parts.imag, width)
+            slack = unit * (SLACK * sizes + TINY * sizes.max(initial=0.0)) + float(np.finfo(seen.dtype).tiny)
+            if not (np.abs(image - total) <= slack).all():
+                return False
+        return True
+
+
+def by_columns(flow: Flow, columns: int) -> Compression:
+    """Forward sweeps: J[i, j] is entry i of the sweep along the colour of j."""
+    colours = coloured(flow, columns)
+    rows = flow.row_of_each()
+    source = colours.of[flow.columns] * flow.rows + rows
+    return Compression(colours.of, colours.number, rows, flow.columns, source, (flow.rows, columns))
+
+
+def by_rows(flow: Flow, columns: int) -> Compression:
+    """Reverse sweeps: J[i, j] is entry j of the sweep back from the colour of i."""
+    colours = coloured(transposed(flow, columns), flow.rows)
+    rows = flow.row_of_each()
+    source = colours.of[rows] * columns + flow.columns
+    return Compression(colours.of, colours.number, rows, flow.columns, source, (flow.rows, columns))
+
+
+def symmetric(flow: Flow) -> Compression:
+    """Forward sweeps over a gradient: as by columns, but the rows of hubs are read from the sweeps along the hubs."""
+    size = flow.rows
+    mirrored = np.concatenate([flow.row_of_each(), flow.columns]), np.concatenate([flow.columns, flow.row_of_each()])
+    whole = of_pairs(*mirrored, size)
+    hubs = without_hubs(whole)
+    hub = np.zeros(size, dtype=bool)
+    hub[hubs] = True
+    rows, columns = whole.row_of_each(), whole.columns
+    kept = ~hub[rows] & ~hub[columns]
+    rest = coloured(of_pairs(rows[kept], columns[kept], size), size)
+    of = rest.of
+    of[hubs] = rest.number + np.arange(len(hubs))
+    turned = hub[rows] & ~hub[columns]
+    source = np.where(turned, of[rows] * size + columns, of[columns] * size + rows)
+    return Compression(of, rest.number + len(hubs), rows, columns, source, (size, size))
+
+
+class Blocks:
+    """The places of the entries in the blocks of a matrix, whose rows and columns are cut at some sizes."""
+
+    __slots__ = ("parts", "sizes")
+
+    def __init__(self, compression: Compression, rows: Sequence[int], columns: Sequence[int]) -> None:
+        self.sizes = (tuple(rows), tuple(columns))
+        row_ends, column_ends = np.cumsum([0, *rows]), np.cumsum([0, *columns])
+        above = np.searchsorted(row_ends, compression.rows, side="right") - 1
+        left = np.searchsorted(column_ends, compression.columns, side="right") - 1
+        inside = compression.rows - row_ends[above]
+        places = inside * np.asarray(columns, dtype=np.int64)[left] + compression.columns - column_ends[left]
+        self.parts: list[list[tuple[Any, Any]]] = []
+        single = len(rows) == len(columns) == 1
+        for i in range(len(rows)):
+            self.parts.append([])
+            for j in range(len(columns)):
+                chosen = slice(None) if single else np.flatnonzero((above == i) & (left == j))
+                self.parts[-1].append((chosen, places[chosen]))
+
+    def filled(self, entries: Array) -> list[list[Array]]:
+        """The blocks, flat, with zeros where the pattern has nothing."""
+        found: list[list[Array]] = []
+        for height, row in zip(self.sizes[0], self.parts, strict=True):
+            found.append([])
+            for width, (chosen, places) in zip(self.sizes[1], row, strict=True):
+                block = np.zeros(height * width, dtype=entries.dtype)
+                block[places] = entries[chosen]
+                found[-1].append(block)
+        return found

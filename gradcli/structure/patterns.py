@@ -1,0 +1,217 @@
+"""Outputs and targets of a graph go in, the pattern of the Jacobian comes out: which entries may depend on which.
+
+One walk over the nodes in topological order, on sets of positions. It reads what an operation does with entries (entry
+by entry, moves, sums, products of matrices, a definition), never a derivative rule, and takes an operation that it
+does not know to mix everything: a pattern may be too large, never too small.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.diagnostics import GradcliError
+from gradcli.execution.evaluate import evaluate
+from gradcli.execution.namespaces import namespace
+from gradcli.graph.builder import Builder
+from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.types import size_of
+from gradcli.structure.flows import Flow, TooDense, empty, gathered, identity, scattered, stacked, united
+from gradcli.structure.moves import Moves, NeedsEntries, Rows, lanes_along, places
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.graph.types import Shape
+
+    Found = Flow | None  # None: nothing reaches this node
+
+MOST_NODES = 20_000  # a walk over more takes longer than what it saves
+PAIRS_PER_ENTRY = 256  # of rows and columns: what is denser has too many colours
+SPARSE = 0.5  # a constant matrix with a larger share of nonzeros is taken as full
+
+
+def pattern(
+    outputs: Sequence[Node],
+    targets: Sequence[Node],
+    *,
+    values: bool = False,
+    most: float | None = None,
+    held: Mapping[str, Any] | None = None,
+) -> Flow | None:
+    """Which entries of the targets may reach which entries of the outputs; both counted one after the other.
+
+    A pattern of derivatives leaves out what carries none: conditions, positions, comparisons, `detach`. With `values`
+    it holds every way in which a value may change. `held` gives leaves whose values stay as they are. None where the
+    pattern is nearly full (has more than `most` pairs), or is too long to find.
+
+    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.primitives import catalogue
+    >>> x = Builder(catalogue()).leaf("x", (8,))
+    >>> pattern([x*x], [x]).columns.tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7]
+    """
+    order = reachable(outputs)
+    if len(order) > MOST_NODES:
+        return None
+    rows = sum(output.type.size for output in outputs)
+    columns = sum(target.type.size for target in targets)
+    known: dict[Node, Found] = {}
+    first = 0
+    for target in targets:
+        known[target] = identity(target.type.size, first)
+        first += target.type.size
+    if most is None:
+        most = min(rows * columns / 4, PAIRS_PER_ENTRY * (rows + columns))
+    walk = Walk(max(most, rows + columns), values, held or {})
+    try:
+        walk.along(order, known)
+        found = [known[output] or empty(output.type.size) for output in outputs]
+    except TooDense:
+        return None
+    whole = stacked(found)
+    return whole if whole.pairs <= most else None
+
+
+class Walk:
+    """The rules of flow, with the limits of one walk."""
+
+    def __init__(self, most: float, values: bool, held: Mapping[str, Any]) -> None:
+        self.most = most
+        self.held = held
+        self.values = values
+        self.xp = namespace("numpy")
+        self.definitions: dict[Any, tuple[list[Node], list[Node], Node]] = {}
+        self.fixed: dict[Node, bool] = {}
+
+    def along(self, order: Sequence[Node], known: dict[Node, Found]) -> None:
+        """The flow of every node, given those of some."""
+        for node in order:
+            if node in known:
+                continue
+            flows = [known.get(arg) for arg in node.args]
+            known[node] = self.through(node, flows) if any(flow is not None for flow in flows) else None
+
+    def through(self, node: Node, flows: list[Found]) -> Found:
+        """The flow of a node from those of its arguments."""
+        primitive = node.primitive
+        if not self.values:
+            if primitive.kind == "nondifferentiable":
+                return None
+            if primitive.kind == "linear":
+                flows = [flow if primitive.linear_in(i) is not None else None for i, flow in enumerate(flows)]
+        there = [flow for flow in flows if flow is not None]
+        if not there:
+            return None
+        if primitive.pointwise:
+            return united(there, self.most)
+        if primitive.moves:
+            return self._moved(node, flows)
+        if primitive.name == "matmul":
+            return self._product(node, flows)
+        if primitive.entries is not None:
+            rows = [Rows(arg, flow) for arg, flow in zip(node.args, flows, strict=True)]
+            with suppress(NeedsEntries):
+                found: Found = primitive.entries(Moves(self), *rows, **node.params)
+                return found
+        if "axis" in node.params and len(node.args) == 1:
+            return self._lane_by_lane(node, there[0])
+        if primitive.kind == "composite":
+            return self._defined(node, flows)
+        return self.everywhere(node, there)
+
+    def everywhere(self, node: Node, flows: Sequence[Flow]) -> Flow:
+        """Every entry of the result depends on all that reaches any operand."""
+        columns = np.unique(np.concatenate([flow.columns for flow in flows]))
+        return gathered(Flow(np.array([0, len(columns)]), columns), np.zeros(node.type.size, dtype=np.int64), self.most)
+
+    def _lane_by_lane(self, node: Node, flow: Flow) -> Flow:
+        """An operation along axes of one array mixes what lies along them, and nothing else."""
+        x, axes = node.args[0], node.params["axis"]
+        axes = (axes,) if isinstance(axes, int) else axes
+        kept = tuple(1 if i - len(x.shape) in axes else n for i, n in enumerate(x.shape))
+        lanes = np.broadcast_to(places(kept), x.shape).reshape(-1)
+        joined = scattered(flow, lanes, size_of(kept), self.most)
+        if node.type.size == size_of(kept):
+            return joined
+        return gathered(joined, lanes, self.most) if node.shape == x.shape else self.everywhere(node, [flow])
+
+    def _moved(self, node: Node, flows: Sequence[Found]) -> Flow:
+        """What only moves entries is run on their positions."""
+        positions, parts, start = [], [], 0
+        for arg, flow in zip(node.args, flows, strict=True):
+            size = arg.type.size
+            positions.append(np.arange(start, start + size).reshape(arg.shape))
+            parts.append(empty(size) if flow is None else flow)
+            start += size
+        assert node.primitive.impl is not None
+        ranks = tuple(len(arg.shape) for arg in node.args)
+        moved = node.primitive.impl(self.xp, *positions, ranks=ranks, **node.params)
+        return gathered(stacked(parts), np.asarray(moved, dtype=np.int64).reshape(-1), self.most)
+
+    def _defined(self, node: Node, flows: Sequence[Found]) -> Found:
+        """A composite operation is what its definition is, written out on inputs of its own."""
+        primitive = node.primitive
+        key = (primitive, tuple(arg.type for arg in node.args), tuple(node.params.items()))
+        found = self.definitions.get(key)
+        if found is None:
+            builder = Builder(node.builder.vocabulary)
+            inputs = [builder.fresh_leaf(arg.type) for arg in node.args]
+            assert primitive.definition is not None
+            result: Node = primitive.definition(*inputs, **node.params)
+            builder.close()
+            found = self.definitions[key] = (inputs, reachable([result]), result)
+        inputs, order, result = found
+        known: dict[Node, Found] = dict(zip(inputs, flows, strict=True))
+        self.along(order, known)
+        return known[result]
+
+    def mixed(self, flow: Flow, before: Shape, after: Shape, axis: int) -> Flow:
+        """Every entry of a lane of the result depends on the whole lane of the operand."""
+        lanes = size_of(before) // max(before[axis], 1)
+        joined = scattered(flow, lanes_along(before, axis), lanes, self.most)
+        return gathered(joined, lanes_along(after, axis), self.most)
+
+    def _product(self, node: Node, flows: Sequence[Found]) -> Found:
+        """Entry (i, j) depends on row i of the first matrix and on column j of the second, where the other is not 0."""
+        x, y = node.args
+        found = []
+        for flow, own, other, left in ((flows[0], x, y, True), (flows[1], y, x, False)):
+            if flow is not None:
+                beside = self.value(other)
+                if beside is not None and beside.shape == other.shape and (beside != 0).mean() < SPARSE:
+                    found.append(self._through_nonzeros(flow, own, node, beside != 0, left))
+                else:
+                    found.append(self.mixed(flow, own.shape, node.shape, -1 if left else -2))
+        return united(found, self.most)
+
+    def _through_nonzeros(self, flow: Flow, own: Node, node: Node, beside: Any, left: bool) -> Flow:
+        """A product with a constant matrix, read through its nonzeros; `left`: the flow is that of the first factor."""
+        rows, inner, columns = node.shape[-2], own.shape[-1 if left else -2], node.shape[-1]
+        stack, one, two = np.nonzero(beside.reshape(-1, *beside.shape[-2:]))
+        if left:  # own is (stack, i, k), beside is (stack, k, j)
+            free = np.arange(rows)[:, None]
+            source = (stack * rows + free) * inner + one
+            place = (stack * rows + free) * columns + two
+        else:  # own is (stack, k, j), beside is (stack, i, k)
+            free = np.arange(columns)[:, None]
+            source = (stack * inner + two) * columns + free
+            place = (stack * rows + one) * columns + free
+        if source.size > 4 * self.most:
+            raise TooDense
+        return scattered(gathered(flow, source.reshape(-1)), place.reshape(-1), node.type.size, self.most)
+
+    def value(self, node: Node) -> Any:
+        """The value of a node that no leaf reaches but held ones; None for others."""
+        for one in reachable([node]):
+            if one not in self.fixed:
+                free = one.primitive is LEAF and one.params["name"] not in self.held
+                self.fixed[one] = not free and all(self.fixed[arg] for arg in one.args)
+        if not self.fixed[node]:
+            return None
+        try:
+            return np.asarray(evaluate([node], self.held, backend="numpy")[0])
+        except GradcliError:
+            return None  # its own evaluation will tell

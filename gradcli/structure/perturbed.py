@@ -1,0 +1,70 @@
+"""Outputs of a graph and a point go in; what they are when one entry of an input has moved comes out, for all entries.
+
+A scalar is read term by term, before its terms are added up: what an entry does not reach is left out of its sum, with
+its rounding. Only values are read: the graph says what may reach what, never what a derivative is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.structure.flows import TooDense, empty, stacked
+from gradcli.structure.ripples import Ripples
+from gradcli.structure.terms import terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.graph.node import Node
+
+    Floats = NDArray[np.floating[Any]]
+
+
+class Perturbed:
+    """An output as it is when entries of the targets move one at a time; all targets are leaves.
+
+    `rows` and `columns` say for each pair which entry of the output it is, and which entry of the targets (counted one
+    after the other) has moved. For a scalar the rows are entries of its terms, and `totals` adds them up.
+    """
+
+    def __init__(self, output: Node, targets: Sequence[Node], values: Mapping[str, Any]) -> None:
+        terms = terms_of(output) if not output.shape else [(output, 1.0)]
+        self.size = sum(target.type.size for target in targets)
+        self.here = np.concatenate(
+            [np.asarray(values[target.params["name"]], dtype=np.float64).reshape(-1) for target in targets]
+        )
+        self._ripples = Ripples([node for node, _ in terms], targets, values)
+        flows = [
+            empty(node.type.size) if flow is None else flow
+            for (node, _), flow in zip(terms, self._ripples.flows, strict=True)
+        ]
+        whole = stacked(flows)
+        self.rows, self.columns = whole.row_of_each(), whole.columns
+        self._weights = np.repeat([weight for _, weight in terms], [flow.pairs for flow in flows])
+
+    def pairs(self, steps: Floats) -> Floats:
+        """The value of each pair, for each row of `steps`, by which the entries move: [count, pairs]."""
+        return np.stack([np.concatenate(self._ripples.run(self.here, row)) for row in steps])
+
+    def totals(self, steps: Floats) -> Floats:
+        """For each entry, the sum of the terms that it reaches, when it has moved: [count, size]."""
+        values = self.pairs(steps) * self._weights
+        return np.stack([np.bincount(self.columns, row, self.size) for row in values])
+
+
+def perturbed(output: Node, targets: Sequence[Node], values: Mapping[str, Any]) -> Perturbed | None:
+    """One output when entries of the targets move one at a time; None where too much depends on too much.
+
+    `values` gives every leaf a value. A scalar is read term by term.
+    """
+    if not sum(target.type.size for target in targets):
+        return None
+    try:
+        found = Perturbed(output, targets, values)
+    except TooDense:
+        return None
+    return found if len(found.columns) else None

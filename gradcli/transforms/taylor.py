@@ -1,0 +1,256 @@
+"""Taylor mode: a node and a scalar target go in, the derivatives of orders 1..n come out as graphs, from one series.
+
+The coefficients v_0, v_1, ... of every node on the way follow order by order from those of its arguments. An operation
+with partials p obeys v' = sum p*u', so k*v_k is the sum over j of j*u_j*p_(k-j), and the series of p is found in the
+same way from the declaration of p. That closes: exp needs exp, sin needs cos and cos needs sin. An order costs a sum,
+not a sweep over all that the orders before have made. No operation has a rule of its own here but products and their
+inverse, quotients: beside the vocabulary of every transform this module names div.
+"""
+
+from __future__ import annotations
+
+from math import factorial
+
+from gradcli.graph.builder import building
+from gradcli.graph.exact import rational
+from gradcli.graph.node import Node, dependents, reachable
+from gradcli.transforms.forward import moved_linearly
+from gradcli.transforms.reverse import is_zero
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from gradcli.graph.builder import Builder
+
+MOST_ROUNDS = 16  # definitions inside definitions
+
+
+def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
+    """The derivatives of orders 1..n; None where an operation has no series here (a structured one).
+
+    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.text import script_of
+    >>> from gradcli.primitives import catalogue
+    >>> from gradcli.primitives.exponential import exp
+    >>> x = Builder(catalogue()).leaf("x")
+    >>> third = taylor(exp(2*x), x, 3)[2]
+    >>> len(reachable([third])) < 20
+    True
+    """
+    with building(output.builder, reachable([output, target])) as builder:
+        series = _Series(builder, target, order)
+        found = series.begin(output)
+        if found is None:
+            return None
+        series.run()
+        result = []
+        for k in range(1, order + 1):
+            known = (found, k) in series.slopes  # then k times the coefficient is there already
+            scaled = series.slopes[found, k] if known else series.of(found, k)
+            factor = factorial(k - 1) if known else factorial(k)
+            zero = scaled is None
+            result.append(builder.constant(0, output.shape) if zero else builder.call("mul", scaled, factor))
+        return result
+
+
+class _Series:
+    """The coefficients that have been found: `rows[node][k]`, None for zero."""
+
+    def __init__(self, builder: Builder, target: Node, order: int) -> None:
+        self.builder = builder
+        self.target = target
+        self.order = order
+        self.rows: dict[Node, list[Node | None]] = {}
+        self.slopes: dict[tuple[Node, int], Node | None] = {}  # k times coefficient k
+        self.partials: dict[Node, tuple[Any, ...]] = {}
+        self.level: dict[Node, int] = {}  # a node of level l is needed up to order n - l
+        self.written: dict[Node, Node] = {}
+
+    # --- which nodes have a series -----------------------------------------------------------------------------
+
+    def begin(self, output: Node) -> Node | None:
+        """Find all nodes whose series are needed: the output written out, or None where one of them has none."""
+        (whole,) = self._plain([output])
+        front = self._entered([whole], 0)
+        for level in range(1, self.order):
+            if front is None:
+                return None
+            wanted: list[Node] = []
+            for node in front:
+                if node.primitive.kind == "elementwise" and node.primitive.name not in ("mul", "div"):
+                    rule = node.primitive.partials
+                    assert rule is not None
+                    given = rule(*node.args, out=node, **node.params)
+                    nodes = [one for one in given if isinstance(one, Node)]
+                    plain = dict(zip(nodes, self._plain(nodes), strict=True))
+                    made = tuple([plain.get(one, one) if isinstance(one, Node) else one for one in given])
+                    self.partials[node] = made
+                    wanted += [
+                        one
+                        for one, arg in zip(made, node.args, strict=True)
+                        if isinstance(one, Node) and arg in self.level
+                    ]
+            front = self._entered(wanted, level)
+        return None if front is None else whole
+
+    def _entered(self, nodes: Sequence[Node], level: int) -> list[Node] | None:
+        """The nodes below that move and are new; None where one of them has no series."""
+        order = reachable(nodes)
+        moving = dependents(order, [self.target])
+        found = []
+        for node in order:
+            if node in moving and node not in self.level and node is not self.target:
+                if node.primitive.kind == "structured":
+                    return None
+                self.level[node] = level
+                found.append(node)
+        self.level.setdefault(self.target, 0)
+        return found
+
+    def _plain(self, nodes: Sequence[Node]) -> list[Node]:
+        """The same nodes with composite operations that move written out by their definitions."""
+        found = list(nodes)
+        for _ in range(MOST_ROUNDS):
+            order = reachable(found)
+            moving = dependents(order, [self.target])
+            if not any(node.primitive.kind == "composite" and node in moving for node in order):
+                break
+            for node in order:
+                if node not in self.written:
+                    args = tuple([self.written[arg] for arg in node.args])
+                    if node.primitive.kind == "composite" and node in moving:
+                        assert node.primitive.definition is not None
+                        made = node.primitive.definition(*args, **node.params)
+                    elif args == node.args:
+                        made = node
+                    else:
+                        made = self.builder.apply(node.primitive, args, node.params)
+                    self.written[node] = made
+            found = [self.written[node] for node in found]
+        return found
+
+    # --- coefficients ------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """All coefficients, order by order, in each from arguments to results."""
+        nodes = sorted(self.level, key=lambda node: node.serial)
+        outer = self.builder.span
+        one = self.builder.constant(1, self.target.shape)
+        for node in nodes:
+            self.rows[node] = [node]
+        for k in range(1, self.order + 1):
+            for node in nodes:
+                if self.level[node] <= self.order - k:
+                    self.builder.span = node.span
+                    if node is self.target:
+                        found = one if k == 1 else None
+                    else:
+                        found = self._coefficient(node, k)
+                    self.rows[node].append(found)
+        self.builder.span = outer
+
+    def of(self, node: Any, k: int) -> Any:
+        """Coefficient k of a node or number; None for zero. Nodes that do not move have but the first."""
+        row = self.rows.get(node) if isinstance(node, Node) else None
+        if row is None:
+            return node if k == 0 and not is_zero(node) else None
+        return row[k]
+
+    def slope(self, node: Node, k: int) -> Node | None:
+        """k times coefficient k."""
+        if k == 1:
+            first: Node | None = self.of(node, 1)
+            return first
+        key = (node, k)
+        if key not in self.slopes:
+            coefficient = self.of(node, k)
+            self.slopes[key] = None if coefficient is None else self.builder.call("mul", coefficient, k)
+        return self.slopes[key]
+
+    def _coefficient(self, node: Node, k: int) -> Node | None:
+        primitive, args = node.primitive, node.args
+        if primitive.name == "mul" or primitive.kind == "bilinear":
+            return self._product(node, k)
+        if primitive.name == "div":
+            return self._quotient(node, k)
+        if primitive.kind == "elementwise":
+            return self._by_partials(node, k)
+        if primitive.kind == "linear":
+            return moved_linearly(self.builder, node, [self.of(arg, k) for arg in args])
+        return None
+
+    def _product(self, node: Node, k: int) -> Node | None:
+        x, y = node.args
+        terms: list[Node | None] = []
+        if x is y and node.primitive.pointwise:
+            for j in range((k + 1) // 2):
+                term = self._times(node, self.of(x, j), self.of(x, k - j))
+                if term is not None:
+                    terms.append(self.builder.call("mul", term, 2))
+            if k % 2 == 0:
+                terms.append(self._times(node, self.of(x, k // 2), self.of(x, k // 2)))
+        else:
+            terms = [self._times(node, self.of(x, j), self.of(y, k - j)) for j in range(k + 1)]
+        return self._sum(terms)
+
+    def _times(self, node: Node, x: Node | None, y: Node | None) -> Node | None:
+        if x is None or y is None:
+            return None
+        if x.constant == 1 and node.primitive.pointwise:
+            return y
+        return self.builder.bind(node.primitive, (x, y), node.params)
+
+    def _quotient(self, node: Node, k: int) -> Node | None:
+        """v*y = x, so v_k = (x_k - sum of y_j*v_(k-j)) / y_0."""
+        x, y = node.args
+        times = self.builder.vocabulary["mul"]
+        terms = [
+            self.builder.bind(times, (self.of(y, j), self.of(node, k - j)), {})
+            for j in range(1, k + 1)
+            if self.of(y, j) is not None and self.of(node, k - j) is not None
+        ]
+        taken = self._sum(terms)
+        total = self._sum([self.of(x, k), None if taken is None else self.builder.call("neg", taken)])
+        return None if total is None else self.builder.call("div", total, y)
+
+    def _by_partials(self, node: Node, k: int) -> Node | None:
+        """k*v_k = sum over arguments and j of j*u_j*p_(k-j); where p does not move, v_k = p*u_k."""
+        plain: list[Any] = []
+        mixed: list[Any] = []
+        for partial, arg in zip(self._partials(node), node.args, strict=True):
+            if arg not in self.rows or partial is None or is_zero(partial):
+                continue
+            if partial not in self.rows:
+                plain.append(self._scaled(partial, self.of(arg, k)))
+            else:
+                mixed += [self._scaled(self.of(partial, k - j), self.slope(arg, j)) for j in range(1, k + 1)]
+        whole = self._sum(mixed)
+        if whole is not None and k > 1:
+            if not any(term is not None for term in plain):
+                self.slopes[node, k] = whole
+            whole = self.builder.call("mul", whole, rational(1, k))
+        return self._sum([*plain, whole])
+
+    def _partials(self, node: Node) -> tuple[Any, ...]:
+        found = self.partials.get(node)
+        if found is None:  # needed to the first order only: of the partials just the values
+            rule = node.primitive.partials
+            assert rule is not None
+            found = self.partials[node] = rule(*node.args, out=node, **node.params)
+        return found
+
+    def _scaled(self, partial: Any, by: Node | None) -> Node | None:
+        if by is None or partial is None:
+            return None
+        if by.constant == 1 and isinstance(partial, Node):
+            return partial
+        return self.builder.call("mul", partial, by)
+
+    def _sum(self, terms: Iterable[Node | None]) -> Node | None:
+        total: Node | None = None
+        for term in terms:
+            if term is not None:
+                total = term if total is None else self.builder.call("add", total, term)
+        return total

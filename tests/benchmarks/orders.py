@@ -1,0 +1,83 @@
+"""Row 10: the eighth derivative of a nested composite at a point, over and over, and once from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.benchmarks.driver import Row, raced, rows
+
+FORMULA = "tanh(exp(sin(x**2)))*log(1 + x**2)"
+X = 0.7
+Found = tuple[Callable[[], Any], Any]
+
+
+def ours(order: int) -> Found:
+    import gradcli
+
+    f = gradcli.compile(f"y = {FORMULA}\ngrad(y, x, {order})")
+    for _ in range(3):
+        f(x=X)
+    return lambda: f(x=X), f(x=X)
+
+
+def ours_once(order: int) -> Found:
+    import gradcli
+
+    def work() -> Any:
+        return gradcli.grad(FORMULA, at={"x": X}, order=order).derivatives
+
+    return work, work()["x"][-1]
+
+
+def series(order: int) -> Callable[[float], float]:
+    """The last derivative by jax's own Taylor mode: gradients of gradients do not compile in minutes."""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental.jet import jet
+
+    jax.config.update("jax_enable_x64", True)
+
+    def f(x: Any) -> Any:
+        return jnp.tanh(jnp.exp(jnp.sin(x**2))) * jnp.log(1 + x**2)
+
+    along = [1.0] + [0.0] * (order - 1)
+    return lambda x: jet(f, (x,), (along,))[1][-1]
+
+
+def jax(order: int) -> Found:
+    import jax
+
+    f = jax.jit(series(order))
+    return lambda: float(f(X)), float(f(X))
+
+
+def jax_once(order: int) -> Found:
+    f = series(order)
+    return lambda: float(f(X)), float(f(X))
+
+
+def torch(order: int) -> Found:
+    import torch
+
+    torch.set_num_threads(1)
+
+    def work() -> float:
+        x = torch.tensor(X, dtype=torch.float64, requires_grad=True)
+        y = torch.tanh(torch.exp(torch.sin(x**2))) * torch.log(1 + x**2)
+        for _ in range(order):
+            (y,) = torch.autograd.grad(y, x, create_graph=True)
+        return y.item()
+
+    return work, work()
+
+
+def run(rounds: int, small: bool) -> list[Row]:
+    """A hundredth of gradients of gradients, which double with every order, a tenth at once; no slower than jax's jet."""
+    order = 4 if small else 8
+    places = {"ours": "ours", "torch": "torch", "jax.jit": "jax"}
+    times = raced({name: f"{__name__}:{place}" for name, place in places.items()}, rounds, order, 1e-8)
+    found = rows(f"10 order {order}", times, {"torch": 0.01, "jax.jit": 1.0})
+    places = {"ours": "ours_once", "torch": "torch", "jax": "jax_once"}
+    times = raced({name: f"{__name__}:{place}" for name, place in places.items()}, min(rounds, 3), order, 1e-8)
+    return found + rows(f"10 order {order}, once", times, {"torch": 0.1, "jax": 1.0})
