@@ -7,7 +7,7 @@ place, slopes, limits) must be enough for anyone to come to the verdict that the
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from math import inf, isfinite, ulp
+from math import hypot, inf, isfinite, ulp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,11 +145,14 @@ def units(evidence: Mapping[str, Any]) -> float:
     floats, exact = evidence.get("float"), evidence.get("exact", [])
     if not isinstance(floats, list) or "rtol" in evidence:
         return stated
-    for made, true in zip(floats, map(number, exact), strict=False):
+    for i, (made, true) in enumerate(zip(floats, map(number, exact), strict=False)):
         value = number(made)
         if isinstance(value, str) or isinstance(true, str) or not value.is_finite():
             continue
-        spacing = Decimal(max(ulp(float(true)), 5e-324))
+        size = float(true)
+        if "parts" in evidence:  # a part of a complex number: in units of the whole of it
+            size = hypot(size, float(exact[i ^ 1]))
+        spacing = Decimal(max(ulp(size), 5e-324))
         if abs(value - true) > spacing * Decimal(1 + 1.001 * min(stated, 1e300)):
             return inf if stated <= evidence.get("ulps_limit", inf) else stated
     return stated

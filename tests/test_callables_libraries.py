@@ -64,12 +64,12 @@ def functions(torch: Any) -> dict[str, Any]:
     return {"right": Right, "wrong": Wrong, "silent": Silent, "raises": Raises, "two": Two}
 
 
-def judged_in(torch: Any) -> None:
-    """What holds for every library of tensors."""
+def judged_in(torch: Any, good: str = "AGREES") -> None:
+    """What holds for every library of tensors; `good` is said of what is right."""
     made = functions(torch)
-    assert pairs(check_callable(made["right"], at=X)) == [("x", "AGREES")]
+    assert pairs(check_callable(made["right"], at=X)) == [("x", good)]
     assert pairs(check_callable(made["right"].apply, at=torch.tensor(X, dtype=torch.float64), names=["x"])) == [
-        ("x", "AGREES")
+        ("x", good)
     ]
     assert pairs(check_callable(made["wrong"], at=X)) == [("x", "DISAGREES")]
     assert pairs(check_callable(made["silent"], at=X)) == [("x", "DISAGREES")]
@@ -81,7 +81,7 @@ def judged_in(torch: Any) -> None:
     def energy(x: Any, scale: Any) -> Any:
         return torch.sum(torch.exp(x) * x) * scale
 
-    assert pairs(check_callable(energy, at={"x": X, "scale": 2.0})) == [("x", "AGREES"), ("scale", "AGREES")]
+    assert pairs(check_callable(energy, at={"x": X, "scale": 2.0})) == [("x", good), ("scale", good)]
     own = check_callable(energy, lambda x, scale: (scale * torch.exp(x) * (1 + x), None), at={"x": X, "scale": 2.0})
     assert pairs(own) == [("x", "AGREES")]
     assert pairs(check_callable(lambda x: torch.sum(torch.relu(x)), at=np.array([0.0, 1.0]))) == [("x", "KINK")]
@@ -90,8 +90,8 @@ def judged_in(torch: Any) -> None:
 
 
 def test_gradclis_own_tensors() -> None:
-    judged_in(eager)
-    assert pairs(gradcli.check(functions(eager)["right"], at=X)) == [("x", "AGREES")]
+    judged_in(eager, "PROVED")
+    assert pairs(gradcli.check(functions(eager)["right"], at=X)) == [("x", "PROVED")]
 
 
 @pytest.mark.peers
@@ -101,6 +101,8 @@ def test_pytorch() -> None:
     single = check_callable(functions(torch)["right"], at=torch.tensor([1.5, 2.0]))
     assert pairs(single) == [("x", "AGREES")]
     assert "float32" in single.diagnostics[0].message
+    narrow = check_callable(torch.nn.Linear(3, 2), at=np.ones(3))  # its parameters are float32
+    assert pairs(narrow) == [("input", "AGREES")] and "float32" in narrow.diagnostics[0].message
     layer = torch.nn.Linear(3, 2).double()
     assert pairs(check_callable(layer, at=torch.ones(4, 3, dtype=torch.float64))) == [("input", "AGREES")]
     both = check_callable(lambda x: (torch.sin(x), torch.cos(x).sum()), at=torch.tensor(X))

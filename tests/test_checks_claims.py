@@ -135,8 +135,10 @@ def test_numbers_count_to_their_digits(digits: str, verdict: str) -> None:
 
 def test_decimals_may_be_meant_as_written() -> None:
     """0.1 is no double: the gradient of x**2 there is 0.2 for the reader, not for the machine."""
-    found = claims("x = 0.1\nassert grad(x**2, x) == 2*x\nassert grad(x**2, x) + y == 0.2 + y\nx**2", at={"y": 1.0})
-    assert [check.verdict for check in found] == ["PROVED", "CERTIFIED"]
+    found = claims("x = 0.1\nassert grad(x**2, x) == 2*x\nassert grad(x**2, x) == 0.2\nx**2")
+    assert [check.verdict for check in found] == ["PROVED", "AGREES"]
+    found = claims("x = 0.1\nassert grad(x**2, x) + y == 0.2 + y\nx**2", at={"y": 1.0})
+    assert found[0].verdict == "DISAGREES", "where x moves it is wrong, and no bare number is claimed"
     found = claims("const c = 0.3\nx = 2\nassert grad(c*x, x) == 3*0.1*x/x\nc*x")
     assert found[0].verdict == "CERTIFIED"
 

@@ -9,16 +9,16 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradcli import cli
+from tests.callable_cases import cases
 from tests.corpus import corpus
 from tests.test_corpus import claims_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.test_diagnosis_realistic import ARRAYS, SCALARS
 
 FORMULAS = corpus()[11::50]
 PLANTED = (0, 1, 7, 9)  # of the claims of a leaf: the right one, 1e-12, the sign, a term dropped
@@ -89,3 +89,11 @@ def test_a_fresh_process_says_the_same(folder: Path) -> None:
         found.append(run.stdout)
     assert found[0] == found[1]
     assert b"counterexample" in found[0]
+
+
+def test_the_figures_of_the_readme_are_those_of_the_tests() -> None:
+    """How many formulas, functions and derivations there are; how the verdicts fell is printed by the deep suite."""
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    assert f"| {len(corpus())} formulas from textbooks" in text
+    assert f"| {len(cases())} Python functions as black boxes" in text
+    assert f"| {len(SCALARS) + len(ARRAYS)} wrong derivations" in text

@@ -37,7 +37,6 @@ def check_paths(
     told = {**(options or {}), **more}
     jobs = told.pop("jobs", None) or jobs or os.cpu_count() or 1
     progress: Callable[..., Any] | None = told.pop("progress", None)
-    told.pop("backend", None)
     limits = told.pop("limits", None)
     told["limits"] = None if limits is None else limits.as_dict()
     told["at"] = list(told["at"]) if told.get("at") and not isinstance(told["at"], dict) else told.get("at") or []

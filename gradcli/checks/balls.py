@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, ctx, fmpq, fmpz
 
 from gradcli.checks.entries import Entries, Failure, Field, Reading, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.literals import FEW_DIGITS, last_unit
 from gradcli.checks.products import product
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
 START_BITS = 128
 MOST_BITS = 8192
 GOOD_BITS = 56
-MANY_DIGITS = 15  # a literal with as many digits is a rounded constant
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
-FEW_DIGITS = 3  # a bare number of fewer digits is meant exactly
 OPERANDS = "xyzuvw"
 
 
@@ -142,6 +141,11 @@ class BallField(Field):
         rule = super().array_rule(primitive)
         return product(rule) if primitive.name == "matmul" else rule
 
+    def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
+        from gradcli.checks.series.matrices import rule_of  # which knows balls
+
+        return rule_of(node)
+
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         if node.primitive.name == "where":
             chosen = xs[0]
@@ -244,30 +248,6 @@ def digits(x: Any, count: int = 25) -> str:
     return text
 
 
-def last_unit(value: int | Fraction, least: int = MANY_DIGITS) -> Fraction | None:
-    """One unit of the last digit of a decimal with so many digits; None for any other number.
-
-    >>> last_unit(Fraction(1, 8)), last_unit(Fraction("2.718281828459045"))
-    (None, Fraction(1, 1000000000000000))
-    """
-    number = Fraction(value)
-    bottom, twos, fives = number.denominator, 0, 0
-    while bottom % 2 == 0:
-        bottom //= 2
-        twos += 1
-    while bottom % 5 == 0:
-        bottom //= 5
-        fives += 1
-    if bottom != 1 or (fives == 0 and abs(number) <= 2**53) or (fives == 0 and twos > 0 and least == MANY_DIGITS):
-        return None  # no decimal, or a number that people write exactly: a whole or a binary fraction
-    places = max(twos, fives)
-    text = str(abs(number * 10**places).numerator)
-    written = text.rstrip("0")
-    if len(written) < least:
-        return None
-    return Fraction(10 ** (len(text) - len(written)), 10**places)
-
-
 # --- values of programs --------------------------------------------------------------------------------------
 
 
@@ -331,6 +311,7 @@ __all__ = [
     "enclose",
     "entries_of",
     "is_tiny",
+    "last_unit",
     "precision",
     "read",
     "settled",

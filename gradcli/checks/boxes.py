@@ -64,7 +64,16 @@ def outside(box: Box, values: Values) -> None:
             )
 
 
-def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, seed: int, samples: int, dtype: str) -> Outcome:
+def on_box(
+    exact: Exact,
+    subject: Subject,
+    outcome: Outcome,
+    box: Box,
+    seed: int,
+    samples: int,
+    dtype: str,
+    backend: str = "numpy",
+) -> Outcome:
     """The verdict on a box, of a subject that has one at its point."""
     names = [name for name in box if name in subject.values and name in exact.leaves_of(subject.nodes())]
     if outcome.verdict not in GOOD or subject.output is None or subject.target is None or not names:
@@ -89,7 +98,7 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, seed: int
         return values
 
     def elsewhere(place: list[float]) -> Outcome:
-        return judge(exact, subject.at(at(place)), seed, samples, dtype)
+        return judge(exact, subject.at(at(place)), seed, samples, dtype, backend)
 
     answer = asked(None)
     if "problem" in answer:
@@ -180,7 +189,7 @@ def pieces_told(names: list[str], pieces: list[Any]) -> str:
 
 
 def dodged(
-    exact: Exact, subject: Subject, outcome: Outcome, seed: int, samples: int, dtype: str
+    exact: Exact, subject: Subject, outcome: Outcome, seed: int, samples: int, dtype: str, backend: str = "numpy"
 ) -> tuple[Subject, Outcome]:
     """The verdict at a point beside a kink, if there is a smooth one; else the old one."""
     if outcome.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS") or subject.target is None:
@@ -190,7 +199,7 @@ def dodged(
         return subject, outcome
     for value in nearby(subject.values[name], subject.domain, max(samples, 3), seed):
         other = subject.at({**subject.values, name: value})
-        found = judge(exact, other, seed, samples, dtype)
+        found = judge(exact, other, seed, samples, dtype, backend)
         if found.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED"):
             was = {"verdict": outcome.verdict, "at": {name: subject.values[name].tolist()}, "text": outcome.message}
             message = f"{found.message}; dodged a {outcome.verdict} at {name} = {subject.values[name].tolist()}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Evidence = dict[str, Any]
     Answer = Mapping[str, Any]
 
+PRINTED_RELATIVE = 0.01  # half a unit of the third digit: how far a rounded number may be off
 RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or within the tolerance
 
 
@@ -42,12 +43,15 @@ class Outcome(NamedTuple):
 class Case:
     """The state of judging one subject."""
 
-    def __init__(self, exact: Exact, subject: Subject, seed: int, samples: int, dtype: str) -> None:
+    def __init__(
+        self, exact: Exact, subject: Subject, seed: int, samples: int, dtype: str, backend: str = "numpy"
+    ) -> None:
         self.exact = exact
         self.subject = subject
         self.seed = seed
         self.samples = samples
         self.dtype = dtype
+        self.backend = backend
         self.values = subject.values
         self.tried: dict[str, str] = {}  # oracle -> what came of it
         self.evidence: Evidence = {"oracles": self.tried}
@@ -143,17 +147,22 @@ class Case:
         self.names[decimal] = name
         return True
 
-    def beside(self, entries: Sequence[int] | None = None) -> list[dict[str, Floats]]:
+    def floats(self, nodes: Sequence[Node], values: Values) -> list[Floats]:
+        """The values of some nodes in the arithmetic that is judged."""
+        return evaluated(nodes, values, self.dtype, self.backend)
+
+    def beside(self, entries: Sequence[int] | None = None, most: int | None = None) -> list[dict[str, Floats]]:
         """Points near the given one where only the checked leaf, or some of its entries, has moved.
 
-        There are none for a bare number or a claim with a tolerance: these speak of one point.
+        At most so many, or three times as many as are wanted. There are none for a bare number or a claim with a
+        tolerance: these speak of one point.
         """
         name = self.own_leaf
         if name is None or self.number or self.subject.rtol is not None or not self.samples:
             return []
         near = points.nearby(self.values[name], self.subject.domain, self.samples, self.seed)
         found = []
-        for moved, _ in zip(near, range(3 * self.samples), strict=False):
+        for moved, _ in zip(near, range(most or 3 * self.samples), strict=False):
             if entries is not None and len(entries) < moved.size:
                 kept = self.values[name].copy()
                 kept.reshape(-1)[list(entries)] = moved.reshape(-1)[list(entries)]
@@ -205,7 +214,7 @@ def exact_digits(answer: Answer) -> list[Any]:
 def three_numbers(case: Case, answer: Answer) -> Evidence:
     """E, R and F at the given point, for the first entries: digits of the balls, and the floats."""
     shown = sorted(answer["details"], key=lambda one: one["entry"])
-    made = evaluated([case.subject.judged], case.values, case.dtype)[0].reshape(-1)
+    made = case.floats([case.subject.judged], case.values)[0].reshape(-1)
     more = more_entries(answer)
     return {
         "exact": [*(one["exact"] for one in shown), *more],

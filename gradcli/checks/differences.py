@@ -32,6 +32,8 @@ ODD = 0.8086734165  # of a power of two: a step with digits down to the last bit
 DISTINCT = 8  # fewer different values on a ladder say nothing about a slope
 BATCH = 1 << 22  # entries of points in one evaluation
 DOUBT = 8.0  # a finer rung that is off by so many of its own errors is right
+ORDER = 16.0  # by so much gaps between rungs shrink at least, where f is smooth; 256 in the end
+ELSEWHERE = 0.1  # of the way to the best rung: coarse rungs so near to each other agree on another slope
 COARSE = 64.0  # noise of so many roundings is more than rounding
 GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 
@@ -93,15 +95,7 @@ def partials(f: Function, x: Floats, entries: Sequence[int], domain: Interval | 
     """The partial derivatives of f at x by some of its entries."""
     directions = [np.eye(1, x.size, i)[0] for i in entries]
     room = [room_of(domain, float(x[i])) for i in entries]
-    found = directional(f, x, directions, room)
-    retry = [k for k, i in enumerate(entries) if found[k].reason and 0 < abs(x[i]) < 1e-3]
-    if retry:  # beside a tiny value the function may move on its own scale only
-        wider = directional(f, x, [directions[k] / abs(x[entries[k]]) for k in retry], [room[k] for k in retry])
-        for k, estimate in zip(retry, wider, strict=True):
-            scale = float(abs(x[entries[k]]))
-            if estimate.reason is None:
-                found[k] = Estimate(estimate.value * scale, estimate.bound * scale, doubt=estimate.doubt * scale)
-    return found
+    return directional(f, x, directions, room)
 
 
 def room_of(domain: Interval | None, x: float) -> float:
@@ -203,15 +197,25 @@ def doubted(h: Floats, values: Floats, best: int, bound: float, typical: float) 
 
     Noise: at the finest rungs truncation is nothing, and slopes differ by noise over step. Two rungs may agree by
     chance where f moves by a few quanta; the largest of several gaps is no chance. A kink: the slopes on both sides
-    differ by as much at the best rung as at the one before, where those of a smooth function come closer.
+    differ by as much at the best rung as at the one before, where those of a smooth function come closer. A part that
+    is rounded to a few digits stands still on fine rungs, which then agree perfectly, on the slope of the rest: so what
+    counts is how far coarser rungs are that agree on another slope, how little the gaps between them shrank, and how
+    far all the next finer ones are to one side.
     """
     bend = np.abs(values[:, 3] + values[:, 0] - values[:, 2] - values[:, 1])[: best + 1] / h[: best + 1]
     rounding = 16.0 * EPSILON * float(np.abs(values[best]).max()) / float(h[best])
     if best > 0 and bend[best] > max(0.6 * float(bend[best - 1]), 8.0 * bound, rounding):
         return float("inf")
     slope, _ = rungs(h, values)
-    noise = float((np.abs(np.diff(slope)) * h[1:])[-FINEST:].max())
-    return 12.0 * noise / float(h[best]) + 8.0 * EPSILON * typical
+    gaps = np.abs(np.diff(slope))
+    noise = float((gaps * h[1:])[-FINEST:].max())
+    apart, coarse = np.abs(slope - slope[best])[1:], max(best - 1, 0)
+    elsewhere = apart[:coarse][gaps[:coarse] < ELSEWHERE * apart[:coarse]]
+    uneven = gaps[1:best][gaps[1:best] > gaps[: max(best - 1, 0)] / ORDER]
+    finer = (slope - slope[best])[best + 1 : best + 4]
+    aside = np.abs(finer) if finer.size == 3 and abs(np.sign(finer).sum()) == 3 else finer[:0]
+    seen = max(float(one.max(initial=0.0)) for one in (elsewhere, uneven, aside))
+    return max(12.0 * noise / float(h[best]) + 8.0 * EPSILON * typical, 2.0 * seen)
 
 
 def rungs(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Floats]:
@@ -225,9 +229,15 @@ def rungs(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Floats
     gaps = np.abs(np.diff(slope))
     spread = np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
     error = spread + rounding
-    apart = np.abs(slope[None, :] - slope[:, None])  # [rung, finer rung]
+    return slope, outvoted(slope, error)
+
+
+def outvoted(found: Floats, error: Floats) -> Floats:
+    """The errors of rungs, raised to the gap where a finer rung is off by more than its own error."""
+    apart = np.abs(found[None, :] - found[:, None])  # [rung, finer rung]
     told = np.triu(apart > DOUBT * error[None, :], 1)
-    return slope, np.maximum(error, np.where(told, apart, 0.0).max(axis=1, initial=0.0))
+    raised: Floats = np.maximum(error, np.where(told, apart, 0.0).max(axis=1, initial=0.0))
+    return raised
 
 
 def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | None:
@@ -238,7 +248,7 @@ def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | Non
     limits = 3.0 * f1 - 3.0 * f2 + f3
     limit_error = np.abs(np.diff(limits, append=limits[-1])) + 16.0 * EPSILON * np.abs(values[valid]).max(axis=1)
     limit_error[-1] += limit_error[-2]
-    at = int(np.argmin(limit_error))
+    at = int(np.argmin(outvoted(limits, limit_error)))
     limit, limit_bound = float(limits[at]), float(4.0 * limit_error[at])
     start = here if abs(limit - here) <= limit_bound + 1e-9 * abs(here) else limit
     rough = side * (f1 - start) / h
@@ -247,7 +257,7 @@ def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | Non
     slope = side * (-11.0 * start + 18.0 * f1 - 9.0 * f2 + 2.0 * f3) / (6.0 * h)
     rounding = 12.0 * EPSILON * np.maximum(np.abs(values[valid]).max(axis=1), abs(start)) / h
     gaps = np.abs(np.diff(slope))
-    error = np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) + rounding
+    error = outvoted(slope, np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) + rounding)
     best = int(np.argmin(error))
     return Side(limit, limit_bound, float(slope[best]), float(4.0 * error[best]))
 

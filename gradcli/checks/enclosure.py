@@ -18,13 +18,16 @@ from gradcli.checks.quality import float_quality
 from gradcli.checks.refutation import refuted
 from gradcli.checks.rough import at_a_tie, beside, off_a_smooth_tie
 from gradcli.checks.shown import shortened_list
+from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli.checks.case import Answer, Case, Evidence, Values
 
-MANY_ENTRIES = 5000  # with more a point takes a second: then there are none beside the given one
+MOST_WORK = 400_000  # entries of all nodes at all points beside the given one; a count, so that reports do not vary
+MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
+MOST_ENTRIES = 100_000  # and with more than that no points at all
 PROVED_ENTRIES = 16  # of one leaf: more are certified, not proved
 JOINT = 4  # directions in which everything moves, looked at where there is a tie
 MOST_JOINT = 64  # entries that may move together
@@ -35,13 +38,16 @@ def by_series(case: Case) -> Outcome | None:
     if not case.derive():
         assert case.exact.refused is not None
         return case.value_in_floats([case.output], case.exact.refused["reason"])
-    near = case.beside() if case.target.type.size <= MANY_ENTRIES else []
+    size = case.target.type.size
+    work = sum(node.type.size for node in reachable([case.output, case.subject.judged]))
+    wanted = max(1, min(case.samples, MOST_WORK // work)) if case.samples else 0
+    near = case.beside(most=wanted if size > MANY_ENTRIES else None) if size <= MOST_ENTRIES else []
     answer = case.exact.judge(
         case.subject.judged,
         case.values,
         name=case.names[False],
         beside=[{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None],
-        wanted=case.samples,
+        wanted=wanted,
         directions=joint(case),
         rtol=case.subject.rtol,
     )
@@ -176,7 +182,7 @@ def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) ->
     message = f"the exact derivative is enclosed at {points_told(1 + len(nearby))}"
     if "chance" in here:
         chance = max(p["chance"] for p in (here, *(p for _, p in nearby)))
-        evidence |= {"covered": f"all {len(here['entries']):,} entries by 3 random directions", "chance": chance}
+        evidence |= {"covered": f"all {len(here['entries']):,} entries by random directions", "chance": chance}
         message += f", in all {len(here['entries']):,} entries: an error of 1e-12 in one of them goes unseen with "
         message += f"probability {chance:.0e}"
     zero = all(x == 0 for _, p in [(None, here), *nearby] for x in p["exact"])

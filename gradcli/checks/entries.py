@@ -94,6 +94,10 @@ class Field:
         assert primitive.entries is not None
         return primitive.entries
 
+    def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
+        """A rule of this field's own in place of a definition, or None."""
+        return None
+
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         """One entry of a node, or a Failure."""
         raise Unsupported(node.primitive.name)
@@ -283,7 +287,10 @@ class Reading:
             flat = xs[0].flat if len(xs) == 1 else [entry for x in xs for entry in x.flat]
             return Entries([flat[place] for place in places], shape)
         if primitive.entries is not None:
-            return self._by_rule(node, xs)
+            return self._by_rule(node, xs, field.array_rule(primitive))
+        own = field.matrix_rule(node)
+        if own is not None:
+            return self._by_rule(node, xs, own)
         if primitive.definition is not None:
             inputs, steps, result = field.definition(node)
             inner = self.inside(dict(zip(inputs, xs, strict=True)))
@@ -300,11 +307,11 @@ class Reading:
         apply = self.field.apply
         return [apply(node, rule, row) for row in zip(*(x.flat for x in xs), strict=True)]
 
-    def _by_rule(self, node: Node, xs: list[Entries]) -> Entries:
+    def _by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
         """A rule for whole arrays. It mixes entries, so a failure in one of them is a failure of all."""
         shape = node.type.shape
         try:
-            made: Any = self.field.array_rule(node.primitive)(self.field, *xs, **node.params)
+            made: Any = rule(self.field, *xs, **node.params)
         except Exception as reason:
             return Entries([self.field.told(node, reason)] * size_of(shape), shape)
         found = made if isinstance(made, Entries) else Entries([made], shape)

@@ -11,7 +11,7 @@ from gradcli.checks.case import RIGHT, Outcome, leaf_names, points_told, rescued
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.enclosure import conditions
 from gradcli.checks.floats import evaluated
-from gradcli.checks.refutation import TO_THE_DIGITS, near_enough, notes, told
+from gradcli.checks.refutation import near_enough, notes, to_the_digits, told
 from gradcli.checks.shown import shortened_list, told_apart
 
 if TYPE_CHECKING:
@@ -78,32 +78,40 @@ def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
     return found
 
 
-def stands(case: Case, values: Values) -> bool:
-    """Whether a difference survives constants being rounded, and decimals being read as they are written."""
+def reading(case: Case, values: Values) -> str | None:
+    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
     left, right = sides(case)
     for decimal in (False, True):
         again = case.exact.compare(right, [values], left=left, decimal=decimal, wide=True, rtol=case.subject.rtol)
         if "problem" not in again and rescued(again["points"][0]):
-            return False
-    return True
+            return "decimals" if decimal else "constants"
+    return None
 
 
 def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
-    """DISAGREES, unless rounded constants or decimals explain the difference at the first point that shows one."""
+    """DISAGREES, unless rounded constants or decimals explain the difference at every point that shows one."""
     if case.number and (near := near_enough(case, None, wrong[0][1])) is not None:
         return near
-    values, answer = wrong[0]
-    if not stands(case, values):
-        return Outcome("CERTIFIED", TO_THE_DIGITS, {})
+    read: set[str] = set()
+    standing = None
+    for one in wrong:
+        how = reading(case, one[0])
+        if how is None:
+            standing = one
+            break
+        read.add(how)
+    if standing is None:
+        return to_the_digits(case, read)
+    values, answer = standing
     where, evidence, first = case.counterexample(values, answer)
     message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
     if any(values[name] is not case.values[name] for name in values):
         message += " at a point beside the given one, where it holds"
-    read = explain(case, [values])
-    if read:
-        evidence["diagnosis"] = [told(reading) for reading in read]
-        message += f"; {read[0].text}"
-    return Outcome("DISAGREES", message, evidence, notes(read))
+    causes = explain(case, [values])
+    if causes:
+        evidence["diagnosis"] = [told(cause) for cause in causes]
+        message += f"; {causes[0].text}"
+    return Outcome("DISAGREES", message, evidence, notes(causes))
 
 
 def in_floats(case: Case) -> Outcome:

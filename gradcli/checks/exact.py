@@ -87,10 +87,12 @@ class Exact:
         entries: Sequence[int] | None = None,
         seed: int = 0,
         inner: tuple[Node, Node] | None = None,
+        plane: bool = False,
     ) -> dict[str, Any]:
         """The name of a derivative for `compare`: of `output` by entries of `target`, in the region of a point.
 
-        With `inner` the output is the derivative of one scalar by another. Nothing is computed yet.
+        With `inner` the output is the derivative of one scalar by another; in the complex `plane` each entry has two
+        slopes, those of the real part by its parts. Nothing is computed yet.
         """
         return {
             "output": self.rows[output],
@@ -100,6 +102,7 @@ class Exact:
             "entries": None if entries is None else list(entries),
             "seed": seed,
             "inner": None if inner is None else [self.rows[node] for node in inner],
+            "plane": plane,
         }
 
     def judge(
@@ -120,9 +123,10 @@ class Exact:
         """
         if self.refused is not None:
             return self.refused
+        most = BALL_SECONDS * (2 + wanted) + right.type.size / ENTRIES_A_SECOND
         return self._ask(
             "judge",
-            BALL_SECONDS * (2 + wanted) + right.type.size / ENTRIES_A_SECOND,
+            most,
             derivative=dict(name),
             right=self.rows[right],
             point=self.point(values),
@@ -143,6 +147,7 @@ class Exact:
         decimal: bool = False,
         wide: bool = False,
         printed: bool = False,
+        plane: bool = False,
         rtol: float | None = None,
     ) -> Answer:
         """The judged node against the derivative of a name, or against another node, at each point."""
@@ -158,6 +163,7 @@ class Exact:
             decimal=decimal,
             wide=wide,
             printed=printed,
+            plane=plane,
             rtol=rtol,
             seconds=BALL_SECONDS,
         )
@@ -237,9 +243,13 @@ class Exact:
 
     def point(self, values: Values) -> dict[str, Any]:
         """A point as plain lists, with the leaves that the nodes read."""
-        return {
-            name: [value.reshape(-1).tolist(), list(value.shape)] for name, value in values.items() if name in self.used
-        }
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in self.used:
+                found[name] = [value.real.reshape(-1).tolist(), list(value.shape)]
+                if value.dtype.kind == "c":
+                    found[name].append(value.imag.reshape(-1).tolist())
+        return found
 
     def leaves_of(self, nodes: Sequence[Node]) -> set[str]:
         """The names of the leaves that some nodes read."""

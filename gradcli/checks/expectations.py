@@ -72,6 +72,7 @@ def settled(
         if subject.kind == "claim" and subject.leaf and subject.line == 1:
             name = f"claim:{subject.leaf}"
         names[name] = names.get(name, 0) + 1
+        claimed = {"claim": subject.text} if subject.kind == "claim" and not passed else {}
         found.append(
             Check(
                 name if names[name] == 1 else f"{name}#{names[name]}",
@@ -80,7 +81,7 @@ def settled(
                 subject.kind,
                 subject.leaf,
                 outcome.verdict,
-                outcome.evidence,
+                {**claimed, **outcome.evidence},
                 message,
                 tuple(one.with_source(source) for one in outcome.diagnostics),
                 expected,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.cuts import hold
+from gradcli.checks.cuts import Held, hold
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import LEAF, Node, reachable
@@ -35,13 +35,14 @@ def read_value(value: Any, shape: tuple[int, ...]) -> Floats | None:
     return np.array(made, dtype=np.float64)
 
 
-def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64") -> list[Floats]:
+def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64", backend: str = "numpy") -> list[Floats]:
     """The values of some nodes at a point; NaN where a node cannot be evaluated."""
     try:
-        found = Tape(list(nodes)).run(_needed(nodes, values), backend="numpy", dtype=dtype)
+        found = Tape(list(nodes)).run(_needed(nodes, values), backend=backend, dtype=dtype)
     except GradcliError:
         return [np.full(node.type.shape, np.nan) for node in nodes]
-    return [np.broadcast_to(np.asarray(x, dtype=np.float64), n.type.shape) for n, x in zip(nodes, found, strict=True)]
+    kind = np.complex128 if dtype == "complex128" else np.float64
+    return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, found, strict=True)]
 
 
 def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
@@ -49,13 +50,7 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
 
     The function takes points of shape [n, entries] and gives n values. Detached values stay as they are.
     """
-    held = hold(output, targets)
-    base = dict(values)
-    if held.inputs:
-        parts = [node for nodes in held.inputs.values() for node in nodes]
-        known = dict(zip(parts, evaluated(parts, values), strict=True))
-        for name, (first, *rest) in held.inputs.items():
-            base[name] = known[first] - known[rest[0]] if rest else known[first]
+    held, base = held_at(output, targets, values)
     here = evaluated(targets, values)
     tape = Tape([held.output])
     needed = {node.params["name"] for node, _ in tape.inputs}
@@ -75,6 +70,18 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
         return np.broadcast_to(np.asarray(found, dtype=np.float64), (len(points),))
 
     return f, np.concatenate([value.reshape(-1) for value in here])
+
+
+def held_at(output: Node, targets: Sequence[Node], values: Values) -> tuple[Held, dict[str, Floats]]:
+    """A node in which what does not move is an input, and what inputs hold; targets that are no leaves have none."""
+    held = hold(output, targets)
+    base = dict(values)
+    if held.inputs:
+        parts = [node for nodes in held.inputs.values() for node in nodes]
+        known = dict(zip(parts, evaluated(parts, values), strict=True))
+        for name, (first, *rest) in held.inputs.items():
+            base[name] = known[first] - known[rest[0]] if rest else known[first]
+    return held, base
 
 
 def _needed(nodes: Sequence[Node], values: Values) -> dict[str, Floats]:

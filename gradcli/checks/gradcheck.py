@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import points, worker
+from gradcli.checks import complex_points, points, worker
 from gradcli.checks.boxes import centred, checked_box, dodged, on_box, outside
 from gradcli.checks.chains import first_wrong_steps
 from gradcli.checks.exact import Exact
@@ -23,6 +23,7 @@ from gradcli.checks.subjects import Subject, subjects
 from gradcli.checks.verdict import Outcome, judge
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import namespace
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -71,6 +72,7 @@ def check_script(
     leaf without a value is sampled inside its domain. With `steps` every derivative gets a ladder of differences in
     its evidence, to be looked at. `box` gives leaves an interval, on the whole of which a verdict then has to hold;
     with `dodge` a kink at the point is left for a point beside it. Without `prove` the best verdict is CERTIFIED.
+    `backend` computes the floats that are judged ("auto" is NumPy).
     `beat` is called after each check.
 
     Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.
@@ -78,6 +80,8 @@ def check_script(
     >>> [one.verdict for one in check_script("x**2*y", at={"x": 2, "y": 3}).checks]  # doctest: +SKIP
     ['PROVED', 'PROVED']
     """
+    backend = "numpy" if backend == "auto" else backend
+    namespace(backend, dtype)  # an error where the library is not installed
     oracle = oracle or worker.shared()
     oracle.warm()
     script_source = source if isinstance(source, Source) else Source(source)
@@ -85,9 +89,10 @@ def check_script(
         lowered, notes = prepared(script_source, at, wrt, claims, limits)
         told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
         sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
-        values = None if dtype == "complex128" else place(lowered, told, sides)
-        if values is not None:
-            Tape(lowered.program).run(values, backend="numpy")  # what no point can be asked about is an error
+        in_plane = dtype == "complex128"
+        values = complex_points.placed(lowered, told) if in_plane else place(lowered, told, sides)
+        if values is not None:  # what no point can be asked about is an error
+            Tape(lowered.program).run(values, backend="numpy", dtype=dtype if in_plane else "float64")
     except GradcliError as problem:
         expected = expected_error(script_source, problem.with_source(script_source))
         if expected is not None:
@@ -101,15 +106,18 @@ def check_script(
     if wanted:
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
         for subject in wanted:
-            outcome = judge(exact, subject, told, samples, dtype)
-            if dodge:
-                subject, outcome = dodged(exact, subject, outcome, told, samples, dtype)
-            if sides:
-                outcome = on_box(exact, subject, outcome, sides, told, samples, dtype)
+            if in_plane:
+                outcome = complex_points.judge(exact, subject, told, samples)
+            else:
+                outcome = judge(exact, subject, told, samples, dtype, backend)
+            if dodge and not in_plane:
+                subject, outcome = dodged(exact, subject, outcome, told, samples, dtype, backend)
+            if sides and not in_plane:
+                outcome = on_box(exact, subject, outcome, sides, told, samples, dtype, backend)
             if beat is not None:
                 beat()
             evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}
-            rungs = ladder(subject, evidence, dtype) if steps else None
+            rungs = ladder(subject, evidence, dtype) if steps and not in_plane else None
             if rungs is not None:
                 evidence["ladder"] = plain(rungs)
             outcomes.append((subject, outcome._replace(evidence=evidence)))
@@ -157,7 +165,7 @@ def shown_point(subject: Subject, exact: Exact) -> dict[str, Any]:
 
 
 def complex_check(name: str, source: Source) -> Check:
-    """What is said of complex leaves: the oracles are real."""
+    """What is said of complex leaves without --dtype complex128."""
     return Check(
         f"gradient:{name}",
         source.path,
@@ -166,6 +174,6 @@ def complex_check(name: str, source: Source) -> Check:
         name,
         "INCONCLUSIVE",
         {"oracles": {}},
-        "not checked: the oracles are real, and a complex gradient (dL/d(conj z)) is a convention",
+        "not checked: a leaf is complex; say --dtype complex128",
         passed=False,
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.checks import balls, relations
 from gradcli.checks.entries import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.series import cover
-from gradcli.checks.series.here import Asked, Fields
+from gradcli.checks.series.here import Asked, Fields, Here
 from gradcli.checks.series.judging import Judging
 from gradcli.graph.flat import restore_nodes
 from gradcli.primitives import catalogue
@@ -128,11 +128,21 @@ class Session:
         decimal: bool = False,
         wide: bool = False,
         printed: bool = False,
+        plane: bool = False,
         rtol: float | None = None,
         seconds: float = 1.0,
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         judged = self.nodes[right]
+        if derivative is None and plane:
+            asked = Asked(self.nodes[left or 0], self.nodes[left or 0], (), plane=True)
+            answers = []
+            for given in points:
+                here = Here(asked, self.fields, _point(given), wide=wide)
+                exact, claimed = here.claimed(asked.output, printed), here.claimed(judged, printed)
+                entries = range(2 * judged.type.size)
+                answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, seconds)))
+            return {"points": answers}
         if derivative is not None:
             asked = self._asked(derivative)
             flags = {"wide": wide, "decimal": decimal, "printed": printed}
@@ -189,11 +199,11 @@ class Session:
     def _asked(self, derivative: Any) -> Asked:
         """The derivative of a question; asked for again, it is the same one."""
         output, target, moving, entries, _ = (derivative[key] for key in DERIVATIVE)
-        seed, inner = derivative.get("seed", 0), derivative.get("inner")
-        key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed)
+        seed, inner, plane = derivative.get("seed", 0), derivative.get("inner"), derivative.get("plane", False)
+        key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed, plane)
         if key not in self.asked:
             both = None if inner is None else (self.nodes[inner[0]], self.nodes[inner[1]])
-            self.asked[key] = Asked(self.nodes[output], self.nodes[target], moving, entries, seed, both)
+            self.asked[key] = Asked(self.nodes[output], self.nodes[target], moving, entries, seed, both, plane)
         return self.asked[key]
 
     def _signs(self, asked: Asked, derivative: Any, decimal: bool) -> Sequence[int]:
@@ -245,8 +255,13 @@ class Session:
         return {"value": relations.nearest(x), "digits": balls.digits(x), "sign": side}
 
 
-def _point(given: Any) -> dict[str, tuple[list[float], tuple[int, ...]]]:
-    return {name: (flat, tuple(shape)) for name, (flat, shape) in given.items()}
+def _point(given: Any) -> dict[str, tuple[list[Any], tuple[int, ...]]]:
+    """A point from plain lists: entries and a shape, and of complex leaves the imaginary parts too."""
+    found: dict[str, tuple[list[Any], tuple[int, ...]]] = {}
+    for name, (flat, shape, *imaginary) in given.items():
+        entries = [complex(x, y) for x, y in zip(flat, imaginary[0], strict=True)] if imaginary else flat
+        found[name] = (entries, tuple(shape))
+    return found
 
 
 def _problem(kind: str, reason: object) -> Answer:

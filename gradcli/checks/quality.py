@@ -34,7 +34,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     worst, exact_at, float_at, entry_at, normwise = 0.0, 0.0, 0.0, 0, 0.0
     at: Values = case.values
     for values, answer in found:
-        made = evaluated([case.subject.judged], values, case.dtype)[0].reshape(-1)
+        made = case.floats([case.subject.judged], values)[0].reshape(-1)
         largest = max((abs(x) for x in answer["exact"] if x is not None), default=0.0)
         for entry, exact in zip(answer["entries"], answer["exact"], strict=True):
             if exact is None or abs(made[entry] - exact) <= rtol * abs(exact):
@@ -57,10 +57,10 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     if where and np.isfinite(normwise) and worst <= 2**52:
         what += f" ({normwise:.3g} ulp of the largest entry)"
     message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at!r}"
-    surface = float_tie(case)
-    if surface is not None:
-        evidence["float_kink"] = on(surface)
-        message += f"; in float64 the point lies on a kink ({on(surface)})"
+    if at is case.values and not case.smooth_tie:
+        near, told = float_kink(case)
+        evidence |= near
+        message += told
     node = blamed(case)
     diagnostics: tuple[Diagnostic, ...] = ()
     if node is not None:
@@ -78,8 +78,29 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
 def float_tie(case: Case) -> Surface | None:
     """A kink on which the point lies in floats only: 0.1 on that of abs(x - 0.1), where the literal is the decimal."""
     near = moving_with(case.subject.surfaces, case.target)
-    values = evaluated([surface.zero for surface in near], case.values, case.dtype)
+    values = case.floats([surface.zero for surface in near], case.values)
     return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)
+
+
+def float_kink(case: Case) -> tuple[Evidence, str]:
+    """What there is to say of a kink on which the point lies in floats only, as evidence and in words."""
+    surface = float_tie(case)
+    if surface is None:
+        return {}, ""
+    message = f"; in float64 the point lies on a kink ({on(surface)})"
+    gap = distance(case, surface)
+    if gap is None:
+        return {"float_kink": on(surface)}, message
+    message += f", exactly it is {abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
+    return {"float_kink": on(surface), "float_kink_distance": gap}, message
+
+
+def distance(case: Case, surface: Surface) -> float | None:
+    """The exact value of a surface, with literals as the decimals that they are; None where it is unknown."""
+    answer = case.exact.values([surface.zero], case.values)
+    found = [entry.get("value") for entry in answer.get("entries", [[]])[0]]
+    known = [float(value) for value in found if value]
+    return min(known, key=abs) if known else None
 
 
 def digits_lost(off: float, dtype: str) -> float:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks import diagnosis, points
-from gradcli.checks.case import Outcome, exact_digits, rescued, usable
+from gradcli.checks.case import PRINTED_RELATIVE, Outcome, exact_digits, leaf_names, rescued, usable
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.floats import LIMIT_ULPS, ulps
+from gradcli.checks.literals import rounded_constants
+from gradcli.checks.quality import float_kink
+from gradcli.checks.relations import OPEN
 from gradcli.checks.shown import told_apart
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
@@ -23,8 +26,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.case import Answer, Case, Evidence, Values
 
-PRINTED = 0.01  # half a unit of the third digit
-TO_THE_DIGITS = "equal to the digits of its decimals, which float64 cannot hold exactly"
+DECIMALS = "its decimals, which float64 cannot hold exactly"
 
 
 def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> Outcome | None:
@@ -34,23 +36,45 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
         return None
     if case.number and (near := near_enough(case, case.names[False], wrong[0][1])) is not None:
         return near
-    standing = next(((values, answer) for values, answer in wrong if stands(case, values, entries)), None)
+    read = [(values, answer, reading(case, values, entries)) for values, answer in wrong[:1]]
+    read += [(v, a, reading(case, v, entries)) for v, a in wrong[1:]] if read[0][2] is not None else []
+    standing = next(((values, answer) for values, answer, as_ in read if as_ is None), None)
+    if standing is None and by_luck(case):
+        standing = wrong[0]
     if standing is None:
-        case.evidence["reading"] = "equal only if decimals are read as they are written, not as float64"
-        return Outcome("CERTIFIED", TO_THE_DIGITS, {"exact": exact_digits(wrong[0][1])})
+        told_as = to_the_digits(case, {as_ for *_, as_ in read if as_ is not None})
+        return told_as._replace(evidence={**told_as.evidence, "exact": exact_digits(wrong[0][1])})
     values, answer = standing
     values, answer = shortened(case, values, answer)
     where, evidence, first = case.counterexample(values, answer)
-    read = readings(case, found, entries)
-    if read:
-        evidence["diagnosis"] = [told(reading) for reading in read]
+    causes = readings(case, found, entries)
+    if causes:
+        evidence["diagnosis"] = [told(cause) for cause in causes]
     right, wrong_digits = told_apart(first["exact"], first["claimed"])
     message = f"the exact derivative{where} is {right}, not {wrong_digits}"
-    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence, notes(read))
+    if values is case.values and case.subject.surfaces:
+        kink, beside_it = float_kink(case)
+        evidence |= kink
+        message += beside_it
+    return Outcome("DISAGREES", message + (f"; {causes[0].text}" if causes else ""), evidence, notes(causes))
 
 
-def stands(case: Case, values: Values, entries: Sequence[int]) -> bool:
-    """Whether a refutation survives constants being rounded, and decimals being read as they are written."""
+def to_the_digits(case: Case, readings: set[str]) -> Outcome:
+    """CERTIFIED, as far as the digits of rounded constants or decimals go."""
+    subject = case.subject
+    sides = [node for node in (subject.judged, subject.left, subject.output) if node is not None]
+    constants = rounded_constants(sides)
+    if readings == {"constants"} and constants:
+        which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
+        return Outcome(
+            "CERTIFIED", f"equal to the digits of {which}", {"constants": constants[:3], "reading": "rounded"}
+        )
+    how = "equal only if decimals are read as they are written, not as float64"
+    return Outcome("CERTIFIED", f"equal to the digits of {DECIMALS}", {"reading": how})
+
+
+def reading(case: Case, values: Values, entries: Sequence[int]) -> str | None:
+    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
     for decimal in (False, True):
         if decimal not in case.names and not case.derive(entries, decimal):
             continue
@@ -63,8 +87,31 @@ def stands(case: Case, values: Values, entries: Sequence[int]) -> bool:
             rtol=case.subject.rtol,
         )
         if "problem" not in answer and answer["points"][0]["region"] and rescued(answer["points"][0]):
-            return False
-    return True
+            return "decimals" if decimal else "constants"
+    return None
+
+
+def by_luck(case: Case) -> bool:
+    """Whether an intermediate target's claim is right at its decimals only: beside them it is wrong for certain."""
+    if case.own_leaf is not None or case.number:
+        return False
+    names = leaf_names([case.target]) & set(case.subject.moving)
+    places = [values for name in sorted(names) for values in points_beside(case, name, 1)]
+    answer = case.exact.compare(
+        case.subject.judged,
+        places,
+        name=case.names.get(True) or case.names[False],
+        decimal=True,
+        wide=True,
+        rtol=case.subject.rtol,
+    )
+    return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
+
+
+def points_beside(case: Case, name: str, count: int) -> list[dict[str, Any]]:
+    """The point with one leaf moved, by decimals of a few digits."""
+    near = points.nearby(case.values[name], None, count, case.seed)
+    return [{**case.values, name: moved} for moved, _ in zip(near, range(count), strict=False)]
 
 
 def printed(case: Case, name: Mapping[str, Any] | None) -> bool:
@@ -73,7 +120,7 @@ def printed(case: Case, name: Mapping[str, Any] | None) -> bool:
     answer = case.exact.compare(
         subject.judged, [case.values], name=name, left=subject.left, wide=True, printed=True, rtol=subject.rtol
     )
-    return "problem" not in answer and rescued(answer["points"][0], PRINTED)
+    return "problem" not in answer and rescued(answer["points"][0], PRINTED_RELATIVE)
 
 
 def near_enough(case: Case, name: Mapping[str, Any] | None, answer: Answer) -> Outcome | None:
@@ -116,10 +163,15 @@ def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[
     whole = len(entries) == subject.judged.type.size
     shape = subject.judged.type.shape if whole else (len(entries),)
     known = [(v, a) for v, a in found if None not in a["exact"] and None not in a["claimed"]]
-    exact = [np.array(answer["exact"]).reshape(shape) for _, answer in known]
+    exact = [decided(answer).reshape(shape) for _, answer in known]
     claimed = [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
     sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
     return explain(case, [values for values, _ in known], exact, claimed, sizes)
+
+
+def decided(answer: Answer) -> Any:
+    """The exact entries at a point; NaN where only a combination of them is known, as for most of a large array."""
+    return np.where([one == OPEN for one in answer["relations"]], np.nan, np.array(answer["exact"], dtype=np.float64))
 
 
 def notes(read: Sequence[diagnosis.Reading]) -> tuple[Diagnostic, ...]:

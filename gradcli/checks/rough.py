@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gradcli.checks.kinks import Surface
     from gradcli.graph.node import Node
 
+NOT_TOLD = ("a slope that no expansion tells", "a part whose limit is not known")  # reasons of the oracle
+
 
 def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
     """The verdict where series from both sides say that the output is rough; None where it is smooth.
@@ -36,7 +38,10 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
     surface = responsible(case, node)
     if tie["kind"] == "unknown":
         case.tried["series"] = f"both sides: {tie['reason']}"
-        return beside(case, [] if surface is None else [surface], tie["reason"])
+        found = beside(case, [] if surface is None else [surface], tie["reason"])
+        if found is None and tie["reason"] in NOT_TOLD:
+            return Outcome("INCONCLUSIVE", f"differences see no kink, but {tie['reason']}", {"open": tie["reason"]})
+        return found
     if tie["kind"] == "smooth":
         return None
     seen, returned = seen_by_series(case, tie)
@@ -49,7 +54,7 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
     """What series saw on both sides, and what is returned, for the entries at the tie."""
     left, right = ([number(slope) for slope in tie[side]] for side in ("left", "right"))
-    made = evaluated([case.subject.judged], case.values, case.dtype)[0].reshape(-1)
+    made = case.floats([case.subject.judged], case.values)[0].reshape(-1)
     seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
     return seen, [float(made[i]) for i in tie["axes"]]
 
@@ -73,7 +78,7 @@ def beside(case: Case, tied: Sequence[Surface], reason: str = "") -> Outcome | N
     count = case.target.type.size
     entries = range(count) if count <= numerical.ALL_ENTRIES else range(numerical.SOME_ENTRIES)
     seen = kinks.behaviour(f, x, entries, joint=True, seed=case.seed)
-    found = evaluated([case.subject.judged], case.values, case.dtype)[0].reshape(-1)[: len(entries)]
+    found = case.floats([case.subject.judged], case.values)[0].reshape(-1)[: len(entries)]
     returned = [float(value) for value in found]
     surface = tied[0] if tied else None
     node = None if surface is None else surface.node
@@ -124,6 +129,9 @@ def rough_outcome(
             message += f", and the value {short(returned)} is not between them"
     else:
         message += f": slopes {slopes(seen)}, no finite derivative"
+        if reason and not message.startswith(reason):
+            evidence["reason"] = reason
+            message += f"; {reason}"
     return Outcome(seen.verdict, message, evidence, diagnostics, inside)
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from gradcli.graph.node import reachable
 from gradcli.graph.text import formulas
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
+    if isinstance(value, complex):
+        return f"{value.real + 0.0!r}{value.imag + 0.0:+}j"  # as it is typed after --at
     if isinstance(value, float):
         if math.isfinite(value):
             return value + 0.0  # without the sign of a zero
@@ -90,11 +91,23 @@ def called(names: Mapping[Node, str]) -> Iterator[None]:
         _NAMES.reset(token)
 
 
+def down_to(names: Collection[Node], node: Node) -> list[Node]:
+    """The nodes that a node is computed from, in order, without those that have names and what is below them."""
+    found, pending = {node}, [node]
+    while pending and len(found) <= MOST_NODES:
+        for arg in pending.pop().args:
+            if arg not in found and arg not in names:
+                found.add(arg)
+                pending.append(arg)
+    return sorted(found, key=lambda one: one.serial)
+
+
 def node_text(node: Node, longest: int = 60) -> str:
-    """The formula of a node; of a large graph only the name of the operation."""
-    order = reachable([node])
+    """The formula of a node down to what has a name; of a large graph only the name of the operation, and its line."""
+    names = _NAMES.get() or {}
+    order = down_to(names, node)
     if len(order) > MOST_NODES:
-        return node.primitive.name
+        return node.primitive.name + ("" if node.span is None else f" in line {node.span.line}")
     # a shared part is repeated: texts may explode
-    text = formulas(order, lambda _: "...", _NAMES.get(), longest=4 * longest)[node]
+    text = formulas(order, lambda _: "...", names, longest=4 * longest)[node]
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."

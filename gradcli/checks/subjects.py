@@ -217,7 +217,8 @@ def _rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subje
     """The parameters of a hand-written rule, judged on a random cotangent at the operands of its first call."""
     generator = np.random.default_rng(seed + 1)
     point = dict(values)
-    for leaf, value in zip(rule.leaves, evaluated(rule.args, values), strict=True):
+    dtype = "complex128" if any(value.dtype.kind == "c" for value in values.values()) else "float64"
+    for leaf, value in zip(rule.leaves, evaluated(rule.args, values, dtype), strict=True):
         point[leaf.node.params["name"]] = np.array(value)
     cotangent = rule.cotangent
     signs = generator.choice([-1.0, 1.0], cotangent.type.shape)
@@ -225,7 +226,7 @@ def _rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subje
         signs * (generator.integers(16, 96, cotangent.type.shape) | 1) / 32,
         dtype=np.float64,  # odd: never 1
     )
-    scalar = _paired(rule.output, cotangent)
+    scalar = paired(rule.output, cotangent)
     names = [leaf.node.params["name"] for leaf in rule.leaves]
     return [
         Subject(
@@ -244,7 +245,7 @@ def _rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subje
     ]
 
 
-def _paired(output: Node, cotangent: Node) -> Node:
+def paired(output: Node, cotangent: Node) -> Node:
     """The sum of the products of the entries of two nodes."""
     builder = output.builder
     with building(builder, reachable([output, cotangent])):

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "judge"]
 
 
-def judge(exact: Exact, subject: Subject, seed: int, samples: int = 3, dtype: str = "float64") -> Outcome:
-    """The verdict on one subject; `samples` counts points beside the given one."""
+def judge(
+    exact: Exact, subject: Subject, seed: int, samples: int = 3, dtype: str = "float64", backend: str = "numpy"
+) -> Outcome:
+    """The verdict on one subject; `samples` counts points beside the given one, `backend` computes the floats."""
     exact.begin()
-    case = Case(exact, subject, seed, samples, dtype)
+    case = Case(exact, subject, seed, samples, dtype, backend)
     found = equality(case) if subject.output is None else derivative(case)
     return found._replace(evidence=plain({**case.evidence, **found.evidence}))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks import differences, numerical
+from gradcli.checks import differences, everywhere, numerical
 from gradcli.checks.case import Outcome, points_told, usable
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.floats import evaluated, moving
@@ -22,7 +22,7 @@ from gradcli.graph.node import reachable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.checks.case import Answer, Case, Evidence, Floats, Values
+    from gradcli.checks.case import Answer, Case, Evidence, Values
     from gradcli.graph.node import Node
 
 ORDER = ("silent", "agrees", "near", "differs")
@@ -32,7 +32,7 @@ def by_differences(case: Case) -> Outcome:
     """The verdict from values alone."""
     if case.target not in reachable([case.output]):
         return independent(case)
-    places: list[dict[str, Floats]] = [dict(case.values), *(case.nearby or case.beside()[: case.samples])]
+    places: list[Values] = [case.values, *(case.nearby or case.beside()[: case.samples])]
     seen = [differenced(case, values, case.subject.judged) for values in places]
     case.evidence |= {"basis": "numerical", "steps": differences.STEPS}
     if any(one.state in ("differs", "near") for one in seen):
@@ -58,7 +58,10 @@ def differenced(case: Case, values: Values, judged: Node) -> numerical.Numerical
     """What differences say of a gradient at one point."""
     f, x = moving(case.output, [case.target], values)
     found = evaluated([judged], values)[0]
-    return numerical.judge(f, x, found, case.subject.domain, case.seed, case.subject.rtol)
+    many = x.size > numerical.ALL_ENTRIES
+    moved = everywhere.apart(case.output, case.target, values) if many else None
+    alone = many and values is case.values and everywhere.affordable(case.output, x.size)
+    return numerical.judge(f, x, found, case.subject.domain, case.seed, case.subject.rtol, moved, alone)
 
 
 def parted(case: Case, places: Sequence[Values], seen: Sequence[numerical.Numerical]) -> Outcome:

@@ -82,6 +82,8 @@ def check(
         ("--claim", claim),
         ("--box", box),
         ("--dtype", () if dtype == "float64" else (dtype,)),
+        ("--backend", () if backend == "auto" else (backend,)),
+        ("--samples", () if samples == 3 else (str(samples),)),
     ]
     again = replay(targets, asked)
     if python is not None or grad is not None:

@@ -1,6 +1,7 @@
 """A check goes in, its card comes out: where, the digits side by side, what is wrong and how, and how to see it again.
 
-What the checks found is put in the order in which people read it; nothing is weighed, and nothing is left out.
+What the checks found is put in the order in which people read it; nothing is weighed. A first look leaves out how it
+was found out; the whole card, and JSON, have it all.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Facts, Line, Style
 from gradcli.rendering.ladders import ladder
-from gradcli.rendering.values import inline
+from gradcli.rendering.values import inline, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +19,28 @@ if TYPE_CHECKING:
     from gradcli.rendering.document import Block
 
 EVIDENCE_ENTRIES = 12
-# What a reader wants first; everything else follows in the order of the check.
+CELL_DIGITS = 12
+# What a reader wants first; then everything else in the order of the check; at the end how it was found out.
 FIRST = (
-    "at", "box", "leaf", "entry", "exact", "claimed", "differences", "float", "exact_value", "ulps",
-    "ulps_of_the_largest_entry", "ulps_limit", "left", "right", "returned", "limits", "value", "inside", "operation",
-    "node", "where", "distance", "diagnosis", "rewrite", "region", "fixed",
+    "claim", "at", "box", "leaf", "entry", "exact", "claimed", "differences", "float", "exact_value", "ulps",
+    "ulps_of_the_largest_entry", "ulps_limit", "worst", "wrong", "left", "right", "returned", "limits", "value",
+    "inside", "operation", "node", "where", "distance", "diagnosis", "rewrite", "region", "fixed",
 )  # fmt: skip
-LAST = ("compared", "oracles", "seed")
-WORDS = {"exact_value": "exact", "inside": "returned value lies between", "differences": "differences give"}
+BEHIND = ("smooth_within", "agree_bits", "judged", "convention", "pieces", "graph")
+LAST = (*BEHIND, "taylor_rates", "noise", "decades", "library", "basis", "compared", "oracles", "seed")
+WORDS = {
+    "exact_value": "exact",
+    "inside": "returned value lies between",
+    "differences": "differences give",
+    "decades": "decades of steps",
+}
 
 
-def card(check: Any, style: Style, replay: str = "") -> Iterator[Block]:
-    """The card of one check; `replay` is the command that shows it again."""
+def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iterator[Block]:
+    """The card of one check; `replay` is the command that shows it again. Not `whole`: what a first look needs."""
     evidence = arranged(check.evidence)
+    if not whole:
+        evidence = {name: value for name, value in evidence.items() if name not in LAST}
     facts = [*evidence_facts({k: v for k, v in evidence.items() if k != "ladder"}, style)]
     notes = [one for one in check.diagnostics if check.verdict != "ERROR"]
     shown = [one for one in notes if one.source is not None and one.span is not None]
@@ -73,6 +83,8 @@ def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[
         label = WORDS.get(name, str(name).replace("_", " "))
         if name == "compared" and isinstance(value, list):
             value = compared(value)
+        if name == "taylor_rates" and isinstance(value, list):
+            value = f"{evidence_text(value, style)}, where 2 is right and 1 is wrong"
         for line in evidence_lines(value, style):
             yield (label, line, "text")
             label = ""
@@ -121,6 +133,8 @@ def evidence_lines(value: Any, style: Style) -> Iterator[str]:
         parts = {str(key): evidence_text(item, style) for key, item in value.items() if not is_empty(item)}
         cells = max(map(len, parts), default=0)
         yield from (f"{key.ljust(cells)}  {text}" for key, text in parts.items())
+    elif is_table(value):
+        yield from table_lines(value[:EVIDENCE_ENTRIES], style)
     elif isinstance(value, list | tuple) and any(isinstance(one, str | dict) for one in value):
         for one in value[:EVIDENCE_ENTRIES]:
             yield from evidence_lines(one, style)
@@ -128,6 +142,29 @@ def evidence_lines(value: Any, style: Style) -> Iterator[str]:
             yield f"... {len(value) - EVIDENCE_ENTRIES} more"
     elif not is_empty(value):
         yield evidence_text(value, style)
+
+
+def is_table(value: object) -> bool:
+    """Whether a value is a list of rows: structures of the same parts, and no readings."""
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(one, dict) for one in value):
+        return False
+    return len({tuple(one) for one in value}) == 1 and "text" not in value[0] and len(value[0]) > 1
+
+
+def table_lines(rows: Any, style: Style) -> Iterator[str]:
+    """Rows under their titles, numbers to the right."""
+    cells = [[str(key) for key in rows[0]]]
+    cells += [[table_cell(item, style) for item in row.values()] for row in rows]
+    right = [all(is_number(row[key]) for row in rows) for key in rows[0]]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(right))]
+    for line in cells:
+        shown = [text.rjust(w) if end else text.ljust(w) for text, w, end in zip(line, widths, right, strict=True)]
+        yield "  ".join(shown).rstrip()
+
+
+def table_cell(value: Any, style: Style) -> str:
+    """A value as a cell: numbers to some digits, so that rows fit beside each other."""
+    return number(value, style.digits or CELL_DIGITS) if isinstance(value, float) else evidence_text(value, style)
 
 
 def is_number(value: object) -> bool:

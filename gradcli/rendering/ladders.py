@@ -41,8 +41,9 @@ def ladder(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
 
 
 def measured(evidence: Mapping[str, Any], slopes: Sequence[float]) -> tuple[float | None, str]:
-    """What errors are measured against: the exact derivative, the claim, else the finest difference that is seen."""
-    for key, name in (("exact", "the exact derivative"), ("claimed", "the claim")):
+    """What errors are measured against: the exact derivative, the best estimate, the claim, else the middle one."""
+    known = (("exact", "the exact derivative"), ("estimate", "what they settle at,"), ("claimed", "the claim"))
+    for key, name in known:
         value = evidence.get(key)
         if isinstance(value, int | float):
             return float(value), name
@@ -61,6 +62,13 @@ def bar(error: float, reference: float) -> str:
 def told(evidence: Mapping[str, Any], errors: Sequence[float]) -> str:
     """What the ladder says, in one sentence."""
     rate = evidence.get("rate")
+    claimed = evidence.get("claimed")
+    if evidence.get("exact") is None and isinstance(evidence.get("estimate"), int | float):
+        told = f"they settle to {evidence.get('bound', 0.0):.0e}"
+        if isinstance(claimed, int | float) and math.isfinite(claimed):
+            nearest = min(abs(slope - claimed) for slope in evidence["slopes"])
+            told += f"; none comes nearer to the claim {claimed:.6g} than {nearest:.2g}"
+        return told
     words = []
     if rate is not None:
         words.append(f"the error falls as step**{rate:g} (2 is expected), to {min(errors):.1e}")
@@ -68,7 +76,7 @@ def told(evidence: Mapping[str, Any], errors: Sequence[float]) -> str:
         words.append("a step meets it to the last digit")
     else:
         words.append(f"the error does not fall with the step: it stays near {min(errors):.1e}")
-    exact, claimed = evidence.get("exact"), evidence.get("claimed")
+    exact = evidence.get("exact")
     if isinstance(exact, int | float) and isinstance(claimed, int | float) and abs(exact - claimed) > min(errors):
         words.append(f"the claim {claimed:.6g} is {abs(exact - claimed):.1e} away")
     return "; ".join(words)

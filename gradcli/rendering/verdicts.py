@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 GOOD = ("PROVED", "CERTIFIED", "AGREES")
 DOUBTFUL = ("IMPRECISE", "KINK", "INCONCLUSIVE")
 
+READ = ("; consistent with ", "; unexplained: ", "; right but for ", "; right on the ", "; the claim ")
 SENTENCES = {
     "PROVED": "equal by algebra wherever both sides are defined, on the region of the point",
     "CERTIFIED": "the exact derivative is enclosed and the number agrees with it",
@@ -69,7 +70,7 @@ def passed_line(report: Any) -> Line:
 def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
     """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`)."""
     yield Line(title(report), "code")
-    rows = tuple((mark(one), one.verdict, subject(one), place(one), sentence(one)) for one in report.checks)
+    rows = tuple((mark(one), one.verdict, subject(one), place(one), headline(one, show)) for one in report.checks)
     if rows:
         columns = (
             Column("", "verdict"),
@@ -81,7 +82,7 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
         yield Grid(columns, rows)
     for one in report.checks:
         if show == "all" or not one.passed:
-            yield from card(one, style, replay(report, one) if replay else "")
+            yield from card(one, style, replay(report, one) if replay else "", show == "all")
 
 
 def mark(check: Any) -> str:
@@ -101,6 +102,14 @@ def sentence(check: Any) -> str:
     """What was found, in words; with what the script expected where it says so."""
     told = check.message or SENTENCES.get(check.verdict, "")
     return f"{told} (expected: {check.expected})" if check.expected else told
+
+
+def headline(check: Any, show: str) -> str:
+    """What was found; without the reading of it where that stands on a card below."""
+    told = sentence(check)
+    if (check.passed and show != "all") or "diagnosis" not in check.evidence:
+        return told
+    return next((told.partition(mark)[0] for mark in READ if mark in told), told)
 
 
 def totals(found: Sequence[Any]) -> str:

@@ -1,11 +1,11 @@
-"""gradcli's own tensors: the same classes as PyTorch's, on gradcli's rules.
+"""gradcli's own tensors: the same classes as PyTorch's, on gradcli's rules; their graphs can be recorded and proved.
 
 $ gradcli check --python samples/python/eager_function.py:Cube --at x=[-1.5,0.2,2]
-AGREES
+PROVED
 $ gradcli check --python samples/python/eager_function.py:WrongCube --at x=[-1.5,0.2,2]
-DISAGREES (numerical)
+DISAGREES exactly: a slip in the claim
 $ gradcli check --python samples/python/eager_function.py:energy --at x=[-1.5,0.2,2],scale=0.7
-AGREES
+PROVED
 """
 
 from __future__ import annotations

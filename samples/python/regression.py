@@ -10,7 +10,7 @@ Source: Hoerl and Kennard, Ridge regression (1970); the gradient is the normal e
     $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:turned --at w=[0.5,-1,2]
     DISAGREES (numerical): the right gradient is minus the claim
     $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:one_slip --at w=[0.5,-1,2]
-    DISAGREES (numerical): right but for one entry
+    DISAGREES (numerical): right but for the entry [0]
 """
 
 from __future__ import annotations

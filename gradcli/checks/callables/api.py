@@ -17,7 +17,7 @@ from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
 from gradcli.checks.callables.examine import examined, opened
 from gradcli.checks.callables.failures import Failed, Listener
 from gradcli.checks.callables.judge import Verdict
-from gradcli.checks.callables.libraries import JAX, TITLES, is_function_class, library_of, named_by
+from gradcli.checks.callables.libraries import EAGER, JAX, TITLES, is_function_class, library_of, named_by
 from gradcli.checks.expectations import GOOD
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.shown import plain, point_text
@@ -75,7 +75,8 @@ def check_callable(
     in the report; `stage` is told which function runs, for whoever watches from outside.
 
     Verdicts: AGREES at best. DISAGREES needs two decades of steps and two directions. A function that does not move
-    in float64, or whose noise hides its slope, is INCONCLUSIVE.
+    in float64, or whose noise hides its slope, is INCONCLUSIVE. Only of a function of gradcli's own tensors the graph
+    can be recorded: then its own gradient, or a `Function`'s backward, is PROVED, CERTIFIED or refuted as a script's.
 
     Raises GradcliError GC732 where the point does not fit the function.
 
@@ -87,14 +88,15 @@ def check_callable(
     kind, derivative = derivative_of(grad, jac, vjp)
     called = getattr(f, "apply", f) if is_function_class(f) else f
     if not callable(called):
-        raise error("GC732", f"a {type(f).__name__} is no function", help="give a function, and its gradient")
+        raise error("GC732", f"{visible(repr(f), 60)} is no function", help="give a function, and its gradient")
     arguments = arguments_of(f, at, names, wrt)
     library = library_of(f, [one.given for one in arguments], kind in (OWN,))
     if kind == OWN and not library.differentiates:
         raise error(
             "GC732",
             "there is no gradient to judge: the function has none of its own",
-            help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient)",
+            help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
+            "a function of tensors is known by tensors in at=",
         )
     shown = title or f"{told(f)}({', '.join(one.name for one in arguments)})"
     place = line_of(f)
@@ -108,7 +110,12 @@ def check_callable(
             box, value = opened(box)
         except Failed as problem:
             return failed(problem, shown, file, place)
-        verdicts, remarks = examined(box, value, chosen, samples, rtol)
+        exact, remarks = recorded(box, chosen, samples) if not rtol else ({}, [])
+        if exact.keys() >= {*box.names}:
+            verdicts = exact
+        else:
+            verdicts, more = examined(box, value, chosen, samples, rtol)
+            verdicts, remarks = {**verdicts, **exact}, [*remarks, *more]
     remarks = [*listener.notes(), *sorted(box.changed), *(box.form.notes if box.form else ()), *remarks]
     points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
     where = point_text(points, box.names or list(points))
@@ -150,6 +157,15 @@ def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Cal
 
 
 # --- inner ----------------------------------------------------------------------------------------------------
+
+
+def recorded(box: Box, seed: int, samples: int) -> tuple[dict[str, Verdict], list[str]]:
+    """The verdicts on gradcli's own tensors, whose graph can be recorded, and notes; nothing for other libraries."""
+    if box.library.name != EAGER:
+        return {}, []
+    from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
+
+    return by_recording(box, seed, samples)
 
 
 def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> Report:

@@ -145,7 +145,7 @@ class Box:
                 parts.append(np.asarray(one.array, dtype=np.float64).reshape(-1))
         self.x = np.concatenate(parts) if parts else np.zeros(0)
 
-    def _given(self, x: Floats, track: bool) -> dict[str, Any]:
+    def given(self, x: Floats, track: bool) -> dict[str, Any]:
         """Arguments for one call, by name."""
         found: dict[str, Any] = {}
         for one in self.arguments:
@@ -161,16 +161,17 @@ class Box:
             )
         return found
 
-    def _spread(self, function: Callable[..., Any], arguments: dict[str, Any], *more: Any) -> Any:
+    def spread(self, function: Callable[..., Any], arguments: dict[str, Any], *more: Any) -> Any:
+        """A call with arguments by name, handed over as the function takes them."""
         names = {one.name for one in self.arguments if one.keyword}
         positional = [value for name, value in arguments.items() if name not in names]
         return function(*positional, *more, **{name: arguments[name] for name in names})
 
     def _call_f(self, x: Floats, at_the_point: bool) -> tuple[Floats, Any]:
         """The outputs, flat; and of a pair its other half."""
-        arguments = self._given(x, track=False)
+        arguments = self.given(x, track=False)
         with self.listener.hearing("f", at_the_point):
-            result = called("f", self._spread, self.f, arguments)
+            result = called("f", self.spread, self.f, arguments)
         if at_the_point:
             self._compare("f", x, arguments)
         other = None
@@ -197,13 +198,13 @@ class Box:
 
     def _derived(self, x: Floats, weights: Floats, at_the_point: bool) -> Any:
         """What the derivative returns, unread."""
-        arguments = self._given(x, track=self.kind == OWN)
+        arguments = self.given(x, track=self.kind == OWN)
         with self.listener.hearing(self.role, at_the_point):
             if self.kind == OWN:
                 return called(
                     self.role,
                     self.library.pullback,
-                    lambda given: self._spread(self.f, given),
+                    lambda given: self.spread(self.f, given),
                     arguments,
                     self.names,
                     weights,
@@ -212,9 +213,9 @@ class Box:
             if self.kind == VJP:
                 seed = np.asarray(weights).reshape(self.shape or ())
                 cotangent = self.library.give(seed, float(seed) if not seed.shape else seed, False)
-                raw = called(self.role, self._spread, self.derivative, arguments, cotangent)
+                raw = called(self.role, self.spread, self.derivative, arguments, cotangent)
             else:
-                raw = called(self.role, self._spread, self.derivative, arguments)
+                raw = called(self.role, self.spread, self.derivative, arguments)
         if at_the_point:
             self._compare(self.role, x, arguments)
         return raw
@@ -237,7 +238,7 @@ class Box:
 
     def _compare(self, role: str, x: Floats, arguments: dict[str, Any]) -> None:
         """Whether a call changed what it was given."""
-        before = self._given(x, track=False)
+        before = self.given(x, track=False)
         for name, value in arguments.items():
             if hasattr(value, "dtype") and not np.array_equal(_numbers(value), _numbers(before[name]), equal_nan=True):
                 self.changed.add(f"{role} changes its argument {name} in place")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gradcli.diagnostics import error, visible
+
 if TYPE_CHECKING:
     from gradcli.checks.report import Report
 
@@ -19,6 +21,9 @@ def check(source: Any, *args: Any, **options: Any) -> Report:
     >>> [one.verdict for one in check(lambda x: x**3, lambda x: 3*x**2, at=2.0).checks]
     ['AGREES']
     """
+    if not callable(source) and not isinstance(source, str) and not hasattr(source, "text"):
+        told = f"{visible(repr(source), 60)} is neither a script nor a function"
+        raise error("GC732", told, help="give the text of a script, or a function and at=")
     room, name = ("callables.api", "check_callable") if callable(source) else ("gradcheck", "check_script")
     found: Report = getattr(import_module(f"gradcli.checks.{room}"), name)(source, *args, **options)
     return found

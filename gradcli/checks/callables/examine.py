@@ -32,19 +32,26 @@ def opened(box: Box) -> tuple[Box, Floats]:
     """The box after its first call, and what f returned.
 
     Where f refuses what it was given, whole numbers become data, then arrays become tensors of the library that its
-    code names. Raises Failed where f or its derivative raises, or returns nothing that could be judged.
+    code names; where tensors of float64 do not go with f's own, they become float32. Raises Failed where f or its
+    derivative raises, or returns nothing that could be judged.
     """
     try:
         return box, box.probe()
     except Failed as problem:
-        if not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError)):
+        narrow = isinstance(problem.__cause__, RuntimeError) and "dtype" in problem.reason and not box.float32
+        if not narrow and not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError)):
             raise
-        for other in others(box):
+        for other in [single(box)] if narrow else others(box):
             try:
                 return other, other.probe()
             except Failed:
                 continue
         raise
+
+
+def single(box: Box) -> Box:
+    """The same box with everything in float32, as the parameters of a layer are."""
+    return Box(box.f, box.arguments, box.library, box.kind, box.derivative, box.listener, box.seconds, True)
 
 
 def others(box: Box) -> Iterator[Box]:

@@ -50,8 +50,7 @@ class Judge(Teller):
     def __init__(
         self, survey: Survey, nearby: Callable[[str], list[Survey]], row_names: Sequence[str], steady: bool, digits: str
     ) -> None:
-        super().__init__(survey, row_names)
-        self.nearby = nearby
+        super().__init__(survey, row_names, nearby)
         self.steady = steady  # the box gives the same values when it is asked again
         self.precise = DIGITS.get(digits, DIGITS["float64"])
 
@@ -111,7 +110,7 @@ class Judge(Teller):
                 told,
                 {**evidence, "counterexample": {"at": {name: moved}, "differences": worst.ladder.estimate.value,
                                                 "claimed": worst.claimed, "bound": worst.ladder.estimate.bound},
-                 "ladder": ladder_shown(worst.ladder)},
+                 "ladder": ladder_shown(worst)},
             )  # fmt: skip
         points = 1 + sum(1 for _, state in beside if state == "agrees")
         both = (*survey.joint, *survey.entries)
@@ -154,7 +153,7 @@ class Judge(Teller):
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.ladder.estimate.value)) for w in wrong):
             return self.imprecise(name, one, evidence)
         evidence |= self.worst(name, [*wrong, *own])
-        evidence["ladder"] = {"of": self.label(name, one), **ladder_shown(one.ladder)}
+        evidence["ladder"] = {"of": self.label(name, one), **ladder_shown(one)}
         told = f"{self.label(name, one)}: {self.gap_told(one)}"
         if not self.steady:
             return Verdict("INCONCLUSIVE", f"{told}; but f gives different values when it is called again", evidence)

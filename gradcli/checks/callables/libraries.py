@@ -156,7 +156,7 @@ def library_of(f: Any, values: Sequence[Any], own_gradient: bool) -> Library:
     """
     name = next((found for found in map(kind_of, values) if found), None) or kind_of(f)
     if name is None and own_gradient:
-        name = next(named_by(f), None)
+        name = next(named_by(f), None) or alone_beside(f)
     if name is None or name == NUMPY or name not in sys.modules:
         return Library()
     return Jax() if name == JAX else Tensors(name)
@@ -203,6 +203,13 @@ def named_by(f: Any) -> Iterator[str]:
             kind = kind_of(found) or library_at(str(inner or ""))
         if kind:
             yield kind
+
+
+def alone_beside(f: Any) -> str | None:
+    """The one library whose module a function has beside it, where its code names none; None where there are more."""
+    scope = getattr(getattr(f, "func", f), "__globals__", {})
+    found = {library_at(one.__name__) for one in list(scope.values()) if isinstance(one, type(sys))} - {None}
+    return found.pop() if len(found) == 1 else None
 
 
 def is_tensor(value: Any) -> bool:

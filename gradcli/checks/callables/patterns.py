@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST = 3  # readings
 LARGEST = 64  # numerators and denominators of a constant factor, beside the sizes of the arrays
+FEW = 3  # numbers at one point: they are in some simple ratio by chance
+NAMED = 6  # wrong entries that are named one by one
 SHARP = 1e-5  # a factor has to be known at least so well
 
 
@@ -50,8 +52,18 @@ class Known:
         return largest > 0 and bool(np.isfinite(self.claimed).all()) and float(self.bounds.max()) <= SHARP * largest
 
 
-def readings(known: Known, sizes: Sequence[int] = (), others: Mapping[str, Known] | None = None) -> list[Reading]:
-    """At most three readings of a wrong gradient; `others` are the gradients by arguments of the same shape."""
+def readings(
+    known: Known,
+    sizes: Sequence[int] = (),
+    others: Mapping[str, Known] | None = None,
+    elsewhere: Sequence[Known] = (),
+    jacobian: bool = False,
+) -> list[Reading]:
+    """At most three readings of a wrong gradient; `others` are the gradients by arguments of the same shape.
+
+    `elsewhere` holds slopes at other points: few numbers at one point are in many ratios, and a factor has to be the
+    same everywhere. A `jacobian` has a row for each output.
+    """
     claimed = known.claimed
     if not known.telling or known.fits(claimed):
         return []
@@ -61,22 +73,49 @@ def readings(known: Known, sizes: Sequence[int] = (), others: Mapping[str, Known
     if known.fits(-claimed):
         found.append(Reading("wrong sign", "consistent with a wrong sign: the right gradient is minus the claim"))
     factor = _factor(known, sizes)
+    if factor is not None and known.slopes.size < FEW and factor != -1:
+        factor = factor if elsewhere and all(one.fits(float(factor) * one.claimed) for one in elsewhere) else None
     if factor is not None and factor != -1:
         text = f"consistent with a constant factor: the right gradient is {factor} times the claim"
         counts = [n for n in dict.fromkeys(sizes) if n > 2 and abs(factor) in (n, Fraction(1, n))]
         if counts:
             text += f" (there are {counts[0]} entries: is a mean or a sum meant?)"
+        elif 2 < abs(factor) == abs(factor.numerator) or 2 < 1 / abs(factor) == factor.denominator:
+            text += f" (is a mean over {max(abs(factor.numerator), factor.denominator)} meant, or a sum?)"
         found.append(Reading("constant factor", text))
     for name, other in (others or {}).items():
         if other.slopes.shape == claimed.shape and other.fits(claimed) and other.telling:
             found.append(
                 Reading("swapped", f"consistent with swapped arguments: the claim is the gradient by `{name}`")
             )
+    what = "Jacobian" if jacobian else "gradient"
     if claimed.ndim == 2 and claimed.shape[0] == claimed.shape[1] and known.fits(claimed.T):
-        found.append(Reading("transposed", "consistent with a transpose: the right gradient is the claim's transpose"))
+        found.append(Reading("transposed", f"consistent with a transpose: the right {what} is the claim's transpose"))
+    if not found and jacobian:
+        found += _diagonal(known)
     if not found:
-        found += _axes(known) or _few(known)
+        found += _whole(known) or ([] if jacobian else _axes(known)) or _few(known)
     return found[:MOST]
+
+
+def _diagonal(known: Known) -> list[Reading]:
+    """A Jacobian whose entries beside the diagonal are forgotten, as for a function that works entry by entry."""
+    m, n = known.claimed.shape
+    beside = ~np.eye(m, n, dtype=bool)
+    slack = 4.0 * known.bounds + 1e-9 * np.abs(known.slopes)
+    right = (np.abs(known.claimed - known.slopes) <= slack)[~beside].all()
+    if m == n and right and not known.claimed[beside].any():
+        told = "right on the diagonal, and zero beside it: each output depends on every entry"
+        return [Reading("diagonal only", told)]
+    return []
+
+
+def _whole(known: Known) -> list[Reading]:
+    """Numbers that were cut to whole ones."""
+    for word, cut in (("cut off", np.trunc), ("rounded", np.round)):
+        if (known.claimed == cut(known.slopes)).all() and np.abs(known.claimed).max() >= 1:
+            return [Reading("whole numbers", f"consistent with decimals that were {word}: is it an array of integers?")]
+    return []
 
 
 def _factor(known: Known, sizes: Sequence[int]) -> Fraction | None:
@@ -111,6 +150,8 @@ def _axes(known: Known) -> list[Reading]:
                 return [Reading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")]
         if known.fits(np.flip(claimed, axis)):
             return [Reading("reversed", f"consistent with entries in reverse order along axis {axis}")]
+        if axis == 0 and claimed.ndim > 1 and known.fits(np.flip(claimed)):
+            return [Reading("reversed", "consistent with entries in reverse order along every axis: a kernel flipped?")]
         for shift in (1, -1):
             if claimed.shape[axis] > 2 and known.fits(np.roll(claimed, shift, axis)):
                 return [Reading("shifted", f"consistent with entries shifted by one along axis {axis}")]
@@ -126,9 +167,12 @@ def _few(known: Known) -> list[Reading]:
     if known.fits(np.where(wrong, -known.claimed, known.claimed)):
         return [Reading("some signs", "consistent with a wrong sign in some entries")]
     count, size = int(wrong.sum()), known.claimed.size
-    if 0 < count <= max(1, size // 4) and size > 1:
-        word = "one entry" if count == 1 else f"{count} of {size} entries"
-        return [Reading("some entries", f"right but for {word}")]
+    if 0 < count <= max(1, size // 2) and size > 1:
+        places = [list(map(int, place)) for place in np.argwhere(wrong)]
+        told = f"{count} of {size} entries"
+        if count <= NAMED:
+            told = f"the entr{'y' if count == 1 else 'ies'} {', '.join(map(str, places))}"
+        return [Reading("some entries", f"right but for {told}")]
     offset = known.slopes - known.claimed
     if size > 1 and np.abs(offset - offset.flat[0]).max() <= 2 * slack.max():
         return [Reading("offset", f"every entry is off by the same {float(offset.mean()):.6g}")]

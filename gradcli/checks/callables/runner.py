@@ -112,6 +112,8 @@ class Loader:
             if not hasattr(found, part):
                 public = [one for one in dir(found) if not one.startswith("_")]
                 guess = did_you_mean(part, public)
+                own = [one for one in public if getattr(getattr(found, one), "__module__", "") == self.name_of(place)]
+                public = own or public
                 raise error(
                     "GC731",
                     f"{visible(place, 200)} has no `{visible(part)}`",
@@ -121,6 +123,10 @@ class Loader:
                 )
             found = getattr(found, part)
         return found
+
+    def name_of(self, place: str) -> str:
+        """What the functions of a module call it."""
+        return self.modules[place].__name__
 
     def load(self, place: str) -> ModuleType:
         """The module of a path or of a dotted name."""

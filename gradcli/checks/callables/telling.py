@@ -10,9 +10,8 @@ from gradcli.checks.callables import ladder, patterns
 from gradcli.checks.shown import counted, position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from gradcli.checks.callables.ladder import Ladder
     from gradcli.checks.callables.survey import Finding, Survey
 
 Evidence = dict[str, Any]
@@ -22,9 +21,12 @@ SHOWN = 5  # of the worst entries
 class Teller:
     """Puts the findings of one survey into words and plain data."""
 
-    def __init__(self, survey: Survey, row_names: Sequence[str]) -> None:
+    def __init__(
+        self, survey: Survey, row_names: Sequence[str], nearby: Callable[[str], list[Survey]] | None = None
+    ) -> None:
         self.survey = survey
         self.row_names = row_names
+        self.nearby = nearby or (lambda name: [])
 
     def label(self, name: str, one: Finding) -> str:
         """What a finding is about: `x[2]`, `output 1 by x[2]`, `x along a direction`."""
@@ -81,43 +83,63 @@ class Teller:
         return found
 
     def worst(self, name: str, found: Sequence[Finding]) -> Evidence:
-        """The entries farthest from their claims, with both numbers and the bound."""
-        own = [one for one in found if one.entry is not None and one.state not in ("silent", "still")]
-        order = sorted(dict.fromkeys((one.row, one.entry) for one in own),
-                       key=lambda key: -max(o.ratio for o in own if (o.row, o.entry) == key))  # fmt: skip
-        by_key = {(one.row, one.entry): one for one in own}
+        """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
+        part = self.survey.box.slices[name]
+        seen = {(one.row, one.entry): one for one in found if part.start <= _entry(one) < part.stop}
+        single = {key: one for key, one in seen.items() if not self.row_names[one.row].startswith("a ")}
+        seen = single or seen  # an output by itself says more than a combination of all of them
+        wrong = [one for one in seen.values() if one.state in ("near", "differs", "not finite")]
         rows = []
-        for key in order[:SHOWN]:
-            one = by_key[key]
-            value, bound = one.ladder.estimate[:2]
+        for one in sorted(wrong, key=lambda one: -one.ratio)[:SHOWN]:
+            value, bound = one.ladder.estimate[0], float(f"{one.ladder.estimate[1]:.1g}")
             rows.append({"entry": self.label(name, one), "claimed": one.claimed, "differences": value, "bound": bound})
-        return {"worst": rows} if rows else {}
+        if not rows:
+            return {}
+        what = "slopes" if len(self.row_names) > 1 else "entries"
+        return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were looked at"}
 
     def readings(self, name: str, own: Sequence[Finding]) -> list[Any]:
-        """How the gradient of a scalar may be wrong; needs every entry of the argument."""
+        """How the gradient of a scalar, or a Jacobian, may be wrong; needs every entry of the argument."""
         known = self.known(name)
         if known is None:
             return []
         box = self.survey.box
-        others = {other: self.known(other) for other in box.slices if other != name}
         sizes = [int(np.prod(box.shape_of(other), dtype=np.int64)) for other in box.slices]
         sizes += [n for other in box.slices for n in box.shape_of(other)]
-        return list(patterns.readings(known, sizes, {key: value for key, value in others.items() if value is not None}))
+        if box.size > 1:
+            return list(patterns.readings(known, sizes, jacobian=True))
+        others = {other: self.known(other) for other in box.slices if other != name}
+        known_others = {key: value for key, value in others.items() if value is not None}
+        return list(patterns.readings(known, sizes, known_others, self.elsewhere(name)))
 
     def known(self, name: str) -> patterns.Known | None:
-        """Slopes, bounds and claim of an argument, where every entry was seen and f is one number."""
+        """Slopes, bounds and claim of an argument, where every entry was seen; of several outputs as their Jacobian."""
         survey = self.survey
         part = survey.box.slices[name]
-        seen = {one.entry: one for one in survey.entries if part.start <= (one.entry or 0) < part.stop}
-        if len(self.row_names) > 1 or len(seen) < part.stop - part.start:
+        rows = [k for k, row in enumerate(self.row_names) if not row.startswith("a ")]
+        if len(rows) < survey.box.size:
             return None
-        if any(one.state in ("silent", "still") for one in seen.values()):
+        seen = {(one.row, one.entry): one for one in survey.entries if part.start <= _entry(one) < part.stop}
+        cells = [(k, i) for k in rows for i in range(part.start, part.stop)]
+        if any(cell not in seen or seen[cell].state in ("silent", "still") for cell in cells):
             return None
         shape = survey.box.shape_of(name)
-        order = [seen[i].ladder.estimate for i in range(part.start, part.stop)]
+        if len(rows) > 1:
+            shape = (len(rows), part.stop - part.start)
+        order = [seen[cell].ladder.estimate for cell in cells]
         slopes = np.array([one.value for one in order]).reshape(shape)
         bounds = np.array([one.bound for one in order]).reshape(shape)
-        return patterns.Known(slopes, bounds, survey.claims[0, part].reshape(shape))
+        return patterns.Known(slopes, bounds, survey.claims[rows][:, part].reshape(shape))
+
+    def elsewhere(self, name: str) -> list[patterns.Known]:
+        """The slopes along one direction each at points beside the given one, where one argument has moved."""
+        found = []
+        for survey in self.nearby(name):
+            for one in survey.joint:
+                if one.state not in ("silent", "still", "not finite"):
+                    value, bound = one.ladder.estimate[:2]
+                    found.append(patterns.Known(np.array(value), np.array(bound), np.array(one.claimed)))
+        return found
 
 
 def slope(side: float | None) -> str:
@@ -125,6 +147,12 @@ def slope(side: float | None) -> str:
     return "undefined" if side is None else f"{side + 0.0:.6g}"
 
 
-def ladder_shown(one: Ladder) -> Evidence:
-    """The rungs of a ladder: steps, and the slope that each saw."""
-    return {"steps": one.steps.tolist(), "slopes": one.slopes.tolist()}
+def ladder_shown(one: Finding) -> Evidence:
+    """The rungs of a ladder: steps, the slope that each saw, the best estimate of it, and the claim."""
+    value, bound = one.ladder.estimate[:2]
+    rungs: Evidence = {"steps": one.ladder.steps.tolist(), "slopes": one.ladder.slopes.tolist()}
+    return rungs | {"estimate": value, "bound": bound, "claimed": one.claimed}
+
+
+def _entry(one: Finding) -> int:
+    return -1 if one.entry is None else one.entry

@@ -33,6 +33,10 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
         yield slip("softmax without its Jacobian", "the sum over the outputs is missing"), ct * out
         if name == "log_softmax":
             yield slip("softmax without its Jacobian", SOFTMAX), ct / out
+    if name == "logsumexp" and arg.type.rank == ct.type.rank + 1:
+        axis = node.params["axis"][0] if isinstance(node.params["axis"], tuple) else node.params["axis"]
+        told = "the division by the sum is missing: the derivative is softmax"
+        yield slip("factor dropped", told), exp(arg) * _stretched(ct, arg, axis)
     if name == "logsumexp" and ct.shape == ():
         yield slip("another function", "it is not the gradient of the maximum", 2), _at_the_top(node, arg, ct)
     if name == "norm" and ct.shape == ():
@@ -48,6 +52,7 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     if name == "cumsum":
         back = node.primitive(ct, **node.params)
         yield slip("sum not reversed", "the running sum runs backwards on the way back", 2), back
+        yield slip("chain factor dropped", "its own running sum on the way back is missing"), ct
     if name in MATRICES and _square(sent):
         yield slip("transposed operand", "the contribution is transposed", 2), sent.mT
 
@@ -55,6 +60,14 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
 def slip(name: str, told: str, cost: int = 1) -> Slip:
     """A row whose contribution is made where it is tried."""
     return Slip(name, told, cost, damages.no_rule)
+
+
+def _stretched(ct: Node, arg: Node, axis: int) -> Node:
+    """A cotangent repeated along the axis that was summed over."""
+    shape = list(arg.shape)
+    shape[axis] = 1
+    found: Node = stretch(reshape(ct, shape=tuple(shape)), arg.shape)
+    return found
 
 
 def _square(node: Node) -> bool:
@@ -96,6 +109,8 @@ def _matrices(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     one, other = edge.node.args
     ct = edge.cotangent
     told = "the operand {other} must be transposed on the way back"
+    if ct.shape == edge.arg.shape:
+        yield slip("chain factor dropped", "the operand {other} is missing on the way back"), ct
     row = slip("transposed operand", told)
     if edge.position == 0:
         tries = [(ct, other), (other, ct), (other.mT, ct), (ct.mT, other)]

@@ -65,8 +65,13 @@ class Pair(NamedTuple):
 
 def _text(part: Node | Pair) -> str:
     if isinstance(part, Pair):
-        return f"({node_text(part.left, 50)}){part.sign}({node_text(part.right, 50)})"
+        return f"{_bracketed(part.left)}{part.sign}{_bracketed(part.right)}"
     return node_text(part, LONGEST)
+
+
+def _bracketed(node: Node) -> str:
+    text = node_text(node, 50)
+    return text if text.isidentifier() else f"({text})"
 
 
 def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) -> list[Reading]:
@@ -96,7 +101,10 @@ def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) 
             if away is not None:
                 found.append((weight + 2, _difference(away, text)))
     found.sort(key=lambda one: one[0])
-    return [reading for _, reading in found]
+    shortest: dict[str, Reading] = {}
+    for _, reading in found:  # whatever else lacks the same factor is equal to it at all points
+        shortest.setdefault(reading.name, reading)
+    return list(shortest.values())
 
 
 def _lifted(value: Floats, like: Floats) -> Floats | None:

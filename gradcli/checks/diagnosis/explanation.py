@@ -6,6 +6,8 @@ What nothing explains is said to be unexplained. A reading is consistent with th
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,11 +25,12 @@ from gradcli.checks.diagnosis.rederivation import MOST_NEW, Weighing
 from gradcli.checks.diagnosis.structures import by_structure
 from gradcli.checks.exact import Exact
 from gradcli.checks.floats import evaluated
-from gradcli.checks.shown import called, node_text
+from gradcli.checks.shown import called, counted, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.text import script_of
+from gradcli.primitives import functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +39,11 @@ if TYPE_CHECKING:
 
 MOST = 3
 MOST_PARTS = 600  # subexpressions that a ratio or difference is compared with
+NEARLY = 1e-9
+NAMED = 2  # places that a slip may be at; the evidence has them all
 ENOUGH = 3  # numbers that a ratio must be the same for
 LONGEST = 600  # of a corrected formula
+CALLS, MASK = re.compile(r"\b([a-zA-Z_]\w*)\("), " != 0"  # a mask of the engine's is no part of a formula
 LINE = 60  # of a part of it that is used more than once
 CONFIRM_SECONDS = 3.0
 CONFIRMED_AT = 3  # points
@@ -113,7 +119,8 @@ def told(found: Found, gradient: Node, sure: bool) -> Reading:
     """A slip as a reading: where, what, and the right formula."""
     rule = rule_of(found)
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
-    text = f"consistent with a slip at {' or '.join(places)}: {found.told}"
+    more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
+    text = f"consistent with a slip at {' or '.join([*places][:NAMED])}{more}: {found.told}"
     also = [{"name": name, "node": node_text(node), "span": span_of(node)} for name, node in found.places]
     return Reading(
         found.name,
@@ -133,12 +140,13 @@ def span_of(node: Node) -> list[int] | None:
 
 
 def formula(gradient: Node) -> str | None:
-    """The right gradient as a formula, or as a short script, if it is not too long."""
+    """The right gradient as a formula, or as a short script, if it is not too long and speaks of no inner operation."""
     order = reachable([gradient])
     if len(order) > LONGEST:
         return None
     text = script_of(gradient, order, LINE)
-    return text if len(text) <= LONGEST else None
+    spoken = all(name in functions() for name in CALLS.findall(text)) and MASK not in text
+    return text if spoken and len(text) <= LONGEST else None
 
 
 def explain(
@@ -194,6 +202,8 @@ def _explained(
     branch = by_branch(surfaces, judged.right, judged.claimed, case.values, judged.names, domains, case.seed)
     if branch is not None:
         return [branch]
+    held = [one for one in cheap if one.name == "constant factor" and not judged.holds_elsewhere(_number(one))]
+    cheap = [one for one in cheap if one not in held]
     slips = Slips(judged)
     found = slips.single()
     whole = next((one for one in cheap if one.factor is not None), None)
@@ -204,10 +214,27 @@ def _explained(
             return [*(merged if one is whole else one for one in cheap), *found[1:]][:MOST]
     found = [*cheap, *found]
     found = found or by_edits(judged) or by_structure(judged) or slips.several() or compared(judged)
+    found = found or [_at_held_data(one) for one in held if _varies(exact)]
     if not found:
         text = "unexplained: no single slip that was tried gives the claim"
         found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
     return found[:MOST]
+
+
+def _number(reading: Reading) -> Fraction:
+    return Fraction(reading.factor or 1)
+
+
+def _varies(exact: Sequence[Floats]) -> bool:
+    """Whether the right numbers are more than one: a single one is in some ratio to any other."""
+    numbers = np.concatenate([value.reshape(-1) for value in exact]) if exact else np.zeros(0)
+    return bool(numbers.size) and float(np.ptp(numbers)) > NEARLY * float(np.abs(numbers).max())
+
+
+def _at_held_data(reading: Reading) -> Reading:
+    """A factor that is another one for other data."""
+    where = "at the given values of everything else"
+    return reading._replace(name="factor at this point", text=f"{reading.text}, {where}")
 
 
 def _finished(reading: Reading, judged: Judgement) -> Reading:

@@ -20,6 +20,7 @@ from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from fractions import Fraction
 
     from gradcli.checks.case import Case, Floats, Values
 
@@ -60,15 +61,16 @@ class Judgement:
         if subject.output is None:
             self._find_derived()
         self.names = self._moving()
-        self.places = self._moved()
+        self.places = self._moved(self.names)
 
     def doubtful(self, exact: Sequence[Floats]) -> bool:
         """Whether the engine's value is not the exact one at a known point: then nothing is to be learnt from it."""
         for value, place in zip(exact, self.known, strict=False):
             found = evaluated([self.right], place)[0]
             if value.shape == found.shape:
-                scale = float(np.abs(value).max(initial=0.0))
-                if not (np.abs(found - value) <= TRUSTED * scale).all():
+                known = ~np.isnan(value)
+                scale = float(np.abs(value[known]).max(initial=0.0))
+                if not (np.abs(found - value)[known] <= TRUSTED * scale).all():
                     return True
         return False
 
@@ -141,15 +143,30 @@ class Judgement:
         own = [] if case.own_leaf is None else [case.own_leaf]
         return [name for name in dict.fromkeys((*own, *case.subject.moving)) if name in used]
 
-    def _moved(self) -> list[Values]:
-        """The given point, and others where every leaf that may move has moved; a bare number stays where it is."""
+    def holds_elsewhere(self, factor: Fraction) -> bool:
+        """Whether the right side is this multiple of the claim also where data have moved, as far as one can see.
+
+        What is one number at held data may be another subexpression, and no constant.
+        """
+        if self.case.number or self.case.subject.rtol is not None:
+            return True
+        wide = sorted(leaf_names([self.right, self.claimed]) - {*self.names})
+        for place in self._moved([*self.names, *wide])[1:]:
+            right, claimed = evaluated([self.right, self.claimed], place)
+            scale = float(np.abs(right).max(initial=0.0))
+            if not (np.abs(right - float(factor) * claimed) <= TRUSTED * scale).all():
+                return False
+        return True
+
+    def _moved(self, names: Sequence[str]) -> list[Values]:
+        """The given point, and others where all these leaves have moved; a bare number stays where it is."""
         case = self.case
         found: list[Values] = [case.values]
         if case.number or case.subject.rtol is not None:
             return found
         for turn in range(4 * PLACES):
             place = dict(case.values)
-            for position, name in enumerate(self.names):
+            for position, name in enumerate(names):
                 domain = case.subject.domain if name == case.own_leaf else None
                 near = next(points.nearby(case.values[name], domain, 1, case.seed + 31 * turn + position), None)
                 if near is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.exact import Exact
-from gradcli.checks.floats import evaluated, ulps
+from gradcli.checks.floats import ulps
 from gradcli.checks.shown import node_text
 from gradcli.checks.spelling import differences, functions
 from gradcli.diagnostics import GradcliError
@@ -96,7 +96,7 @@ def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> 
         judged = output
         if case.subject.kind == "gradient":
             judged = derivatives.grad(output, [case.target])[0]
-        value = float(evaluated([judged], values, case.dtype)[0].reshape(-1)[entry])
+        value = float(case.floats([judged], values)[0].reshape(-1)[entry])
         found.append(_Try(group, ulps(value, exact, case.dtype)))
     return found
 

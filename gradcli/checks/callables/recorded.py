@@ -1,0 +1,294 @@
+"""A function of gradcli's tensors goes in, rigorous verdicts come out where its graph can be recorded, nothing else.
+
+The function runs once on stand-ins, and what it computes becomes a program that every oracle can read: then its own
+gradient, or the backward of a `Function`, is judged as a script's is. A recording counts only where it gives the
+function's own values, at the point and beside it, and the function's own gradient there. Imports no tensors: whoever
+hands in such a function has imported them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import differences, kinks, worker
+from gradcli.checks.callables.box import OWN
+from gradcli.checks.callables.failures import OutOfTime, told
+from gradcli.checks.callables.judge import Verdict
+from gradcli.checks.callables.libraries import EAGER, is_function_class
+from gradcli.checks.exact import Exact
+from gradcli.checks.floats import LIMIT_ULPS, evaluated
+from gradcli.checks.shown import point_text
+from gradcli.checks.subjects import Subject, combined, paired
+from gradcli.checks.verdict import judge
+from gradcli.diagnostics import GradcliError
+from gradcli.graph.builder import building
+from gradcli.graph.node import reachable
+from gradcli.transforms import derivatives
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.callables.box import Box
+    from gradcli.graph.node import Node
+    from gradcli.graph.program import Program
+
+    Floats = NDArray[np.floating[Any]]
+
+MOST_NODES, MOST_ENTRIES = 3_000, 5_000  # of a program that is worth it: what is larger is judged by values
+CLOSE = 1e-12  # two evaluations of the same operations, beside the largest value
+BESIDE = 3  # points at which the recording has to give the function's values
+COTANGENT = "ct"
+DECIDED = ("PROVED", "CERTIFIED", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS")
+
+
+class Unfit(Exception):
+    """A recording that may not stand for the function, and why."""
+
+
+def by_recording(box: Box, seed: int, samples: int) -> tuple[dict[str, Verdict], list[str]]:
+    """A verdict for each argument that the oracles decide, and notes; no verdict where only values can."""
+    record = getattr(sys.modules.get(EAGER), "record", None)
+    if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all():
+        return {}, []
+    if any(one.array is not None and one.array.dtype != np.float64 for one in box.arguments):
+        return {}, []
+    try:
+        program, subjects = (of_class if is_function_class(owner(box)) else of_function)(box, record, seed)
+        return judged(box, subjects, seed, samples), notes_on(program)
+    except (OutOfTime, GradcliError):
+        return {}, []
+    except Unfit as problem:
+        return {}, [f"judged by its values alone: {problem}"] if str(problem) else []
+
+
+# --- recording --------------------------------------------------------------------------------------------------
+
+
+def of_function(box: Box, record: Any, seed: int) -> tuple[Program, list[Subject]]:
+    """The program of a function, and a subject for each argument: the gradient of a combination of its outputs."""
+    program = ran(box, record, lambda *moved: spread(box, box.f, moved), tensors(box))
+    floats = [node for node in program.outputs if node.type.kind == "float"]
+    if len(floats) != len(program.outputs):
+        raise Unfit("")
+    same_values(box, program, floats, seed)
+    weighed = [combined(node, seed + k) for k, node in enumerate(floats)]
+    total, note = weighed[0]
+    for node, _ in weighed[1:]:
+        with building(program.builder, reachable([total, node])) as builder:
+            total, note = builder.call("add", total, node), "of a combination of all outputs"
+    targets = [program.leaves[name].node for name in box.names]
+    gradients = derivatives.grad(total, targets)
+    values = at_point(program)
+    surfaces = kinks.surfaces([total])
+    found = []
+    for name, target, gradient in zip(box.names, targets, gradients, strict=True):
+        one = Subject("gradient", gradient, values, box.names, leaf=name, text=name, output=total, target=target)
+        one.note, one.surfaces = note, surfaces
+        found.append(one)
+    same_gradient(box, found, total, floats)
+    return program, found
+
+
+def of_class(box: Box, record: Any, seed: int) -> tuple[Program, list[Subject]]:
+    """The program of a `Function`'s forward and backward: its backward is a rule written by hand."""
+    if box.shape is None:
+        raise Unfit("")
+    owned = owner(box)
+    sent = np.random.default_rng(seed + 1)
+    cotangent = sent.choice([-1.0, 1.0], box.shape) * (sent.integers(16, 96, box.shape) | 1) / 32.0
+    kept: list[str] = []
+
+    def both(*moved: Any) -> Any:
+        ctx = Kept(box)
+        given = spread(box, lambda *args: args, moved[:-1])
+        if getattr(owned, "setup_context", None) is None:
+            out = owned.forward(ctx, *given)
+        else:
+            out = owned.forward(*given)
+            owned.setup_context(ctx, given, out)
+        grads = owned.backward(ctx, moved[-1])
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        order = [one.name for one in box.arguments]
+        sent_back = {name: grads[order.index(name)] for name in box.names}
+        kept[:] = [name for name, part in sent_back.items() if part is not None]
+        return (out, *(part for part in sent_back.values() if part is not None))
+
+    example = [*tensors(box), box.library.give(cotangent, cotangent, False)]
+    program = ran(box, record, both, example, COTANGENT)
+    output, *results = program.outputs
+    same_values(box, program, [output], seed)
+    ct = program.leaves[COTANGENT].node
+    total = paired(output, ct)
+    values = at_point(program)
+    surfaces = kinks.surfaces([total])
+    moving = (*box.names, COTANGENT)
+    found = []
+    for name, result in zip(kept, results, strict=True):
+        target = program.leaves[name].node
+        if result.type != target.type:
+            raise Unfit("")
+        one = Subject("vjp", result, values, moving, leaf=name, text=name, output=total, target=target)
+        one.surfaces = surfaces
+        found.append(one)
+    if len(found) < len(box.names):
+        raise Unfit("")
+    same_rule(box, found, cotangent)
+    return program, found
+
+
+class Kept:
+    """What stands for `ctx` while forward and backward are recorded one after the other."""
+
+    def __init__(self, box: Box) -> None:
+        self.needs_input_grad = tuple(one.name in box.names for one in box.arguments)
+        self.saved_tensors: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors for backward."""
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Tensors for forward mode, which is not judged here."""
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Every cotangent arrives here, so there is nothing to choose."""
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """A result without a gradient is a matter of values."""
+        raise RuntimeError("a result is marked as non-differentiable")
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """An argument that is changed in place is a matter of values."""
+        raise RuntimeError("an argument is changed in place")
+
+
+def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any], *more: str) -> Program:
+    """The recording of a function whose arguments are the ones that are judged, then some more."""
+    names = [*box.names, *more]
+
+    def named(*moved: Any) -> Any:
+        return f(*moved)
+
+    parameter = inspect.Parameter
+    if not all(name.isidentifier() for name in names) or len({*names}) < len(names):
+        raise Unfit("")
+    named.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [parameter(name, parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    try:
+        with box.listener.hearing("f", False):
+            program: Program = record(named, *example)
+    except Exception as problem:  # whatever the function of a user raises on stand-ins
+        raise Unfit(told(problem)) from None
+    order = reachable(program.outputs)
+    entries = max((node.type.size for node in order), default=0)
+    if len(order) > MOST_NODES or entries > MOST_ENTRIES:
+        raise Unfit("")
+    if {*names} - program.leaves.keys():
+        raise Unfit("")
+    return program
+
+
+# --- whether it stands for the function ---------------------------------------------------------------------------
+
+
+def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int) -> None:
+    """Unfit unless the recording gives the function's values at the point and at points beside it."""
+    ways = [np.zeros(box.x.size), *(0.01 * d for d in differences.seeded_directions(box.x, BESIDE, seed))]
+    for way in ways:
+        x = box.x + way
+        values = at_point(program)
+        for name in box.names:
+            values[name] = x[box.slices[name]].reshape(box.shape_of(name))
+        own = box.value(x)
+        found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, values)])
+        if not same_value(found, own):
+            raise Unfit("recorded once, it does not give its own values again")
+
+
+def same_gradient(box: Box, subjects: Sequence[Subject], total: Node, outputs: Sequence[Node]) -> None:
+    """Unfit unless the backward pass of the tensors gives the gradient of the recording."""
+    weights = evaluated(derivatives.grad(total, list(outputs)), subjects[0].values)
+    sent = box.pullback(box.x, np.concatenate([part.reshape(-1) for part in weights]), at_the_point=True)
+    for one in subjects:
+        if not same_number(one, sent[box.slices[str(one.leaf)]]):
+            raise Unfit("its backward pass sends something else than its operations would")
+
+
+def same_rule(box: Box, subjects: Sequence[Subject], cotangent: Floats) -> None:
+    """Unfit unless the recorded backward gives what the real one sends."""
+    sent = box.pullback(box.x, cotangent.reshape(-1), at_the_point=True)
+    for one in subjects:
+        if not same_number(one, sent[box.slices[str(one.leaf)]]):
+            raise Unfit("its backward pass sends something else when it is recorded")
+
+
+def same_number(subject: Subject, sent: Floats) -> bool:
+    """Whether what was sent back is, entry by entry, what the recording gives."""
+    found = evaluated([subject.judged], subject.values)[0].reshape(-1)
+    gap = np.abs(found - sent) <= LIMIT_ULPS * np.spacing(np.abs(sent))
+    return bool((gap | (found == sent) | (np.isnan(found) & np.isnan(sent))).all())
+
+
+def same_value(found: Floats, own: Floats) -> bool:
+    """Whether two evaluations of the same operations agree, beside the largest value."""
+    if found.shape != own.shape or not np.array_equal(np.isfinite(found), np.isfinite(own)):
+        return False
+    both = np.isfinite(own)
+    return bool((np.abs(found - own)[both] <= CLOSE * np.abs(own[both]).max(initial=0.0)).all())
+
+
+# --- the verdicts -------------------------------------------------------------------------------------------------
+
+
+def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> dict[str, Verdict]:
+    """The verdicts of the oracles; an argument that they cannot decide is left out."""
+    oracle = worker.shared()
+    oracle.warm()
+    exact = Exact(oracle, [node for one in subjects for node in one.nodes()], box.seconds)
+    found = {}
+    for one in subjects:
+        outcome = judge(exact, one, seed, samples)
+        if outcome.verdict in DECIDED:
+            evidence = {"at": point_text(one.values, [*box.names, *one.moving]), "graph": "recorded"}
+            found[str(one.leaf)] = Verdict(
+                outcome.verdict, outcome.message, {**evidence, **outcome.evidence}, outcome.inside
+            )
+    return found
+
+
+def notes_on(program: Program) -> list[str]:
+    """What a reader should know of the graph."""
+    held = sum(1 for node in reachable(program.outputs) if node.primitive.name == "detach")
+    return ["f detaches a value: it is held here, as backward holds it"] if held else []
+
+
+# --- small things -------------------------------------------------------------------------------------------------
+
+
+def owner(box: Box) -> Any:
+    """The class whose `apply` is judged, or None."""
+    return getattr(box.f, "__self__", None)
+
+
+def spread(box: Box, function: Callable[..., Any], moved: Sequence[Any]) -> Any:
+    """A call with tensors for the arguments that are judged, and the others as they are given."""
+    given = {**box.given(box.x, False), **dict(zip(box.names, moved, strict=True))}
+    return box.spread(function, given)
+
+
+def tensors(box: Box) -> list[Any]:
+    """The arguments that are judged, as tensors."""
+    given = box.given(box.x, False)
+    return [given[name] for name in box.names]
+
+
+def at_point(program: Program) -> dict[str, Floats]:
+    """The values of a program's inputs as they were recorded."""
+    return {name: np.asarray(leaf.default, dtype=np.float64) for name, leaf in program.leaves.items()}
