@@ -53,15 +53,18 @@ def evaluate(
     dtype: str = "float64",
     backend: str = "auto",
     limits: LimitsLike = None,
+    relax: bool = False,
 ) -> Evaluation:
     """The value of a script at a point: a float for a scalar, else an array; a tuple for several outputs.
+
+    `relax` permits rewrites that may round far worse (`lowering/relaxed.py`).
 
     Raises GradcliError for what cannot be read or evaluated: every error of the script at once.
 
     >>> evaluate("hypot(x, y)", at={"x": 3, "y": 4}).value
     5.0
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits, relax)
     return ask_value(value_question(lowered), point, dtype, backend, notes)
 
 
@@ -74,10 +77,12 @@ def grad(
     backend: str = "auto",
     limits: LimitsLike = None,
     order: int = 1,
+    relax: bool = False,
 ) -> Gradient:
     """Value and gradient of a scalar script at a point; with `order` also the derivatives 1..order of scalar leaves.
 
-    The gradient in a leaf has the leaf's shape. Raises GradcliError as `evaluate` does, GC307 where the output is no
+    The gradient in a leaf has the leaf's shape. `relax` permits rewrites that may round far worse.
+    Raises GradcliError as `evaluate` does, GC307 where the output is no
     scalar, GC209 where there is nothing to differentiate by.
 
     >>> grad("(x*y+x)**2", at={"x": 2, "y": 3}).gradient
@@ -85,7 +90,7 @@ def grad(
     >>> grad("x**3", at={"x": 2}, order=2).derivatives
     {'x': (12.0, 12.0)}
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits, relax)
     question = gradient_question(lowered, order)
     return ask_gradient(question, point, dtype, backend, notes, order)
 
@@ -139,11 +144,12 @@ def trace(
     backend: str = "auto",
     limits: LimitsLike = None,
     why_topo: bool = False,
+    torch: bool = False,
 ) -> Trace:
     """The forward and the backward pass of a scalar script, step by step; see `execution.results.Trace`.
 
-    With `why_topo`, beside it the depth-first walk that does not wait for all contributions. Raises GradcliError as
-    `grad` does.
+    With `why_topo`, beside it the depth-first walk that does not wait for all contributions; with `torch`, nodes have
+    PyTorch's names. Raises GradcliError as `grad` does.
 
     >>> found = trace("x*x + x", at={"x": 2})
     >>> [(step.text, step.value) for step in found.forward]
@@ -151,16 +157,16 @@ def trace(
     >>> [contribution.accumulated for step in found.backward for contribution in step.contributions]
     [1.0, 1.0, 3.0, 5.0]
     """
-    from gradcli.calculator.tracing import trace_passes
+    from gradcli.calculator.tracing import in_torch_names, trace_passes
 
     lowered, point, notes = _prepared(script, at, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     found = question.run(values, backend, dtype)
     diagnostics = diagnose_answer(question, values, found, notes, dtype)
-    return trace_passes(
-        lowered, question.names, values, point_of(lowered, values), dtype, backend, why_topo, diagnostics
-    )
+    at_point = point_of(lowered, values)
+    passes = trace_passes(lowered, question.names, values, at_point, dtype, backend, why_topo, diagnostics)
+    return in_torch_names(passes) if torch else passes
 
 
 def why(
@@ -219,10 +225,10 @@ def graph(
 
 
 def _prepared(
-    script: str | Source, at: Point, wrt: Sequence[str] | None, limits: LimitsLike
+    script: str | Source, at: Point, wrt: Sequence[str] | None, limits: LimitsLike, relax: bool = False
 ) -> tuple[Lowered, dict[str, Any], tuple[Diagnostic, ...]]:
     """A script as a program, the point, and notes of the point: files that were read, names that nothing uses."""
     known = limits_of(limits)
     point, notes = read_point(at, known)
-    lowered = prepare(script, point, wrt, known)
+    lowered = prepare(script, point, wrt, known, relax=relax)
     return lowered, point, (*notes, *unused(lowered, point))

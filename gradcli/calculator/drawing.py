@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gradcli.calculator.questions import Question, leaf_names, scalar_output
-from gradcli.calculator.tracing import trace_passes
+from gradcli.calculator.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.graphs import Graph, Vertex
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
-from gradcli.graph.text import formulas, is_default, step_names
+from gradcli.graph.text import formulas, step_names
 from gradcli.lowering import missing_values
 from gradcli.transforms import derivatives
 
@@ -53,7 +53,8 @@ def draw(
     sent, cotangents = returned(back, program.nodes(), index)
     texts = formulas(order, step_names(index), lowered.names)
     vertices = tuple(
-        vertex(node, index, dtype, texts[node], known.get(node), cotangents.get(index[node]), sent) for node in order
+        vertex(node, index, dtype, texts[node], known.get(node), cotangents.get(index[node]), sent, lowered.names)
+        for node in order
     )
     return Graph(
         lowered.text,
@@ -74,16 +75,15 @@ def vertex(
     value: Value | None,
     cotangent: Value | None,
     sent: Mapping[tuple[int, int], Value],
+    labels: Mapping[Node, str],
 ) -> Vertex:
     """One node as a picture shows it."""
     role = "leaf" if node.primitive is LEAF else "constant" if node.primitive in (CONSTANT, DATA) else "operation"
-    params = {name: value for name, value in node.params.items() if not is_default(node, value)}
-    torch = {"leaf": "AccumulateGrad", "constant": "constant"}.get(role) or node.primitive.node_name(params)
     place = index[node]
     return Vertex(
         place,
         text if role == "leaf" else node.primitive.name,
-        torch,
+        torch_name(node),
         role,
         tuple(index[arg] for arg in node.args),
         node.type.text(dtype),
@@ -93,6 +93,7 @@ def vertex(
         value,
         cotangent,
         tuple(sent.get((place, position)) for position in range(len(node.args))),
+        "" if role == "leaf" else labels.get(node, ""),
     )
 
 

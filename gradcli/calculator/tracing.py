@@ -9,8 +9,8 @@ from __future__ import annotations
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Trace
 from gradcli.graph.builder import building
-from gradcli.graph.node import dependents
-from gradcli.graph.text import formulas, step_names
+from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents
+from gradcli.graph.text import formulas, is_default, step_names
 from gradcli.transforms.reverse import clean, contributions, sweep
 
 TYPE_CHECKING = False
@@ -70,6 +70,7 @@ def trace_passes(
             texts[node],
             node.span,
             dict(node.params),
+            torch_name(node),
         )
         for node in order
     )
@@ -81,6 +82,36 @@ def trace_passes(
         right = {step.node: known[step.cotangent] for step in steps}
         naive = _naive(builder, output, targets, names, order, index, known, right, values, dtype)
     return Trace(lowered.text, at, known[output], forward, backward, gradient, naive, diagnostics)
+
+
+def torch_name(node: Node) -> str:
+    """PyTorch's name of a node; a constant has none there."""
+    if node.primitive is LEAF:
+        return "AccumulateGrad"
+    if node.primitive in (CONSTANT, DATA):
+        return "constant"
+    return node.primitive.node_name({name: value for name, value in node.params.items() if not is_default(node, value)})
+
+
+def in_torch_names(trace: Trace) -> Trace:
+    """The same trace with PyTorch's names of the nodes."""
+    names = {step.index: step.torch for step in trace.forward}
+
+    def named(steps: Sequence[BackwardStep]) -> tuple[BackwardStep, ...]:
+        return tuple(BackwardStep(step.index, names[step.index], step.cotangent, step.contributions) for step in steps)
+
+    forward = tuple(
+        ForwardStep(one.index, one.torch if one.inputs else one.primitive, one.inputs, one.type, one.value, one.text,
+                    one.span, {}, one.torch)
+        for one in trace.forward
+    )  # fmt: skip
+    naive = trace.naive
+    if naive is not None:
+        naive = NaiveTrace(named(naive.steps), naive.parts_at, naive.gradient)
+    return Trace(
+        trace.expression, trace.at, trace.value, forward, named(trace.backward), trace.gradient, naive,
+        trace.diagnostics,
+    )  # fmt: skip
 
 
 class _Step:

@@ -96,6 +96,12 @@ POINTS = Option(
     help="Many points: a row each, in .csv, .npy, .npz or .parquet; --output says where results go, else CSV here.",
 )
 
+RELAX = Option(
+    "--relax",
+    kind="flag",
+    help="Permit faster forms that may round far worse: |x - c|**2 by a matrix product, powers by products.",
+)
+
 
 def presentation(*formats: str) -> tuple[Option, ...]:
     """The options of every command: format, output file, digits, colour."""
@@ -185,6 +191,7 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
 
 def many_points(output: Output, script: str, points: str, gradient: bool, **given: Any) -> int:
     """Answer every row of a file of points, and say how many there were."""
+    relax = given.pop("relax")
     source, told = evaluation(output, script, **given)
     done = many.answer_points(
         source,
@@ -192,6 +199,7 @@ def many_points(output: Output, script: str, points: str, gradient: bool, **give
         output.settings["output"],
         **told,
         gradient=gradient,
+        relax=relax,
         write=output.line,
         progress=output.progress,
     )

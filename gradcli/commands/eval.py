@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, SCRIPT, evaluation, many_points
+from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
 from gradcli.commands._views import calculation
 
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ def evaluate(
     backend: str,
     limit: tuple[str, ...],
     points: str | None,
+    relax: bool,
 ) -> int:
     """Value at a point.
 
@@ -42,11 +43,11 @@ def evaluate(
     """
     given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None:
-        return many_points(output, script, points, False, **given)
+        return many_points(output, script, points, False, relax=relax, **given)
     source, told = evaluation(output, script, **given)
-    result = calculator.evaluate(source, **told)
+    result = calculator.evaluate(source, **told, relax=relax)
     output.emit(calculation("eval", result))
     return 0
 
 
-DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, POINTS, *OUTPUT))
+DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, POINTS, RELAX, *OUTPUT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
-from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, SCRIPT, evaluation, many_points
+from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
 from gradcli.commands._views import calculation
 from gradcli.diagnostics import error
 
@@ -28,6 +28,7 @@ def grad(
     backend: str,
     limit: tuple[str, ...],
     points: str | None,
+    relax: bool,
     order: int,
 ) -> int:
     """Value and gradient at a point.
@@ -52,12 +53,12 @@ def grad(
     if points is not None:
         if order > 1:
             raise error("GC721", "--order does not go with --points")
-        return many_points(output, script, points, True, **given)
+        return many_points(output, script, points, True, relax=relax, **given)
     source, told = evaluation(output, script, **given)
-    result = calculator.grad(source, **told, order=order)
+    result = calculator.grad(source, **told, order=order, relax=relax)
     output.emit(calculation("grad", result))
     return 0
 
 
 ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives 1..N by each scalar leaf.")
-DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, ORDER, *OUTPUT))
+DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, RELAX, ORDER, *OUTPUT))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.execution.results import Record, Shown
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,11 +13,21 @@ if TYPE_CHECKING:
     from gradcli.execution.results import Value
 
 
+class Extent(NamedTuple):
+    """What is known of an array that was not kept: its shape, its smallest and largest finite entry, its norm."""
+
+    shape: tuple[int, ...]
+    low: float
+    high: float
+    norm: float
+    rest: int  # entries that are not finite
+
+
 class Vertex(Record):
     """One node: `inputs` are positions of other vertices, `sent` what goes back along each of them, if known.
 
     `role` is leaf, constant or operation; `name` is what gradcli calls it, `torch` the name of PyTorch's node.
-    `source` says where it stands: a line for people; vertices of one `line` may be shown as one.
+    `label` is the name that the source gives to it. Vertices of one `line` may be shown as one.
     """
 
     index: int
@@ -28,9 +39,10 @@ class Vertex(Record):
     text: str
     span: Span | None = None
     line: int | None = None
-    value: Value | None = None
-    cotangent: Value | None = None
-    sent: tuple[Value | None, ...] = ()
+    value: Value | Extent | None = None
+    cotangent: Value | Extent | None = None
+    sent: tuple[Value | Extent | None, ...] = ()
+    label: str = ""
 
 
 class Graph(Shown):

@@ -212,7 +212,10 @@ class Jacobian(Shown):
 
 
 class ForwardStep(Record):
-    """One node of the forward pass: what it computes from which nodes, its value, where the text says so."""
+    """One node of the forward pass: what it computes from which nodes, its value, where the text says so.
+
+    `torch` is PyTorch's name of the node.
+    """
 
     index: int
     primitive: str
@@ -222,6 +225,7 @@ class ForwardStep(Record):
     text: str
     span: Span | None
     params: dict[str, object]
+    torch: str = ""
 
 
 class Contribution(Record):

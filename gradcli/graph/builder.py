@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_NODE_LIMIT = 1_000_000
 MOST_AXES = 32  # NumPy has 64, and a batch needs some in front
 DEFAULT_ENTRY_LIMIT = 2**27  # entries of one array: 1 GiB of float64
+CLOSED = "this builder is closed; reopen it with a program's nodes"
 _NO_PARAMS: dict[str, Any] = {}
 
 
@@ -103,16 +104,20 @@ class Builder:
                 return simpler
             if primitive.commutative and args[0].serial > args[1].serial:
                 args = (args[1], args[0])
-        folded = self._fold(primitive, args, params)
-        if folded is not None:
-            return folded
+        if args[0].primitive is CONSTANT:
+            folded = self._fold(primitive, args, params)
+            if folded is not None:
+                return folded
         key = (primitive, args, tuple(params.items())) if params else (primitive, args)
         table = self.table
-        if table is not None:
-            known = table.get(key)
-            if known is not None:
-                return self._seen_again(known)
-        return self._cons(key, primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
+        if table is None:
+            raise RuntimeError(CLOSED)
+        known = table.get(key)
+        if known is not None:
+            return self._seen_again(known)
+        made = self._make(primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
+        table[key] = made
+        return made
 
     def expanded(self, node: Node) -> Node:
         """The definition of a composite node, on its arguments as they are.
@@ -176,10 +181,10 @@ class Builder:
             rewritten: Node | None = primitive.rewrite(*args, **params)
             if rewritten is not None:
                 return rewritten
-        if len(args) == 2 and primitive.commutative:
+        if primitive.commutative and len(args) == 2:
             for one, other in (args, args[::-1]):
-                value = one.constant
-                if value is not None:
+                if one.primitive is CONSTANT:
+                    value = one.params["value"]
                     if value == primitive.annihilator:
                         return one
                     if value == primitive.identity:
@@ -205,7 +210,7 @@ class Builder:
 
     def _cons(self, key: Any, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any], type: Type) -> Node:
         if self.table is None:
-            raise RuntimeError("this builder is closed; reopen it with a program's nodes")
+            raise RuntimeError(CLOSED)
         known = self.table.get(key)
         if known is not None:
             return self._seen_again(known)
@@ -221,7 +226,7 @@ class Builder:
                 self.span,
                 help="make the loop shorter, use arrays instead of scalars, or raise --limit nodes=...",
             )
-        if type.shape:
+        if type.shape and not (args and type is args[0].type):
             self.allow(type)
         return Node(primitive, args, params, type, self.count, self.span, self)
 

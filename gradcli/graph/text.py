@@ -49,10 +49,11 @@ def formulas(
     for node in order:
         args = []
         for arg in node.args:
+            if names is not None and arg in names:  # such a node, and what it reads, may be missing in the order
+                args.append((names[arg], _ATOM))
+                continue
             text, rank = found[arg]
-            if names is not None and arg in names:
-                text, rank = names[arg], _ATOM
-            elif step_name is not None and len(text) > longest:
+            if step_name is not None and len(text) > longest:
                 text, rank = step_name(arg), _ATOM
             args.append((text, rank))
         found[node] = _formula(node, args)

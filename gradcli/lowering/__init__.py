@@ -33,11 +33,14 @@ def lower(
     wrt: Sequence[str] | None = None,
     limits: Limits | None = None,
     claims: Mapping[str, str] | None = None,
+    claiming: str = "kept",
 ) -> Lowered:
     """The program of a script.
 
     `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
     differentiate by, default all that are not const; `claims` are hand-written gradients, a script per leaf.
+    `claiming` says what becomes of the claims of the script: "kept", "read" for their errors only (a claim may be too
+    large where the rest is not), or "skipped".
     Raises GradcliError with every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
@@ -48,6 +51,7 @@ def lower(
     """
     limits = limits or DEFAULT_LIMITS
     lowerer = Lowerer(script, catalogue(), functions(), limits, at or {})
+    lowerer.claiming = claiming
     lowerer.run()
     builder = lowerer.builder
     if lowerer.reads_positions:

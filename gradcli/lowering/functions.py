@@ -135,12 +135,15 @@ def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], s
     if lowerer.idle > MOST_IDLE:
         message = f"`{visible(name)}` is one of over {MOST_IDLE:,} calls that compute what was computed before"
         raise error("GC509", message, span, help="call it once and give the result a name")
-    wanted = derivative_targets(function)
+    known = lowerer.scanned.get(function)
+    if known is None:
+        known = lowerer.scanned[function] = derivative_targets(function), assigned_names(function.body)
+    wanted, assigned = known
     local: dict[str, Any] = {}
     for param, value in zip(function.params, values, strict=True):
         local[param.id] = tagged(lowerer, value) if param.id in wanted and isinstance(value, Node) else value
     outer, outer_targets, outer_assigned = lowerer.local, lowerer.targets, lowerer.assigned
-    lowerer.local, lowerer.targets, lowerer.assigned = local, wanted, assigned_names(function.body)
+    lowerer.local, lowerer.targets, lowerer.assigned = local, wanted, assigned
     lowerer.inside.append(name)
     before = lowerer.builder.count
     try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, GradcliError, Span, cover, error, visible
 from gradcli.graph.exact import count_text, number_text
-from gradcli.graph.node import LEAF, Node
+from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
 from gradcli.lowering import assignments, calls, functions
+from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.lowered import Claim
@@ -19,7 +20,6 @@ from gradcli.lowering.names import POISON, Names, Poisoned
 from gradcli.lowering.operands import number
 from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
 from gradcli.lowering.statics import read_leaves
-from gradcli.primitives.broadcasting import together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class Lowerer(Names):
     """The pass itself. `library` is what scripts may call; `leaves_allowed` is off in a claim, which assigns no leaf.
 
     `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned, both
-    of the function that is being inlined, else of the script. `ruled` are the operations made of hand-written rules.
+    of the function that is being inlined, else of the script. `ruled` are the operations made of hand-written rules,
+    `scanned` what is known of the bodies of functions. `claiming` says what becomes of claims, as in `lower`.
     """
 
     def __init__(
@@ -65,6 +66,8 @@ class Lowerer(Names):
         self.inside: list[str] = []
         self.idle = 0
         self.leaves_allowed = True
+        self.claiming = "kept"
+        self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]]]] = {}
         self.reassigned: dict[str, Span] = {}
         self.last_names: Output | None = None
         self.last_expression: Output | None = None
@@ -147,7 +150,7 @@ class Lowerer(Names):
         elif isinstance(statement, s.If):
             return self._branch(statement)
         elif isinstance(statement, s.Assert):
-            self._claim(statement)
+            asserted(self, statement)
         elif isinstance(statement, s.Return):
             return (evaluate(self, statement.value),)
         return None
@@ -212,58 +215,7 @@ class Lowerer(Names):
                     help="use where(condition, a, b), which has a gradient on both sides",
                 )
 
-    # --- claims and outputs -------------------------------------------------------------------------------
-
-    def _claim(self, statement: s.Assert) -> None:
-        test = statement.test
-        if not isinstance(test, s.Compare) or test.ops != ("==",):
-            raise error(
-                "GC314",
-                "a claim is an equality",
-                test.span,
-                help="write assert grad(y, x) == 2*x; a tolerance goes into a remark: # rtol=1e-8",
-            )
-        left_syntax, right_syntax = test.operands
-        left = number(self, evaluate(self, left_syntax), left_syntax)
-        right = number(self, evaluate(self, right_syntax), right_syntax)
-        derivative = self._derivative(left_syntax)
-        if derivative is None and (derivative := self._derivative(right_syntax)) is not None:
-            left, right = right, left
-        self.builder.span = statement.span
-        if left.type.shape != right.type.shape:
-            try:
-                left, right = together(left, right, verb="compare")
-            except GradcliError:
-                raise error(
-                    "GC314",
-                    f"the sides of the claim are {left.type} and {right.type}",
-                    test.span,
-                    labels=((left_syntax.span, str(left.type)), (right_syntax.span, str(right.type))),
-                    help="a gradient has the shape of what is differentiated by",
-                ) from None
-        leaf = None
-        if derivative is not None and derivative[1].primitive is LEAF:
-            leaf = derivative[1].params["name"]
-        self.claims.append(
-            Claim(
-                left,
-                right,
-                statement.span,
-                unparse(test),
-                self.source,
-                statement.rtol,
-                statement.expect,
-                leaf,
-                derivative,
-                self.derived,
-            )
-        )
-
-    def _derivative(self, expression: s.Expression) -> tuple[Node, Node] | None:
-        if not isinstance(expression, s.Call) or expression.function.id != "grad" or len(expression.args) != 2:
-            return None
-        output, target = (evaluate(self, arg) for arg in expression.args)
-        return (number(self, output), target) if isinstance(target, Node) else None
+    # --- outputs -------------------------------------------------------------------------------
 
     def _output(self) -> None:
         output = self.last_expression or self.last_names

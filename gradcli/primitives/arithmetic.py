@@ -52,14 +52,19 @@ def _sub_rewrite(x: Node, y: Node) -> Node | None:
 
 
 def _mul_rewrite(x: Node, y: Node) -> Node | None:
-    for one, other in ((x, y), (y, x)):
-        if one.constant == -1:
-            return -other
-        if (minus := _negated(one)) is not None:
-            return -(minus * other)
-        if one.primitive is div and one.args[0].constant == 1:
-            return other / one.args[1]
-    return None
+    kind = x.primitive
+    if kind is neg:
+        return -(x.args[0] * y)
+    if kind is div and x.args[0].constant == 1:
+        return y / x.args[1]
+    if x.constant == -1:
+        return -y
+    kind = y.primitive
+    if kind is neg:
+        return -(x * y.args[0])
+    if kind is div and y.args[0].constant == 1:
+        return x / y.args[1]
+    return -x if y.constant == -1 else None
 
 
 def _div_rewrite(x: Node, y: Node) -> Node | None:

@@ -43,6 +43,13 @@ def _matmul_entries(f: Any, x: Any, y: Any) -> Any:
 def _matmul_rewrite(x: Node, y: Node) -> Node | None:
     if x.constant == 0 or y.constant == 0:
         return x.builder.constant(0, (*x.shape[:-1], y.shape[-1]))
+    if y.constant == 1:
+        rows: Node = stretch(reshaped(sum_(x, axis=(-1,)), (*x.shape[:-1], 1)), (*x.shape[:-1], y.shape[-1]))
+        return rows
+    if x.constant == 1:
+        total = reshaped(sum_(y, axis=(-2,)), (*y.shape[:-2], 1, y.shape[-1]))
+        columns: Node = stretch(total, (*x.shape[:-1], y.shape[-1]))
+        return columns
     if x.primitive.name == "neg":
         return -(x.args[0] @ y)
     if y.primitive.name == "neg":

@@ -40,7 +40,7 @@ def _pairing(x: Any, y: Any) -> Any:
 def _frame(xp: Any, a: Any) -> tuple[Any, Any, Any, Any]:
     """U, s and V with a = U diag(s) V.T, and the sign det(U) det(V); complex matrices conjugate U and V."""
     u, s, vh = xp.svd(a, full_matrices=False)
-    return u, s, xp.swapaxes(vh, -1, -2), xp.sign(xp.det(u) * xp.det(vh))
+    return u, s, xp.swapaxes(vh, -1, -2), xp.sign(xp.det(xp.matmul(u, vh)))
 
 
 def _without_each(xp: Any, s: Any) -> Any:

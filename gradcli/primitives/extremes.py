@@ -118,7 +118,7 @@ def _tie_entries(sign: int) -> Callable[..., Any]:
 def _ties(name: str, extreme: str, sign: int) -> Primitive:
     def value(xp: Any, x: Any, *, ranks: Any, axis: int) -> Any:
         best = getattr(xp, extreme)(x, axis=axis, keepdims=True)
-        return (x == best) | ((x != x) & (best != best))  # NaN is the best entry, and its own tie
+        return (x == best) | (x != x)  # NaN is the best entry of its lane, and its own tie
 
     return nondifferentiable(
         name,

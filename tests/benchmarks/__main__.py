@@ -14,7 +14,10 @@ from pathlib import Path
 
 from tests.benchmarks.driver import Row
 
-MODULES = ("cold", "scalar", "points", "gradbench", "verdicts", "eager", "batch")
+MODULES = (
+    "cold", "scalar", "points", "stencils", "hessians", "gradchecks",
+    "orders", "gradbench", "network", "verdicts", "eager", "batch",
+)  # fmt: skip
 
 
 def table(names: tuple[str, ...], rounds: int, small: bool) -> list[Row]:

@@ -56,10 +56,12 @@ def answer_points(
     jobs: int | None = None,
     write: Callable[[str], None] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
+    relax: bool = False,
 ) -> Summary:
     """The value, and the gradient, of a script at every row of a file; results go to `out`, or as CSV to `write`.
 
-    `at` gives leaves that all points share. Raises GradcliError for a script, a file or a row that cannot be read:
+    `at` gives leaves that all points share; `relax` permits rewrites that may round far worse.
+    Raises GradcliError for a script, a file or a row that cannot be read:
     the message names line and column, and what was written stays unfinished beside `out`.
     """
     source = script if isinstance(script, Script) else Script(script)
@@ -70,7 +72,7 @@ def answer_points(
     shapes = {group.name: np.zeros(group.shape) for group in table.groups if group.name not in point}
     leaves = list(prepare(source, {**shapes, **point}, wrt, limits_of(limits)).program.leaves)
     groups = known(path, [group for group in table.groups if group.name not in point], leaves)
-    function = compiled(source, wrt, dtype=dtype, backend=backend, limits=limits)
+    function = compiled(source, wrt, dtype=dtype, backend=backend, limits=limits, relax=relax)
     shared = {name: value for name, value in point.items() if name in leaves}
     width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))
     rows = max(64, min(MOST_ROWS, ENTRIES // width))
@@ -79,7 +81,7 @@ def answer_points(
         given = {group.name: block[group.name] for group in groups}
         return function.at_points(shared=tuple(shared), gradient=gradient, **given, **shared)
 
-    key = question_key(source, table, at, wrt, dtype, gradient)
+    key = question_key(source, table, at, wrt, dtype, gradient, relax)
     work = Work(table, answers, rows, jobs, progress)
     return work.run(out, key, write, tuple(notes))
 

@@ -1,0 +1,154 @@
+"""A tape goes in, a plan comes out: the same computation prepared for arrays of NumPy, to be run again and again.
+
+A plan has no node left. Equal steps are one, constants are computed once, sums and products over repeated entries are
+multiplications, large arrays are computed block by block in cache, memory is used again as soon as nobody reads it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.inputs import leaf_value
+from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.plans.kernels import kernel, operand, shown
+from gradcli.execution.plans.libraries import processors
+from gradcli.execution.plans.recording import record
+from gradcli.execution.plans.running import Workspace
+from gradcli.execution.plans.schedule import Loop, Schedule
+from gradcli.execution.plans.values import VIEW, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.execution.evaluate import Tape
+    from gradcli.execution.results import Value as Result
+
+REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
+MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
+KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
+
+
+class Plan:
+    """A computation on arrays of fixed shapes. Several threads may run it at once."""
+
+    def __init__(self, tape: Tape, dtype: str = "float64", threads: int | None = None) -> None:
+        self.tape = tape
+        self.xp = namespace("numpy", dtype)
+        self.threads = processors() if threads is None else threads
+        with self.xp.arithmetic():
+            self.schedule = Schedule(record(tape, dtype))
+            self.constants = constants(self.schedule)
+        self._spare: list[Workspace] = []
+        self._lock = threading.Lock()
+        self.nbytes = 0
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs for the values of the tape's inputs: arrays of this dtype in their own shapes."""
+        with self._lock:
+            space = self._spare.pop() if self._spare else None
+        with self.xp.arithmetic():
+            if space is None:
+                space = Workspace(self.schedule, dict(self.constants), self.threads)
+                self.nbytes = space.nbytes
+            given = zip(self.schedule.inputs, inputs, strict=True)
+            found = space.run({value.serial: array for (_, value), array in given})
+        if space.nbytes <= KEPT:
+            with self._lock:
+                self._spare.append(space)
+        return found
+
+    def answer(self, values: Mapping[str, Any]) -> list[Result] | None:
+        """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes."""
+        arrays = []
+        for (node, _), given in zip(self.tape.inputs, self.tape.given(values), strict=True):
+            made = leaf_value(self.xp, node, given)
+            if made.ndim != len(node.type.shape):
+                return None
+            arrays.append(made)
+        return [_plain(found) for found in self.run(arrays)]
+
+    def text(self) -> str:
+        """The plan as people read it: events in order, blocks, and the memory that a run needs beside its results."""
+        lines = []
+        for event in self.schedule.events:
+            if isinstance(event, Loop):
+                lines.append(f"loop over {event.count} in blocks of {event.rows}")
+                lines += [f"    {op}" for op in event.ops]
+            else:
+                lines.append(str(event))
+        return "\n".join([*lines, f"{self.nbytes:,} bytes beside inputs and outputs"])
+
+
+def _plain(found: Any) -> Result:
+    """A result as the evaluator gives it: truth values as numbers, single numbers as Python's."""
+    if not found.shape:
+        return float(found)
+    return found if found.dtype.kind == "f" else found.astype("float64")  # type: ignore[no-any-return]
+
+
+def planned(tape: Tape, dtype: str) -> Plan | None:
+    """The plan of a tape; None where it is very long, or a constant of it is no number that an operation takes."""
+    if len(tape.nodes) > MOST_NODES:
+        return None
+    try:
+        return Plan(tape, dtype)
+    except REFUSED:
+        return None
+
+
+def constants(schedule: Schedule) -> dict[int, Any]:
+    """The arrays that do not depend on any input and that a step or an output reads."""
+    wanted: set[int] = set()
+    for event in schedule.events:
+        for op in event.ops if isinstance(event, Loop) else (event,):
+            for arg in op.args:
+                _wanted(arg, wanted)
+    for value in schedule.outputs:
+        _wanted(value, wanted)
+    cells: dict[int, Any] = {}
+    last: dict[int, int] = {}
+    for place, op in enumerate(schedule.constants):
+        for arg in op.args:
+            last[arg.serial] = place
+    for place, op in enumerate(schedule.constants):
+        xs = []
+        for arg in op.args:
+            if arg.array is not None:
+                cells[arg.serial] = arg.array
+            xs.append(operand(op, arg) if arg.number is not None else cells[arg.serial])
+        if op.kind == VIEW:
+            cells[op.out.serial] = shown(op, xs[0], op.out.shape)
+        else:
+            out = cells[op.out.serial] = np.empty(op.out.shape, op.out.dtype)
+            kernel(op)(*xs, out)
+        for arg in op.args:
+            if last[arg.serial] == place and arg.serial not in wanted:
+                cells.pop(arg.serial, None)
+    for serial, value in list(_given(schedule).items()):
+        cells[serial] = value.array
+    return {serial: cells[serial] for serial in wanted if serial in cells}
+
+
+def _wanted(value: Value, wanted: set[int]) -> None:
+    while not value.constant and value.op is not None and value.op.kind == VIEW:
+        value = value.op.args[0]
+    if value.constant and value.number is None:
+        wanted.add(value.serial)
+
+
+def _given(schedule: Schedule) -> dict[int, Value]:
+    """The constant arrays that steps read as they were given."""
+    found: dict[int, Value] = {}
+    values = list(schedule.outputs)
+    for event in schedule.events:
+        for op in event.ops if isinstance(event, Loop) else (event,):
+            values += op.args
+    for value in values:
+        while value.array is None and value.op is not None and value.op.kind == VIEW:
+            value = value.op.args[0]
+        if value.array is not None:
+            found[value.serial] = value
+    return found

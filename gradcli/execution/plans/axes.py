@@ -1,0 +1,163 @@
+"""Steps go in, the axes that may be cut into blocks come out: for each axis, all the arrays that it runs through.
+
+Two axes belong together where a step reads entry i of one to make entry i of the other, or multiplies entry i of one by
+entry i of the other and adds up. Along such a class of axes everything can be computed block by block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.execution.plans.values import (
+    ADDED,
+    CALL,
+    CAST,
+    CHOICE,
+    COPY,
+    ENTRY,
+    INNER,
+    JOIN,
+    PLACE,
+    PRODUCT,
+    REDUCE,
+    VIEW,
+    index_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.execution.plans.values import Op
+
+    Axis = tuple[int, int]  # the serial of a value, an axis counted from the front
+
+
+def links(op: Op) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]:
+    """Pairs (operand, its axis, axis of the result), and (operand, axis, operand, axis) that are added up.
+
+    For a sum over an axis the second list holds the axis twice.
+    """
+    kind, out = op.kind, op.out.shape
+    if kind in (ENTRY, CHOICE, CAST, COPY):
+        rank = len(out)
+        found = []
+        for position, arg in enumerate(op.args):
+            if arg.number is None:
+                shift = rank - len(arg.shape)
+                found += [(position, i, i + shift) for i, n in enumerate(arg.shape) if n > 1]
+        return found, []
+    if kind == VIEW:
+        return _links_of_view(op), []
+    if kind == REDUCE:
+        axes = op.params
+        kept = [i for i in range(len(op.args[0].shape)) if i not in axes]
+        return [(0, i, at) for at, i in enumerate(kept)], [(0, i, 0, i) for i in axes]
+    if kind == INNER:
+        rank, count = len(op.args[0].shape), op.params
+        own = [(position, i, i) for position in range(len(op.args)) for i in range(rank - count)]
+        last = len(op.args) - 1
+        return own, [(0, i, last, i) for i in range(rank - count, rank)]
+    if kind == PRODUCT:
+        rank = len(out)
+        stacks = [(position, i, i) for position in (0, 1) for i in range(rank - 2)]
+        return [*stacks, (0, rank - 2, rank - 2), (1, rank - 1, rank - 1)], [(0, rank - 1, 1, rank - 2)]
+    if kind == PLACE:
+        return _links_of_place(op, 0), []
+    if kind == JOIN:
+        joined = [p for p, arg in enumerate(op.args) if arg.number is None]
+        return [(p, i, i) for p in joined for i in range(len(out)) if i != op.params], []
+    if kind == ADDED:
+        total = op.args[0]
+        own = [(0, i, i) for i in range(len(out)) if total.number is None]
+        return own + _links_of_place(op, 1), []
+    return [], []
+
+
+def _links_of_place(op: Op, position: int) -> list[tuple[int, int, int]]:
+    """The axes that are filled, forwards."""
+    x = op.args[position]
+    if x.number is not None:
+        return []
+    parts = zip(x.shape, op.out.shape, index_of(op.params[1]), strict=True)
+    return [(position, i, i) for i, (n, size, part) in enumerate(parts) if n == size and (part.step or 1) > 0]
+
+
+def _links_of_view(op: Op) -> list[tuple[int, int, int]]:
+    shape, out = op.args[0].shape, op.out.shape
+    if op.function == "permute":
+        return [(0, axis, i) for i, axis in enumerate(op.params)]
+    if op.function == "broadcast":
+        return [(0, i, i) for i, n in enumerate(shape) if n == out[i] and n > 1]
+    if op.function == "slice":
+        return [(0, i, i) for i, n in enumerate(shape) if n == out[i] and op.params[i] == ("slice", 0, n, 1)]
+    found, i, j, before, beside = [], 0, 0, 1, 1  # a reshape: axes with as many entries in front of them
+    while i < len(shape) and j < len(out):
+        if before == beside and shape[i] == out[j]:
+            if shape[i] > 1:
+                found.append((0, i, j))
+            before, beside, i, j = before * shape[i], beside * out[j], i + 1, j + 1
+        elif before * shape[i] <= beside * out[j] and (before < beside or shape[i] == 1 or out[j] != 1):
+            before, i = before * shape[i], i + 1
+        else:
+            beside, j = beside * out[j], j + 1
+    return found
+
+
+class Classes:
+    """The classes of axes of a list of steps: `of[serial]` gives the class of each axis of a value, or None."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self._parent: dict[Axis, Axis] = {}
+        for op in ops:
+            if op.kind == CALL:
+                continue
+            along, summed = links(op)
+            for position, axis, target in along:
+                self._join((op.args[position].serial, axis), (op.out.serial, target))
+            for first, axis, second, other in summed:
+                self._join((op.args[first].serial, axis), (op.args[second].serial, other))
+        self.values: dict[Axis, dict[int, int]] = {}
+        mixed = set()
+        for place in self._parent:
+            root = self._root(place)
+            members = self.values.setdefault(root, {})
+            if members.setdefault(place[0], place[1]) != place[1]:
+                mixed.add(root)  # one array has two axes of the class
+        for root in mixed:
+            del self.values[root]
+
+    def _root(self, place: Axis) -> Axis:
+        parent = self._parent
+        parent.setdefault(place, place)
+        while parent[place] != place:
+            parent[place] = parent[parent[place]]
+            place = parent[place]
+        return place
+
+    def _join(self, one: Axis, other: Axis) -> None:
+        self._parent[self._root(one)] = self._root(other)
+
+
+def follows(op: Op, at: dict[int, int]) -> bool:
+    """Whether a step can be taken block by block along a class of axes, which cuts value `serial` at `at[serial]`."""
+    if op.kind == CALL or not (op.out.serial in at or any(arg.serial in at for arg in op.args)):
+        return False
+    along, summed = links(op)
+    linked = {(position, axis) for position, axis, _ in along}
+    linked.update((first, axis) for first, axis, _, _ in summed)
+    linked.update((second, axis) for _, _, second, axis in summed)
+    for position, arg in enumerate(op.args):
+        axis = at.get(arg.serial)
+        if axis is not None and (position, axis) not in linked:
+            return False
+    axis = at.get(op.out.serial)
+    if axis is not None and op.kind == ADDED and op.args[1].number is None and (1, axis, axis) not in along:
+        return False
+    if axis is not None and not any(target == axis and op.args[p].serial in at for p, _, target in along):
+        return op.kind == VIEW and op.function == "broadcast"
+    return True
+
+
+def sums(op: Op, at: dict[int, int]) -> bool:
+    """Whether a step that follows adds up along the class, so that its blocks give parts of the result."""
+    return op.out.serial not in at and op.kind in (REDUCE, INNER, PRODUCT)

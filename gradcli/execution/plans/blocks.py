@@ -1,0 +1,197 @@
+"""A loop goes in, memory for some threads and bound steps come out: the loop is run block by block.
+
+Every thread has memory for one block, which stays in its cache. What adds up along the blocks is added in a fixed
+order: a fixed number of stretches of blocks, each in order, then the stretches in order, whatever the threads are.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.plans.axes import follows
+from gradcli.execution.plans.kernels import entry, kernel
+from gradcli.execution.plans.libraries import one_thread, pool, setters
+from gradcli.execution.plans.memory import laid_out
+from gradcli.execution.plans.running import Arrays, chain, slot
+from gradcli.execution.plans.schedule import root
+from gradcli.execution.plans.values import INNER, PRODUCT, REDUCE, VIEW, Op, Value
+
+if TYPE_CHECKING:
+    from gradcli.execution.plans.running import Workspace
+    from gradcli.execution.plans.schedule import Loop
+
+STRETCHES = 8
+WORTH_A_THREAD = 1 << 20  # entries times steps
+
+
+class Blocks:
+    """A loop that is bound to a workspace."""
+
+    def __init__(self, loop: Loop, whole: Workspace, threads: int) -> None:
+        self.loop = loop
+        self.whole = whole
+        blocks = -(-loop.count // loop.rows)
+        self.stretches = min(STRETCHES, blocks)
+        self.starts = [loop.rows * (blocks * i // self.stretches) for i in range(self.stretches)]
+        self.ends = [*self.starts[1:], loop.count]
+        products = any(op.kind in (PRODUCT, INNER, REDUCE) for op in loop.ops)
+        work = sum(max([op.out.size, *[arg.size for arg in op.args]]) for op in loop.ops)
+        self.alone = work < WORTH_A_THREAD * threads or (products and setters() is None)
+        self.threads = 1 if self.alone else min(threads, self.stretches)
+        self.products = products
+        self.parts = {op.out.serial: np.empty((self.stretches, *op.out.shape), op.out.dtype) for op in loop.summed}
+        self.outside: dict[int, Value] = {}  # values of the workspace that blocks are cut of
+        for op in loop.ops:
+            for arg in op.args:
+                self._outside(arg)
+        for value in self.outside.values():
+            whole.resolve(value)
+        self.workers = [Worker(self) for _ in range(self.threads)]
+        self.nbytes = sum(part.nbytes for part in self.parts.values()) + sum(one.nbytes for one in self.workers)
+
+    def _outside(self, value: Value) -> None:
+        at = self.loop.at
+        made = {op.out.serial for op in self.loop.ops}
+        while value.number is None:
+            if value.serial in made and value.serial in at:
+                return
+            op = value.op
+            if value.serial in at and op is not None and op.kind == VIEW and follows(op, at):
+                value = op.args[0]
+                continue
+            self.outside[value.serial] = value
+            return
+
+    def run(self) -> None:
+        if self.products:  # a library's own threads gain nothing on blocks, and would stand in the way of ours
+            with one_thread():
+                self._work()
+        else:
+            self._work()
+        for op in self.loop.summed:
+            total = self.whole.cells[op.out.serial]
+            parts = self.parts[op.out.serial]
+            if len(parts) == 1:
+                np.copyto(total, parts[0])
+            else:
+                combine(op).reduce(parts, 0, None, total)
+
+    def _work(self) -> None:
+        turn = count()
+        others = [pool(self.threads - 1).submit(worker.threaded, turn) for worker in self.workers[1:]]
+        try:
+            self.workers[0].work(turn)
+        finally:
+            for other in others:
+                other.result()
+
+
+def combine(op: Op) -> Any:
+    """How parts of a result make the whole one."""
+    return op.function if op.kind == REDUCE else np.add
+
+
+class Worker:
+    """The memory of one thread, and the steps bound to it: for a full block and for the last one."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        loop = blocks.loop
+        self.blocks = blocks
+        stored = {value.serial for value in loop.stored}
+        summed = {op.out.serial for op in loop.summed}
+        made = {op.out.serial for op in loop.ops}
+
+        def placed(value: Value) -> int | None:
+            if value.serial not in made or value.serial in stored or value.serial in summed:
+                return None
+            return value.nbytes // loop.count * loop.rows
+
+        work = [([root(arg, loop.at)[0] for arg in op.args], [op.out], op) for op in loop.ops]
+        layout = laid_out(work, placed, set())
+        extra = {op.out.serial: op.out.nbytes for op in loop.summed}
+        self.nbytes = layout.size + sum(extra.values())
+        memory = np.empty(layout.size + 64, np.uint8)
+        memory = memory[-memory.ctypes.data % 64 :]
+        once = {op.out.serial: np.empty(op.out.shape, op.out.dtype) for op in loop.summed}
+        self.frames: dict[int, Frame] = {}
+        last = loop.count - (loop.count - 1) // loop.rows * loop.rows
+        for rows in {loop.rows, last}:
+            cells = {
+                op.out.serial: slot(memory, layout.offsets[op.out.serial], loop.shape(op.out, rows), op.out.dtype)
+                for op in loop.ops
+                if op.out.serial in layout.offsets
+            }
+            self.frames[rows] = Frame(blocks, rows, {**cells, **once}, stored)
+
+    def threaded(self, turn: Any) -> None:
+        with np.errstate(all="ignore"):
+            self.work(turn)
+
+    def work(self, turn: Any) -> None:
+        """Take stretches until none is left."""
+        blocks = self.blocks
+        for frame in self.frames.values():
+            frame.begin()
+        for stretch in turn:
+            if stretch >= blocks.stretches:
+                return
+            for start in range(blocks.starts[stretch], blocks.ends[stretch], blocks.loop.rows):
+                stop = min(blocks.loop.count, start + blocks.loop.rows)
+                self.frames[stop - start].run(start, stop, stretch, start == blocks.starts[stretch])
+
+
+class Frame(Arrays):
+    """The steps of a loop bound to blocks of one length."""
+
+    def __init__(self, blocks: Blocks, rows: int, cells: dict[int, Any], stored: set[int]) -> None:
+        super().__init__()
+        self.loop, self.whole = blocks.loop, blocks.whole
+        self.rows = rows
+        self.cells.update(cells)
+        self.cut: list[tuple[int, tuple[Any, ...]]] = []  # whole arrays of which blocks are cut
+        self.shared: list[int] = []  # whole arrays that change from run to run
+        for value in blocks.loop.stored:
+            self._cut(value)
+        for value in blocks.outside.values():
+            if value.serial in self.loop.at:
+                if value.serial not in self.late:
+                    self._cut(value)
+            elif value.serial in self.whole.late:
+                self.late.add(value.serial)
+                self.shared.append(value.serial)
+            else:
+                self.cells[value.serial] = self.whole.cells[value.serial]
+        for op in self.loop.ops:
+            self.bind(op, kernel(op, blocked=True))
+        self.sums = [
+            (self.cells[op.out.serial], blocks.parts[op.out.serial], entry(combine(op))) for op in self.loop.summed
+        ]
+
+    def _cut(self, value: Value) -> None:
+        self.late.add(value.serial)
+        self.cut.append((value.serial, (slice(None),) * self.loop.at[value.serial]))
+
+    def resolve(self, value: Value) -> None:
+        for view in chain(value, lambda one: one.serial in self.cells or one.serial in self.late):
+            assert view.op is not None
+            self.show(view.op, self.loop.shape(view, self.rows))
+
+    def begin(self) -> None:
+        for serial in self.shared:
+            self.cells[serial] = self.whole.cells[serial]
+
+    def run(self, start: int, stop: int, stretch: int, first: bool) -> None:
+        cells, whole = self.cells, self.whole.cells
+        for serial, before in self.cut:
+            cells[serial] = whole[serial][(*before, slice(start, stop))]
+        for step in self.program:
+            step()
+        for part, parts, joined in self.sums:
+            if first:
+                parts[stretch] = part
+            else:
+                total = parts[stretch : stretch + 1]
+                joined(total, part, total)

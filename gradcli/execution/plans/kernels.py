@@ -1,0 +1,253 @@
+"""A step goes in, a function `f(*operands, out)` comes out, that takes it on NumPy arrays in memory that is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.plans.values import (
+    ADDED,
+    CALL,
+    CAST,
+    CHOICE,
+    COPY,
+    ENTRY,
+    INNER,
+    JOIN,
+    PLACE,
+    PRODUCT,
+    REDUCE,
+    Op,
+    Value,
+    index_of,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Kernel = Callable[..., Any]
+
+BITS = {8: np.int64, 4: np.int32}  # whole numbers of the size of a float
+THREADED = 10_000  # entries from which a library may use threads of its own for one sum of products
+FEW = 9_000  # entries of a matrix up to which a library uses one thread for its product with a vector
+LONGEST = 1 << 12  # terms that are added one after the other, and not in pairs
+NARROW = 64  # columns up to which a reduction of rows is faster on columns
+SPARSE = 16  # a mask that holds this rarely is guessed well by the processor, so that a copy under it is fast
+LONG = 1 << 10  # entries from which choosing by bits is faster than a copy under a mask
+
+
+def kernel(op: Op, blocked: bool = False) -> Kernel:
+    """The function of a step; it may be called with any operands of the same kind, such as blocks."""
+    if op.kind == REDUCE and (blocked or op.args[0].size <= FEW):
+        short = _short(op)
+        if short is not None:
+            return short
+    return KERNELS[op.kind](op)
+
+
+def _short(op: Op) -> Kernel | None:
+    """A reduction of the last or the first axis by what is faster: a product with ones, a sweep over columns."""
+    reduce, axes, rank = op.function.reduce, op.params, len(op.args[0].shape)
+    if op.out.dtype.kind != "f" or op.args[0].dtype != op.out.dtype or rank < 2:
+        return None
+    if op.function is np.add and axes in ((0,), (rank - 1,)):
+        ones = np.ones(LONGEST, op.out.dtype)
+
+        def total(x: Any, out: Any) -> None:
+            count = x.shape[axes[0]]
+            if not 1 < count <= LONGEST:
+                reduce(x, axes, None, out)
+            elif axes[0]:
+                out[...] = np.matmul(x.reshape(-1, count), ones[:count]).reshape(out.shape)
+            else:
+                out[...] = np.matmul(ones[:count], x.reshape(count, -1)).reshape(out.shape)
+
+        return total
+    if axes == (rank - 1,) and 1 < op.args[0].shape[-1] <= NARROW:
+
+        def columns(x: Any, out: Any) -> None:
+            if x.size:
+                out[...] = reduce(np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T), 0).reshape(out.shape)
+
+        return columns
+    return None
+
+
+def _entry(op: Op) -> Kernel:
+    return entry(op.function)
+
+
+def entry(ufunc: Any) -> Kernel:
+    """A ufunc whose last operand is the result; not every one takes it by position."""
+    if ufunc is np.maximum or ufunc is np.minimum:
+        return lambda x, y, out: ufunc(x, y, out=out)
+    return ufunc  # type: ignore[no-any-return]
+
+
+def _cast(op: Op) -> Kernel:
+    return lambda x, out: np.copyto(out, x, casting="unsafe")
+
+
+def _copy(op: Op) -> Kernel:
+    return lambda x, out: np.copyto(out, x)
+
+
+def _choice(op: Op) -> Kernel:
+    x, y = op.args[1:]
+    plain = all(value.dtype == op.out.dtype for value in (x, y)) and op.out.dtype.kind == "f"
+    if not plain or op.out.size < LONG:
+        return _choose
+    whole = BITS[op.out.dtype.itemsize]
+    if _is_zero(y):
+
+        def first(condition: Any, x: Any, y: Any, out: Any) -> None:
+            if SPARSE * np.count_nonzero(condition) < condition.size:
+                out.fill(0)
+                np.copyto(out, x, where=condition)
+            else:
+                np.bitwise_and(x.view(whole), np.negative(condition.view(np.int8)), out.view(whole))
+
+        return first
+    if _is_zero(x):
+
+        def second(condition: Any, x: Any, y: Any, out: Any) -> None:
+            np.bitwise_and(y.view(whole), np.subtract(condition.view(np.int8), np.int8(1)), out.view(whole))
+
+        return second
+
+    def both(condition: Any, x: Any, y: Any, out: Any) -> None:
+        y = y.view(whole)
+        changed = np.bitwise_and(np.bitwise_xor(x.view(whole), y), np.negative(condition.view(np.int8)))
+        np.bitwise_xor(changed, y, out.view(whole))
+
+    return both
+
+
+def _choose(condition: Any, x: Any, y: Any, out: Any) -> None:
+    np.copyto(out, np.where(condition, x, y))
+
+
+def _is_zero(value: Value) -> bool:
+    return value.number is not None and value.number == 0 and not np.signbit(value.number)
+
+
+def _reduce(op: Op) -> Kernel:
+    reduce, axes = op.function.reduce, op.params
+    return lambda x, out: reduce(x, axes, None, out)
+
+
+def _inner(op: Op) -> Kernel:
+    count = op.params
+    if count == 1 and op.args[0].shape[-1] < THREADED:
+        return np.vecdot if len(op.args) == 2 else lambda x, out: np.vecdot(x, x, out)
+
+    def flat(*xs: Any) -> None:
+        rows = [x.reshape((*x.shape[: x.ndim - count], -1)) for x in xs[:-1]]
+        if rows[0].shape[-1] < THREADED:
+            np.vecdot(rows[0], rows[-1], xs[-1])
+        else:
+            np.einsum("...i,...i->...", rows[0], rows[-1], out=xs[-1])
+
+    return flat
+
+
+def _product(op: Op) -> Kernel:
+    return np.matmul
+
+
+def places(op: Op, which: Value) -> tuple[Any, ...]:
+    """The index of the entries that a step puts; an axis that is filled is written as `:`, so it fits a block too."""
+    parts = index_of(op.params[1])
+    full = zip(parts, which.shape, op.out.shape, strict=True)
+    return tuple([slice(None) if n == size and (part.step or 1) > 0 else part for part, n, size in full])
+
+
+def _place(op: Op) -> Kernel:
+    index = places(op, op.args[0])
+
+    def put(x: Any, out: Any) -> None:
+        out.fill(0)
+        out[index] = x
+
+    return put
+
+
+def _added(op: Op) -> Kernel:
+    index = places(op, op.args[1])
+
+    def add(total: Any, x: Any, out: Any) -> None:
+        if out is not total:
+            np.copyto(out, total)
+        part = out[index]
+        np.add(part, x, part)
+
+    return add
+
+
+def _join(op: Op) -> Kernel:
+    axis, ends, start = op.params, [], 0
+    for arg in op.args:
+        ends.append((slice(None),) * axis + (slice(start, start + arg.shape[axis]),))
+        start += arg.shape[axis]
+
+    def join(*xs: Any) -> None:
+        out = xs[-1]
+        for index, x in zip(ends, xs, strict=False):
+            out[index] = x
+
+    return join
+
+
+def take(x: Any, positions: Any, out: Any, at: int) -> None:
+    """Entries of x at positions that have been checked."""
+    x.take(positions, at, out, "clip")
+
+
+def put(x: Any, positions: Any, out: Any, at: int, size: int) -> None:
+    """Zeros, with the entries of x added at positions: those that meet are added in order."""
+    order = positions.argsort(kind="stable")
+    found = positions[order]
+    starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if found.size else found
+    out.fill(0)
+    if found.size:
+        out[(slice(None),) * at + (found[starts],)] = np.add.reduceat(x.take(order, at), starts, at)
+
+
+def _call(op: Op) -> Kernel:
+    function = op.function
+    if function is take:
+        return lambda x, positions, out: take(x, positions, out, op.params)
+    if function is put:
+        return lambda x, positions, out: put(x, positions, out, *op.params)
+
+    def call(*xs: Any) -> None:
+        xs[-1][...] = function(*xs[:-1])
+
+    return call
+
+
+KERNELS: dict[str, Callable[[Op], Kernel]] = {
+    ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, INNER: _inner, PRODUCT: _product, PLACE: _place,
+    ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call,
+}  # fmt: skip
+
+
+def shown(op: Op, x: Any, shape: tuple[int, ...]) -> Any:
+    """The view that a step takes of an array, or of a block of it; `shape` is that of the result."""
+    if op.function == "reshape":
+        return x.reshape(shape)
+    if op.function == "broadcast":
+        return np.broadcast_to(x, shape)
+    if op.function == "permute":
+        return x.transpose(op.params)
+    parts = index_of(op.params)
+    whole = zip(parts, op.args[0].shape, op.out.shape, strict=True)
+    return x[tuple([slice(None) if n == m and (part.step or 1) > 0 else part for part, n, m in whole])]
+
+
+def operand(op: Op, value: Value) -> Any:
+    """A number as a step takes it: alone where entries are repeated for it, else in its shape."""
+    if op.kind in (ENTRY, CHOICE, JOIN, PLACE, ADDED):
+        return np.asarray(value.number)
+    return np.broadcast_to(value.number, value.shape)

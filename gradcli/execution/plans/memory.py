@@ -1,0 +1,110 @@
+"""Steps in order go in, a place in one piece of memory for each of their results comes out; places are used again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.execution.plans.values import ADDED, ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.execution.plans.values import Op, Value
+
+ALIGNED = 64  # bytes
+IN_PLACE = (ENTRY, ADDED)  # kinds of steps that may write over an operand which nobody reads again
+
+
+class Layout:
+    """Offsets in bytes of values in one piece of memory of `size` bytes."""
+
+    __slots__ = ("_free", "offsets", "size")
+
+    def __init__(self) -> None:
+        self.offsets: dict[int, int] = {}
+        self.size = 0
+        self._free: dict[int, list[int]] = {}  # places by their length, the last one freed first
+
+    def take(self, value: Value, nbytes: int) -> None:
+        """A place for a value."""
+        length = _rounded(nbytes)
+        known = self._free.get(length)
+        if known:
+            self.offsets[value.serial] = known.pop()
+            return
+        fitting = [n for n in self._free if length < n <= 2 * length and self._free[n]]
+        if fitting:
+            best = min(fitting)
+            offset = self._free[best].pop()
+            self._free.setdefault(best - length, []).append(offset + length)
+        else:
+            offset, self.size = self.size, self.size + length
+        self.offsets[value.serial] = offset
+
+    def leave(self, value: Value, nbytes: int) -> None:
+        """The place of a value that nobody reads again."""
+        self._free.setdefault(_rounded(nbytes), []).append(self.offsets[value.serial])
+
+
+def _rounded(nbytes: int) -> int:
+    return max(ALIGNED, -(-nbytes // ALIGNED) * ALIGNED)
+
+
+def laid_out(
+    work: Sequence[tuple[Sequence[Value], Sequence[Value], Op | None]],
+    placed: Callable[[Value], int | None],
+    kept: set[int],
+) -> Layout:
+    """Places for what is written, in order of work: each item reads some values, writes others, and may be one step.
+
+    `placed` gives the bytes of a value, None where it has no place here; `kept` are never overwritten.
+    """
+    last: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    for position, (reads, writes, _) in enumerate(work):
+        for value in (*reads, *writes):
+            last[value.serial] = position
+        for value in writes:
+            nbytes = placed(value)
+            if nbytes is not None:
+                sizes[value.serial] = nbytes
+    layout = Layout()
+    for position, (reads, writes, op) in enumerate(work):
+        dying: dict[int, Value] = {}
+        for value in (*reads, *writes):
+            serial = value.serial
+            if last[serial] == position and serial in sizes and serial not in kept:
+                dying[serial] = value
+        over = _overwritten(op, dying) if op is not None and dying else None
+        if over is not None and op is not None and sizes.get(op.out.serial) == sizes[over.serial]:
+            del dying[over.serial]
+            layout.offsets[op.out.serial] = layout.offsets[over.serial]
+            dying.pop(op.out.serial, None)
+        else:
+            for value in writes:
+                if value.serial in sizes:
+                    layout.take(value, sizes[value.serial])
+        for serial, value in dying.items():
+            layout.leave(value, sizes[serial])
+    return layout
+
+
+def _overwritten(op: Op, dying: dict[int, Value]) -> Value | None:
+    """An operand, itself and not a view of it, that the result may take the place of."""
+    if op.kind not in IN_PLACE:
+        return None
+    for arg in op.args[:1] if op.kind == ADDED else op.args:
+        if arg.serial in dying and arg.shape == op.out.shape and arg.dtype == op.out.dtype:
+            others = [other for other in op.args if other is not arg]
+            if not any(_shows(other, arg) for other in others):
+                return arg
+    return None
+
+
+def _shows(value: Value, other: Value) -> bool:
+    """Whether a value is a view of another one."""
+    while value.op is not None and value.op.kind == "view":
+        value = value.op.args[0]
+        if value is other:
+            return True
+    return False

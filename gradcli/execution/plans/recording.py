@@ -1,0 +1,131 @@
+"""A tape goes in, the same computation as ufuncs, views, reductions and matrix products comes out; nothing is computed.
+
+Each operation's own `impl` is called with a namespace that records, so there is no second table of formulas. What an
+`impl` does that cannot be recorded (a library's routine, a branch on values) stays one call of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.execution.namespaces import Unavailable
+from gradcli.execution.plans.tracing import Recorder, Trace, Unrecordable
+from gradcli.graph.arrays import nearest_float
+from gradcli.graph.node import CONSTANT, DATA, LEAF
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.execution.evaluate import Tape
+    from gradcli.execution.plans.steps import Steps
+    from gradcli.execution.plans.values import Value
+    from gradcli.graph.node import Node
+
+
+class Recording:
+    """Steps in order, the inputs among their operands, and what the outputs are."""
+
+    __slots__ = ("inputs", "ops", "outputs")
+
+    def __init__(self, ops: list[Any], inputs: list[tuple[Node, Value]], outputs: list[Value]) -> None:
+        self.ops = ops
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+def record(tape: Tape, dtype: str) -> Recording:
+    """The steps of a tape, in the order of its nodes, without those that no output needs."""
+    recorder = Recorder(dtype)
+    steps, xp = recorder.steps, recorder.numpy
+    found: dict[Node, Value] = {}
+    inputs = []
+    simple: dict[Any, Any] = {}
+    opaque: set[Any] = set()
+    for node in tape.nodes:
+        primitive = node.primitive
+        steps.node = node
+        if primitive is CONSTANT:
+            number = xp.array(nearest_float(node.params["value"]), node.type.kind)
+            found[node] = steps.number(number, node.type.shape)
+        elif primitive is DATA:
+            found[node] = steps.array(xp.numbers(tape.data[node.params["digest"]], node.type.kind))
+        elif primitive is LEAF:
+            value = found[node] = steps.leaf(node, xp.kind_type(node.type.kind))
+            inputs.append((node, value))
+        else:
+            args = [found[arg] for arg in node.args]
+            ufunc = simple.get(primitive)
+            if ufunc is not None and not node.params:
+                found[node] = filled(steps, steps.entry(ufunc, *args), node.type.shape)
+                continue
+            found[node] = _recorded(recorder, node, args, simple, opaque)
+    return Recording(live(steps.ops, [found[node] for node in tape.outputs]), inputs, [found[n] for n in tape.outputs])
+
+
+def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
+    """A result in the shape that the program says."""
+    return steps.number(value.number, shape) if value.number is not None else value
+
+
+def _recorded(recorder: Recorder, node: Node, args: list[Value], simple: dict[Any, Any], opaque: set[Any]) -> Value:
+    """What one operation gives: its `impl` on traces, or a call of it as it stands."""
+    primitive, steps = node.primitive, recorder.steps
+    params = node.params
+    if not primitive.pointwise:
+        params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
+    dtype = recorder.numpy.kind_type(node.type.kind)
+    assert primitive.impl is not None
+    if primitive not in opaque:
+        before = len(steps.ops)
+        try:
+            made = primitive.impl(recorder, *[Trace(recorder, arg) for arg in args], **params)
+        except (Unrecordable, Unavailable, TypeError, AttributeError):
+            made = None
+        if type(made) is Trace:
+            value = filled(steps, made.value, node.type.shape)
+            if value.shape == node.type.shape and value.dtype == dtype:
+                if len(steps.ops) == before + 1 and not params and steps.ops[-1].kind == "entry":
+                    op = steps.ops[-1]
+                    if list(op.args) == args:
+                        simple[primitive] = op.function
+                return value
+        opaque.add(primitive)
+    return steps.call(
+        Whole(primitive.impl, recorder.numpy, params), _key(node, params), tuple(args), node.type.shape, dtype
+    )
+
+
+class Whole:
+    """An `impl` with its namespace and parameters, which are a part of the step's key."""
+
+    __slots__ = ("impl", "params", "xp")
+
+    def __init__(self, impl: Callable[..., Any], xp: Any, params: dict[str, Any]) -> None:
+        self.impl = impl
+        self.xp = xp
+        self.params = params
+
+    def __call__(self, *xs: Any) -> Any:
+        return self.impl(self.xp, *xs, **self.params)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Whole and self.impl is other.impl
+
+    def __hash__(self) -> int:
+        return hash(self.impl)
+
+
+def _key(node: Node, params: dict[str, Any]) -> Any:
+    return tuple(params.items())
+
+
+def live(ops: list[Any], outputs: Sequence[Value]) -> list[Any]:
+    """The steps that the outputs need, in order."""
+    needed = {value.serial for value in outputs}
+    kept = []
+    for op in reversed(ops):
+        if op.out.serial in needed:
+            kept.append(op)
+            needed.update(arg.serial for arg in op.args)
+    kept.reverse()
+    return kept

@@ -1,0 +1,240 @@
+"""A recording goes in, an order of work comes out: steps on whole arrays, and loops over blocks of an axis.
+
+A loop takes every step that can be cut along one class of axes; what adds up along it is known when the loop ends, so
+steps that read a sum of blocks come one level later. Views are nobody's work: whoever reads one makes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradcli.execution.plans.axes import Classes, follows, sums
+from gradcli.execution.plans.values import CALL, ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value, in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.execution.plans.recording import Recording
+
+WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
+MOST_HELD = 1 << 28  # bytes of constants that are computed once
+ENTRIES = 1 << 15  # entries of the largest array in a block
+FEWEST_ROWS = 64  # of a matrix in a block
+
+
+class Loop:
+    """Steps that are taken block by block: `at` says which axis of a value is cut, `count` is its length."""
+
+    __slots__ = ("at", "count", "label", "ops", "rows", "stored", "summed")
+
+    def __init__(self, at: dict[int, int], count: int, label: int) -> None:
+        self.at = at
+        self.count = count
+        self.label = label
+        self.ops: list[Op] = []
+        self.summed: list[Op] = []  # those whose blocks give parts of the result
+        self.stored: list[Value] = []  # what others read when the loop has ended
+        self.rows = count
+
+    def shape(self, value: Value, rows: int) -> tuple[int, ...]:
+        """The shape of a block of a value."""
+        axis = self.at.get(value.serial)
+        if axis is None:
+            return value.shape
+        return (*value.shape[:axis], rows, *value.shape[axis + 1 :])
+
+
+class Schedule:
+    """`events` are steps on whole arrays and loops, in order; `constants` are the steps that are taken only once."""
+
+    __slots__ = ("constants", "events", "inputs", "outputs")
+
+    def __init__(self, recording: Recording) -> None:
+        _unhoisted(recording.ops)
+        ops = fused([op for op in recording.ops if not op.out.constant], recording.outputs)
+        self.constants = [op for op in recording.ops if op.out.constant]
+        self.inputs = recording.inputs
+        self.outputs = recording.outputs
+        self.events: list[Op | Loop] = _events(ops, recording.outputs)
+
+
+def _unhoisted(ops: Sequence[Op]) -> None:
+    """Constants that would fill the memory are computed in each run after all."""
+    held = {
+        arg.serial: arg.nbytes
+        for op in ops
+        if not op.out.constant
+        for arg in op.args
+        if arg.constant and arg.op is not None
+    }
+    if sum(held.values()) > MOST_HELD:
+        for op in ops:
+            op.out.constant = False
+
+
+def base(value: Value) -> Value:
+    """The value whose memory a view shows."""
+    while value.op is not None and value.op.kind == VIEW:
+        value = value.op.args[0]
+    return value
+
+
+def fused(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
+    """The same steps, where a product that only a sum reads is added up as it is made."""
+    uses: dict[int, int] = {value.serial: 1 for value in outputs}
+    for op in ops:
+        for arg in op.args:
+            uses[arg.serial] = uses.get(arg.serial, 0) + 1
+    found: list[Op] = []
+    gone: set[int] = set()
+    for op in ops:
+        inner = _inner(op, uses)
+        if inner is not None:
+            gone.add(op.args[0].serial)
+            op = inner
+        found.append(op)
+    return [op for op in found if op.out.serial not in gone]
+
+
+def _inner(op: Op, uses: dict[int, int]) -> Op | None:
+    if op.kind != REDUCE or op.function is not np.add or op.args[0].op is None:
+        return None
+    x, rank, axes = op.args[0], len(op.args[0].shape), op.params
+    made = x.op
+    assert made is not None
+    if made.kind != ENTRY or made.function not in (np.multiply, np.square) or uses[x.serial] != 1:
+        return None
+    count = len(axes)
+    if axes != tuple(range(rank - count, rank)) or any(arg.dtype != op.out.dtype for arg in made.args):
+        return None
+    if any(arg.number is not None or arg.shape != x.shape or (count > 1 and not in_order(arg)) for arg in made.args):
+        return None
+    inner = Op(INNER, np.vecdot, made.args, count, op.out, op.node)
+    op.out.op = inner
+    return inner
+
+
+def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
+    labels, classes = _labels(ops)
+    if not labels:
+        return [op for op in ops if op.kind != VIEW]
+    levels: dict[int, int] = {}
+    whole: set[int] = {base(value).serial for value in outputs}
+    loops: dict[tuple[int, int], Loop] = {}
+    alone: dict[int, list[Op]] = {}
+    made_in: dict[int, Loop] = {}
+    deepest = 0
+    for op in ops:
+        if op.kind == VIEW:
+            continue
+        label = labels.get(op.out.serial)
+        at = classes[label][0] if label is not None else {}
+        level = 0
+        for arg in op.args:
+            source, local = root(arg, at)
+            if source.op is None or source.constant:
+                continue
+            before = labels.get(source.serial)
+            own = levels[source.serial]
+            if before is None or (before == label and local):
+                level = max(level, own)
+            else:
+                level = max(level, own + 1)
+        levels[op.out.serial] = level
+        deepest = max(deepest, level)
+        if label is None:
+            alone.setdefault(level, []).append(op)
+        else:
+            loop = loops.get((level, label))
+            if loop is None:
+                loop = loops[level, label] = Loop(*classes[label], label)
+            loop.ops.append(op)
+            made_in[op.out.serial] = loop
+            if sums(op, loop.at):
+                loop.summed.append(op)
+    for op in ops:
+        loop = made_in.get(op.out.serial) if op.kind != VIEW else None
+        for arg in op.args if op.kind != VIEW else ():
+            source, local = root(arg, loop.at if loop is not None else {})
+            if made_in.get(source.serial) is not loop or not local:
+                whole.add(source.serial)
+    events: list[Op | Loop] = []
+    for level in range(deepest + 1):
+        events += alone.get(level, [])
+        for (own, _), loop in loops.items():
+            if own == level:
+                loop.stored = [op.out for op in loop.ops if op.out.serial in whole and op.out.serial in loop.at]
+                loop.rows = _rows(loop)
+                events += [loop] if _pays(loop) else loop.ops
+    return events
+
+
+def _pays(loop: Loop) -> bool:
+    """Whether blocks gain something: several steps that share a cache, or one long one for several threads."""
+    if len(loop.ops) > 1:
+        return loop.rows < loop.count
+    op = loop.ops[0]
+    return op.kind != PRODUCT and max([op.out.size, *[arg.size for arg in op.args]]) >= 8 * ENTRIES
+
+
+def root(value: Value, at: dict[int, int]) -> tuple[Value, bool]:
+    """What a view shows, and whether its blocks show blocks of it (or all of it, the same in each block)."""
+    local = True
+    inside = value.serial in at
+    while value.op is not None and value.op.kind == VIEW:
+        below = value.op.args[0]
+        if (below.serial in at) != inside:
+            local = local and inside and value.op.function == "broadcast"
+            inside = below.serial in at
+        elif inside and not follows(value.op, at):
+            local = False
+        value = below
+    return value, local and inside
+
+
+def _labels(ops: list[Op]) -> tuple[dict[int, int], list[tuple[dict[int, int], int]]]:
+    """Which class of axes each step is cut along, if any: the heaviest first."""
+    labels: dict[int, int] = {}
+    chosen: list[tuple[dict[int, int], int]] = []
+    heavy = [
+        op
+        for op in ops
+        if op.kind != VIEW and op.kind != CALL and max([op.out.nbytes, *[a.nbytes for a in op.args]]) >= WORTH // 8
+    ]
+    if len(heavy) < 2:
+        return labels, chosen
+    shapes = {value.serial: value for op in ops for value in (op.out, *op.args)}
+    candidates = []
+    for at in Classes(ops).values.values():
+        serial, axis = next(iter(at.items()))
+        count = shapes[serial].shape[axis]
+        if count < 2 * FEWEST_ROWS or max(shapes[serial].size for serial in at) < 2 * ENTRIES:
+            continue
+        mine = [op for op in ops if op.kind != VIEW and follows(op, at)]
+        weight = sum(max([op.out.nbytes, *[a.nbytes for a in op.args if a.serial in at]]) for op in mine)
+        if len(mine) > 1 and weight >= WORTH:
+            candidates.append((weight, at, count, mine))
+    candidates.sort(key=lambda one: -one[0])
+    for _, at, count, mine in candidates:
+        free = [op for op in mine if op.out.serial not in labels]
+        if len(free) > 1 and sum(max([op.out.nbytes, *[a.nbytes for a in op.args]]) for op in free) >= WORTH:
+            for op in free:
+                labels[op.out.serial] = len(chosen)
+            chosen.append((at, count))
+    return labels, chosen
+
+
+def _rows(loop: Loop) -> int:
+    """The length of a block: what one step makes of it stays in cache; all blocks are about equal."""
+    widest = 1
+    for op in loop.ops:
+        for value in (op.out, *op.args):
+            if value.serial in loop.at:
+                widest = max(widest, value.size // loop.count)
+    rows = max(1, ENTRIES // widest)
+    if any(op.kind == PRODUCT for op in loop.ops):
+        rows = max(rows, FEWEST_ROWS)
+    blocks = -(-loop.count // rows)
+    return -(-loop.count // blocks)

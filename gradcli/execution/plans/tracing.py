@@ -1,0 +1,269 @@
+"""The namespace `numpy` for recording: an `impl` goes in, the steps that it would take on arrays come out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.namespaces import namespace
+from gradcli.execution.plans.kernels import put, take
+from gradcli.execution.plans.steps import Steps
+from gradcli.execution.plans.values import Value, bare
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}
+COMPARISONS = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
+
+
+class Unrecordable(Exception):
+    """What an `impl` does with an array, and a record cannot."""
+
+
+class Trace:
+    """An array that an `impl` handles while it is recorded."""
+
+    __slots__ = ("recorder", "value")
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]  # comparing gives an array
+
+    def __init__(self, recorder: Recorder, value: Value) -> None:
+        self.recorder = recorder
+        self.value = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.value.dtype
+
+    @property
+    def size(self) -> int:
+        return self.value.size
+
+    def __bool__(self) -> bool:
+        raise Unrecordable("a branch on a value")
+
+    def __len__(self) -> int:
+        raise Unrecordable("entries one by one")
+
+    def __iter__(self) -> Any:
+        raise Unrecordable("entries one by one")
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise Unrecordable("an array of it")
+
+    def __neg__(self) -> Trace:
+        return self.recorder.entry(np.negative, self)
+
+    def __invert__(self) -> Trace:
+        return self.recorder.entry(np.invert, self)
+
+    def __and__(self, other: Any) -> Trace:
+        return self.recorder.entry(np.bitwise_and, self, other)
+
+    def __or__(self, other: Any) -> Trace:
+        return self.recorder.entry(np.bitwise_or, self, other)
+
+    def conjugate(self) -> Trace:
+        return self
+
+    def reshape(self, shape: tuple[int, ...]) -> Trace:
+        return self.recorder.reshape(self, shape)
+
+    def __getitem__(self, index: Any) -> Trace:
+        """Slices, with an ellipsis in front; anything else is not recorded."""
+        parts = index if isinstance(index, tuple) else (index,)
+        if parts and parts[0] is Ellipsis:
+            parts = (*[slice(None)] * (self.ndim - len(parts) + 1), *parts[1:])
+        if len(parts) != self.ndim or not all(isinstance(part, slice) for part in parts):
+            raise Unrecordable("an index")
+        parts = tuple(
+            [
+                slice(*part.indices(n)) if (part.step or 1) > 0 else part
+                for part, n in zip(parts, self.shape, strict=True)
+            ]
+        )
+        shape = tuple([len(range(*part.indices(n))) for part, n in zip(parts, self.shape, strict=True)])
+        if shape == self.shape and all((part.step or 1) > 0 for part in parts):
+            return self
+        key = tuple([("slice", part.start, part.stop, part.step) for part in parts])
+        return Trace(self.recorder, self.recorder.steps.view("slice", self.value, key, shape))
+
+
+def _operator(ufunc: Any, turned: bool = False) -> Any:
+    def apply(self: Trace, other: Any) -> Trace:
+        return self.recorder.entry(ufunc, other, self) if turned else self.recorder.entry(ufunc, self, other)
+
+    return apply
+
+
+for _name, _ufunc in UFUNCS.items():
+    setattr(Trace, f"__{_name}__", _operator(_ufunc))
+    setattr(Trace, f"__r{_name}__", _operator(_ufunc, turned=True))
+for _name, _ufunc in COMPARISONS.items():
+    setattr(Trace, f"__{_name}__", _operator(_ufunc))
+
+
+class Recorder:
+    """The namespace `numpy`, on traces instead of arrays."""
+
+    name = "numpy"
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.numpy = namespace("numpy", dtype)
+        self.steps = Steps(self.numpy.float_type)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.numpy, name)  # raises Unavailable as numpy does
+        if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None:
+            made = self.__dict__[name] = lambda *xs: self.entry(found, *xs)
+            return made
+        if not callable(found):
+            return found
+        raise Unrecordable(name)
+
+    def entry(self, ufunc: Any, *xs: Any) -> Trace:
+        return Trace(self, self.steps.entry(ufunc, *[self.lifted(x, xs) for x in xs]))
+
+    def lifted(self, x: Any, beside: Sequence[Any]) -> Value:
+        """A trace, or a number in the type that it takes beside arrays."""
+        if type(x) is Trace:
+            return x.value
+        if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.shape):
+            return self.steps.number(x)
+        if isinstance(x, np.ndarray):
+            return self.steps.array(x)
+        if type(x) is bool:
+            return self.steps.number(np.bool_(x))
+        if type(x) not in (int, float):
+            raise Unrecordable(type(x).__name__)
+        whole = type(x) is int and all(y.dtype.kind in "iu" for y in beside if type(y) is Trace)
+        return self.steps.number(np.int64(x) if whole else self.steps.float_type.type(x))
+
+    # --- what is no ufunc, under NumPy's names -----------------------------------------------------------
+
+    def where(self, condition: Any, x: Any, y: Any) -> Trace:
+        pair = (x, y)
+        chosen = self.lifted(condition, ())
+        if chosen.dtype.kind != "b":
+            raise Unrecordable("a condition that is no truth value")
+        return Trace(self, self.steps.choice(chosen, self.lifted(x, pair), self.lifted(y, pair)))
+
+    def cast(self, x: Trace, kind: str) -> Trace:
+        if kind == "int" and x.dtype.kind == "f":
+            raise Unrecordable("a check of whole numbers")
+        return Trace(self, self.steps.cast(x.value, self.numpy.kind_type(kind)))
+
+    def _reduced(self, ufunc: Any, x: Trace, axis: Any, keepdims: bool) -> Trace:
+        if not x.size:
+            raise Unrecordable("no entry")
+        axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+        return Trace(self, self.steps.reduce(ufunc, x.value, tuple(sorted(i % x.ndim for i in axes)), keepdims))
+
+    def sum(self, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
+        return self._reduced(np.add, x, axis, keepdims)
+
+    def max(self, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
+        return self._reduced(np.maximum, x, axis, keepdims)
+
+    def min(self, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
+        return self._reduced(np.minimum, x, axis, keepdims)
+
+    def reshape(self, x: Trace, shape: tuple[int, ...]) -> Trace:
+        return Trace(self, self.steps.view("reshape", x.value, shape, shape))
+
+    def expand_dims(self, x: Trace, axis: Any) -> Trace:
+        axes = (axis,) if isinstance(axis, int) else axis
+        rank = x.ndim + len(axes)
+        places = {i % rank for i in axes}
+        rest = iter(x.shape)
+        return self.reshape(x, tuple([1 if i in places else next(rest) for i in range(rank)]))
+
+    def broadcast_to(self, x: Trace, shape: tuple[int, ...]) -> Trace:
+        if len(shape) != x.ndim:
+            x = self.reshape(x, (1,) * (len(shape) - x.ndim) + x.shape)
+        return Trace(self, self.steps.view("broadcast", x.value, shape, shape))
+
+    def transpose(self, x: Trace, axes: tuple[int, ...]) -> Trace:
+        shape = tuple([x.shape[axis] for axis in axes])
+        return Trace(self, self.steps.view("permute", x.value, tuple(axes), shape))
+
+    def matmul(self, x: Trace, y: Trace) -> Trace:
+        if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-2] != y.shape[:-2] or x.dtype != y.dtype:
+            raise Unrecordable("a product of other shapes")
+        return Trace(self, self.steps.product(x.value, y.value))
+
+    def place(self, x: Trace, shape: tuple[int, ...], slices: tuple[Any, ...]) -> Trace:
+        parts = slices[1:] if slices[:1] == (Ellipsis,) else slices
+        if len(parts) != len(shape):
+            raise Unrecordable("a place that is no slice")
+        return Trace(self, self.steps.place(x.value, shape, parts))
+
+    def concatenate(self, xs: Sequence[Trace], axis: int) -> Trace:
+        return Trace(self, self.steps.join([x.value for x in xs], axis % xs[0].ndim))
+
+    # --- entries at constant positions, the same in every lane -------------------------------------------------
+
+    def _positions(self, index: Any, axis: int, size: int) -> Value:
+        """The positions as one constant row, checked once."""
+        value = index.value if type(index) is Trace else None
+        if value is None or not value.constant or value.number is not None:
+            raise Unrecordable("positions that may change")
+        small = bare(value)
+        count = small.shape[axis]
+        if small.size != count:
+            raise Unrecordable("positions that differ from lane to lane")
+        row = self.steps.view("reshape", small, (count,), (count,))
+        return self.steps.call(Checked(self.numpy, size), size, (row,), (count,), np.int64)
+
+    def take_along_axis(self, x: Trace, index: Any, axis: int) -> Trace:
+        at = axis % x.ndim
+        row = self._positions(index, at, x.shape[at])
+        if index.shape[:at] + index.shape[at + 1 :] != x.shape[:at] + x.shape[at + 1 :]:
+            raise Unrecordable("positions of another shape")
+        return Trace(self, self.steps.call(take, at, (x.value, row), index.shape, x.dtype))
+
+    def put_along_add(self, x: Trace, index: Any, axis: int, size: int) -> Trace:
+        at = axis % x.ndim
+        row = self._positions(index, at, size)
+        if index.shape != x.shape:
+            raise Unrecordable("positions of another shape")
+        shape = (*x.shape[:at], size, *x.shape[at + 1 :])
+        return Trace(self, self.steps.call(put, (at, size), (x.value, row), shape, x.dtype))
+
+    def zeros_like(self, x: Trace) -> Trace:
+        return Trace(self, self.steps.number(x.dtype.type(0), x.shape))
+
+    def ones_like(self, x: Trace) -> Trace:
+        return Trace(self, self.steps.number(x.dtype.type(1), x.shape))
+
+
+class Checked:
+    """A function of positions that refuses those outside an axis, and counts negative ones from the front."""
+
+    __slots__ = ("size", "xp")
+
+    def __init__(self, xp: Any, size: int) -> None:
+        self.xp = xp
+        self.size = size
+
+    def __call__(self, index: Any) -> Any:
+        return self.xp.wrapped(index, self.size)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Checked and self.size == other.size
+
+    def __hash__(self) -> int:
+        return hash(self.size)

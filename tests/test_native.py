@@ -1,0 +1,251 @@
+"""Loops in machine code (extra `fast`): errors in ulp, special values, NumPy's bits where arithmetic is IEEE's, and absence."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.execution import kernels
+from gradcli.execution.kernels import kernel_of, machine, native
+from tests.test_kernels import LENGTH, NO_ANGLES, Writer, asked, small_blocks
+from tests.test_vector_functions import exactly, sweeps, ulps
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs the extra fast (numba)")
+LIMITS = {"exp_": 1.5, "log_": 1.5, "tanh_": 2.5, "sin": 2.5, "cos": 2.5}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("GRADCLI_FAST", raising=False)
+
+
+def applied(name: str, x: Any) -> Any:
+    """One of the functions on an array, in a loop that is compiled as ours are."""
+    njit, functions = machine.compiled()
+    one = functions.get(name, functions["sincos_far_"])
+    place = {"sin": 0, "cos": 1}.get(name)
+    loops: dict[Any, Any] = applied.__dict__.setdefault("loops", {})
+    if name not in loops:
+        if place is None:
+
+            def loop(x: Any, out: Any) -> None:
+                for i in range(len(x)):
+                    out[i] = one(x[i])
+        else:
+
+            def loop(x: Any, out: Any) -> None:
+                for i in range(len(x)):
+                    out[i] = one(x[i])[place]
+
+        loops[name] = njit(nogil=True, error_model="numpy")(loop)
+    out = np.empty_like(x)
+    loops[name](x, out)
+    return out
+
+
+def worst(name: str, x: Any) -> float:
+    found = applied(name, x)
+    return max(ulps(a, exactly(name.rstrip("_"), b)) for a, b in zip(found.tolist(), x.tolist(), strict=True))
+
+
+def signed(random: Any, low: float, high: float, count: int) -> Any:
+    return random.choice([-1.0, 1.0], count) * 2.0 ** random.uniform(low, high, count)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_errors(name: str) -> None:
+    random = np.random.default_rng(11)
+    tried = [random.uniform(-1, 1, 6_000), random.uniform(-700, 700, 6_000), signed(random, -1074, 0, 3_000)]
+    if name == "exp_":
+        tried += [np.linspace(-745.1, -708, 2_000), np.linspace(709, 709.78, 1_000)]
+    if name == "log_":
+        tried = [np.abs(one) for one in tried] + [
+            1 + random.uniform(-1e-3, 1e-3, 5_000),
+            2.0 ** random.uniform(-1074, 1024, 6_000),
+        ]
+    if name == "tanh_":
+        tried += [random.uniform(0.5, 0.6, 4_000), random.uniform(-25, 25, 4_000)]
+    if name in ("sin", "cos"):
+        tried = list(sweeps().values())
+    assert max(worst(name, x[x != 0]) for x in tried) <= LIMITS[name]
+
+
+def test_special_values() -> None:
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 5e-324, -5e-324])
+    with np.errstate(all="ignore"):
+        for name, right in (("exp_", np.exp), ("log_", np.log), ("tanh_", np.tanh), ("sin", np.sin), ("cos", np.cos)):
+            found, expected = applied(name, x), right(x)
+            assert np.allclose(found, expected, rtol=1e-15, atol=0, equal_nan=True), name
+            zero = ~np.isnan(expected)
+            assert np.array_equal(np.signbit(found[zero]), np.signbit(expected[zero])), name
+
+
+def native_and_plain(script: str, point: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """The outputs with machine code, which has to be used, and without."""
+    question = asked(script, point)
+    kernel = kernel_of(question.tape)
+    assert kernel is not None
+    given = question.tape.given(question.values(point))
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    fast = kernel.run(given)
+    assert any(one is not None for one in kernel._native.values()), script
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1 << 62)
+    return fast, kernel.run(given)
+
+
+def some_point(script: str, length: int = LENGTH) -> dict[str, Any]:
+    random = np.random.default_rng(5)
+    point = {"x": random.uniform(-1, 1, length), "y": random.uniform(0.5, 1, length), "k": 0.7}
+    return {name: value for name, value in point.items() if name in re.findall(r"\b[a-z]\b", script)}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        NO_ANGLES[0],
+        "sum(where(x > 0, x**2*k, -x)) + sum(x[2:5]**3)",
+        "sum((x[2:] - 2*x[1:-1] + x[:-2])**2 * y[1:-1]) / sum(y**2)",
+        "sum(abs(x[1:]*y[:-1])) + sqrt(sum(maximum(x, y)**2))",
+    ],
+)
+def test_plain_arithmetic_has_numpys_bits(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for block, threads in ((48, 1), (64, 2)):
+        small_blocks(monkeypatch, 16, block, threads)
+        fast, plain = native_and_plain(script, some_point(script), monkeypatch)
+        for one, other in zip(fast, plain, strict=True):
+            assert np.asarray(one).tobytes() == np.asarray(other).tobytes(), script
+        found.append(np.asarray(fast[1]).tobytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = re.sub(r"\*\*[45]", "**2", Writer(300 + seed).script()).replace("arctan", "tanh")
+    script += " + sum(exp(-x)*sin(3*y) + log(2 + x))"
+    small_blocks(monkeypatch, 16, 48, 2)
+    fast, plain = native_and_plain(script, some_point(script), monkeypatch)
+    for one, other in zip(fast, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12, err_msg=script)
+
+
+def test_neither_blocks_nor_threads_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "sum(exp(x[1:])*sin(y[:-1]*50) + cos(x[:-1])*x[1:])"
+    point = some_point(script, 5_001)
+    found = []
+    for block, threads in ((48, 1), (16, 2), (4096, 3)):
+        small_blocks(monkeypatch, 16, block, threads)
+        fast, _ = native_and_plain(script, point, monkeypatch)
+        found.append([np.asarray(one).tobytes() for one in fast])
+    assert all(one == found[0] for one in found)
+
+
+def test_angles_that_are_far_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    f = gradcli.compile("sin(x)*exp(-x*1e-9)")
+    x = np.linspace(-40, 40, 20_001)
+    near, _ = f.at_points(x=x)
+    far = x.copy()
+    far[[0, 77, 20_000]] = 1e6, np.inf, -1e17
+    value, slopes = f.at_points(x=far)
+    others = np.isin(np.arange(len(x)), [0, 77, 20_000], invert=True)
+    assert np.array_equal(value[others], near[others])
+    assert np.isnan(value[77]) and abs(value[0] - math.sin(1e6) * math.exp(-1e-3)) < 1e-15
+    assert abs(slopes["x"][20_000]) > 0
+
+
+def test_other_types_and_strides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    table = np.random.default_rng(0).uniform(1, 2, (10_000, 2))
+    f = gradcli.compile("exp(x)*y")
+    one, other = f.at_points(x=table[:, 0], y=table[:, 1]), f.at_points(x=table[:, 0].copy(), y=table[:, 1].copy())
+    assert np.array_equal(one[0], other[0])
+    fixed = table[:, 0].copy()
+    fixed.flags.writeable = False
+    assert np.array_equal(f.at_points(x=fixed, y=table[:, 1])[0], one[0])
+    single = gradcli.compile("exp(x)*y", dtype="float32").at_points(x=table[:, 0], y=table[:, 1])
+    assert single[0].dtype == np.float32
+
+
+def test_what_cannot_be_printed_is_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    x = np.linspace(0.1, 3, 5_000)
+    value, _ = gradcli.compile("erf(x)*x").at_points(x=x)
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1 << 62)
+    assert np.array_equal(value, gradcli.compile("erf(x)*x").at_points(x=x)[0])
+
+
+def test_the_text_holds_nothing_but_our_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    whole = native.made
+    monkeypatch.setattr(native, "made", lambda text: texts.append(text) or whole(text))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    script = "import_os = sin(x)*exp(-evil)\nimport_os + log(2 + x**2)*tanh(evil)"
+    gradcli.compile(script).at_points(x=np.linspace(0, 1, 5_000), evil=np.linspace(0, 1, 5_000))
+    words = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", "\n".join(texts)))
+    ours = (
+        r"[avns]\d+(_m?\d+)?|loop|count|beyond|wide|for|i|in|range|if|else|def|abs|far|e\d*|not|sqrt|copysign|INF|NAN"
+    )
+    assert texts and all(re.fullmatch(ours + r"|(exp|log|tanh|sincos|sincos_far)_", word) for word in words), words
+
+
+def test_the_machine_code_is_kept(tmp_path: Path) -> None:
+    code = (
+        "import numpy as np, gradcli, time\nfrom gradcli.execution import kernels\nkernels.NATIVE_WORK = 1\n"
+        "x = np.linspace(0, 1, 9000)\n"
+        "print(gradcli.compile('exp(x)*x').at_points(x=x)[0].tobytes().hex())\n"
+        "from gradcli.execution.kernels import native\n"
+        "print([sum(one.stats.cache_hits.values()) for one in native._loops.values()])\n"
+    )
+    found = []
+    for _ in range(2):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+        found.append(ran.stdout.splitlines())
+    assert found[0][0] == found[1][0] and found[0][1] == "[0]" and found[1][1] == "[1]"
+    assert list(tmp_path.glob("gradcli/loops/loop_*.py"))
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    value, _ = gradcli.compile("exp(x) - x*3").at_points(x=np.zeros(5_000))
+    assert np.array_equal(value, np.ones(5_000))
+    assert not any(path.is_dir() for path in tmp_path.iterdir())
+
+
+def test_one_answer_is_not_worth_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "made", lambda text: pytest.fail("not wanted"))
+    x = np.linspace(0, 1, 1_000_000)
+    found = gradcli.grad("sum(100*(x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)", at={"x": x})
+    assert found.gradient["x"].shape == x.shape
+
+
+def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "made", lambda text: pytest.fail("not wanted"))
+    monkeypatch.setenv("GRADCLI_FAST", "0")
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    gradcli.compile("exp(x) + 1").at_points(x=np.zeros(5_000))
+
+
+def test_without_numba_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> Any:
+        raise ImportError("numba")
+
+    monkeypatch.setattr(native, "_there", [])
+    monkeypatch.setattr(machine, "compiled", absent)
+    monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    value, _ = gradcli.compile("exp(x) + 2").at_points(x=np.zeros(5_000))
+    assert np.array_equal(value, np.full(5_000, 3.0)) and native._there == [False]
