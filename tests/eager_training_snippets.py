@@ -284,6 +284,7 @@ _RULES = [
     "Adamax(ps)",
     "SGD([{'params': ps[:1], 'lr': 0.5}, {'params': ps[1:]}], lr=0.1)",
     "LBFGS(ps, lr=0.3, max_iter=5)",
+    "LBFGS(ps, max_iter=3, line_search_fn='strong_wolfe')",
 ]
 TRAINING = """
 nn, optim = torch.nn, torch.optim

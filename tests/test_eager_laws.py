@@ -66,6 +66,9 @@ OPERATIONS += [
     ("ger", torch.ger, (V, W)), ("vdot", torch.vdot, (V, W)), ("inner", torch.inner, (V, W)), ("kron", torch.kron, (A, U)),
     ("tensordot", lambda a, b: torch.tensordot(a, b, ([1], [1])), (A, P)), ("cross", lambda a, b: torch.cross(a, b, 1), (A, P)),
     ("einsum", lambda a, b: torch.einsum("ij,kj->ik", a, b), (A, P)), ("einsum", lambda a, b: torch.einsum("ij,ij->", a, b), (A, P)),
+    ("cov", torch.cov, (A,)), ("corrcoef", torch.corrcoef, (S,)), ("quantile", lambda a: a.quantile(0.3, 1), (A,)), ("nanmean", torch.nanmean, (A,)),
+    ("trapezoid", lambda a: torch.trapezoid(a, dx=0.5) ** 2, (A,)), ("trapz", lambda a, b: torch.trapz(a, b), (A, P)), ("column_stack", lambda a, b: torch.column_stack([a, b]) ** 2, (V, W)),
+    ("atleast_3d", lambda a: torch.atleast_3d(a) ** 2, (A,)), ("broadcast_tensors", lambda a, b: torch.broadcast_tensors(a, b)[1] * a, (A, V)), ("diagflat", lambda a: torch.diagflat(a) ** 2, (V,)), ("msort", torch.msort, (A,)),
     ("trace", torch.trace, (S,)), ("diff", torch.diff, (A,)),
     ("where", lambda a, b: torch.where(HIT, a, b), (A, P)), ("masked_fill", lambda a: a.masked_fill(HIT, 2.0), (A,)),
     ("clamp", lambda a: a.clamp(-1, 1), (A,)), ("clip", lambda a: a.clip(-1, 1), (A,)), ("clamp_min", lambda a: a.clamp_min(0.1), (A,)),
@@ -104,7 +107,8 @@ histc isin searchsorted bucketize result_type promote_types can_cast finfo iinfo
 is_floating_point real imag conj complex sgn angle view_as_real view_as_complex polar resolve_conj resolve_neg
 conj_physical manual_seed Generator inf nan pi e newaxis strided rand randn randint randperm rand_like
 randn_like tensor as_tensor asarray from_numpy zeros ones empty full eye arange linspace logspace
-scalar_tensor zeros_like ones_like empty_like full_like tril_indices triu_indices bernoulli
+scalar_tensor zeros_like ones_like empty_like full_like tril_indices triu_indices bernoulli bitwise_and bitwise_or bitwise_xor
+bitwise_not broadcast_shapes randint_like normal detach
 """
 WITHOUT = frozenset(_WITHOUT.split())
 ROWS = [pytest.param(function, points, id=f"{name}-{i}") for i, (name, function, points) in enumerate(OPERATIONS)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
 import gradcli.eager as torch
 from gradcli.checks.programs import check_program
 from gradcli.eager import record
@@ -121,7 +122,7 @@ def test_what_reads_entries_is_refused() -> None:
         lambda x: x.sum().item(),
         lambda x: x * float(x[0]),
         lambda x: x.numpy(),
-        lambda x: x.argmax() * x,
+        lambda x: x.nonzero() * x,
         lambda x: x * torch.rand(3),
         lambda x: x[x > 1],
         lambda x: torch.tensor([x[0], x[1]]),
@@ -132,3 +133,100 @@ def test_what_reads_entries_is_refused() -> None:
     with pytest.raises(TypeError, match="tensors"):
         record(lambda x: [3], x)
     assert (x * 2).tolist() == [0.6, 1.8, 2.8]  # nothing is left behind
+
+
+# --- what is filled, and masks from outside ---------------------------------------------------------------------
+
+D = torch.float64
+MASK = torch.tensor([True, False])
+
+
+def filled(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros(2, dtype=D)
+    y[0] = x[1]
+    y[1] = x[0] * 2
+    return (y * x).sum()
+
+
+def table(x: torch.Tensor) -> torch.Tensor:
+    m = torch.zeros(2, 2, dtype=D)
+    for i in range(2):
+        for j in range(2):
+            m[i, j] = x[i] * x[j] if x[i] > 0 else x[j]
+    return m.sum()
+
+
+def summed(x: torch.Tensor) -> torch.Tensor:
+    total = torch.tensor(0.0, dtype=D)
+    for i in range(2):
+        total += x[i] ** 2
+    return total
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[1:] = x[:1] * 3
+    y[[0]] = 5.0
+    return (y * y).sum()
+
+
+@pytest.mark.parametrize("function", [filled, table, summed, rows])
+def test_tensors_may_be_filled_while_a_function_is_recorded(function: Any) -> None:
+    """The same values at other points, on other branches too; a verdict by the exact oracles."""
+    program = torch.record(function, torch.tensor([2.0, -3.0], dtype=D))
+    for point in ([2.0, -3.0], [-1.0, 5.0], [0.5, 0.25]):
+        expected = function(torch.tensor(point, dtype=D)).item()
+        assert evaluate(program, {"x": point}) == [pytest.approx(expected, rel=1e-15)]
+    found = gradcli.check(function, at=torch.tensor([2.0, -3.0], dtype=D)).checks[0]
+    assert found.verdict == "PROVED"
+
+
+def test_what_was_filled_outside_is_as_before() -> None:
+    buffer = torch.zeros(2, dtype=D)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        buffer[0] = x[1]
+        return (buffer * x).sum()
+
+    program = torch.record(f, torch.tensor([2.0, 3.0], dtype=D))
+    assert type(buffer) is torch.Tensor and buffer.tolist() == [0.0, 0.0]
+    assert evaluate(program, {"x": [2.0, 5.0]}) == [10.0]
+    with pytest.raises(ZeroDivisionError):
+        torch.record(lambda x: (buffer.add_(x), 1 / 0)[0], torch.tensor([2.0, 3.0], dtype=D))
+    assert type(buffer) is torch.Tensor and buffer.tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="views"):
+        torch.record(lambda x: x.clone()[0].add_(1), torch.tensor([2.0, 3.0], dtype=D))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.where(MASK, x, x * x).sum(),
+        lambda x: torch.where(~MASK, x, x * x).sum(),
+        lambda x: torch.where(MASK & (x > 0), x, x * x).sum(),
+        lambda x: x.masked_fill(MASK, 0.5).pow(2).sum(),
+        lambda x: (x * MASK).sum() + (x * x * MASK.double()).sum(),
+        lambda x: (x[MASK] ** 2).sum(),
+    ],
+)
+def test_a_mask_from_outside_is_read_by_every_oracle(function: Any) -> None:
+    """A leaf of truth values would be unknown to exact readings: they judged both sides alike."""
+    found = gradcli.check(function, at=torch.tensor([2.0, 3.0], dtype=D)).checks[0]
+    assert found.verdict in ("PROVED", "CERTIFIED"), found.message
+    program = torch.record(function, torch.tensor([2.0, 3.0], dtype=D))
+    for point in ([2.0, 3.0], [-1.5, 0.25]):
+        assert evaluate(program, {"x": point}) == [pytest.approx(function(torch.tensor(point, dtype=D)).item())]
+
+
+@pytest.mark.parametrize("sign", ["and", "or", "xor"])
+def test_conditions_are_joined(sign: str) -> None:
+    import operator
+
+    join = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[sign]
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(join(x > 0, ~(x < 1)), x, x * x).sum()
+
+    program = torch.record(f, torch.tensor([0.5, 2.0], dtype=D))
+    for point in ([0.5, 2.0], [-1.0, 3.0], [-2.0, 0.25]):
+        assert evaluate(program, {"x": point}) == [pytest.approx(f(torch.tensor(point, dtype=D)).item())]

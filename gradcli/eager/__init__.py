@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as _np
 
-from gradcli.diagnostics import did_you_mean as _did_you_mean
 from gradcli.eager import (
     autograd,
     counting,
@@ -20,6 +19,7 @@ from gradcli.eager import (
     linalg,
     sampling,
     special,
+    statistics,
 )
 from gradcli.eager import methods as _methods
 from gradcli.eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
@@ -57,8 +57,10 @@ from gradcli.eager.modes import (
     set_grad_enabled,
 )
 from gradcli.eager.printing import set_printoptions
+from gradcli.eager.signatures import checked as _checked
 from gradcli.eager.state import always as _always
 from gradcli.eager.tensor import Size, Tensor
+from gradcli.eager.unsupported import missing as _missing
 
 __version__ = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
 _methods.equip()
@@ -123,28 +125,49 @@ def is_tensor(obj: Any) -> Any:
     return isinstance(obj, Tensor)
 
 
+def _numel(input: Tensor) -> Any:
+    """How many entries a tensor has."""
+    return input.numel()
+
+
+def _is_floating_point(input: Tensor) -> Any:
+    """Whether the entries are numbers with a point."""
+    return input.dtype.is_floating_point
+
+
+def _detach(input: Tensor) -> Tensor:
+    """The tensor without its history."""
+    return input.detach()
+
+
 _FUNCTIONS: dict[str, Any] = {}
-for _table in (*_methods.TABLES, factory.TABLE, sampling.TABLE, counting.FUNCTIONS):
+for _table in (*_methods.TABLES, factory.TABLE, sampling.TABLE, counting.FUNCTIONS, statistics.FUNCTIONS):
     _FUNCTIONS.update(_table)
 for _name in _methods.METHODS_ONLY:
     _FUNCTIONS.pop(_name, None)
-_FUNCTIONS = {name: function for name, function in _FUNCTIONS.items() if not name.startswith("new_")}
-_FUNCTIONS.update(numel=lambda input: input.numel(), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
-_FUNCTIONS.update(is_floating_point=lambda input: input.dtype.is_floating_point, strided="torch.strided")
+_FUNCTIONS = {name: _checked(function) for name, function in _FUNCTIONS.items() if not name.startswith("new_")}
+_FUNCTIONS.update(bernoulli=_methods.bernoulli, detach=_checked(_detach))
+_FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
+_FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch.strided")
 globals().update(_FUNCTIONS)
 
 
 _ROOMS = {
+    "testing": "gradcli.eager.testing",
     "func": "gradcli.eager.func",
     "nn": "gradcli.eager.nn",
     "optim": "gradcli.eager.optim",
     "utils": "gradcli.eager.utils",
 }
+_TYPED = (
+    *("HalfTensor", "FloatTensor", "DoubleTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor"),
+    *("LongTensor", "BoolTensor"),
+)
 _LATER = {"record": "gradcli.eager.recording", "vmap": "gradcli.eager.func"}  # functions that few programs need
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_FUNCTIONS, *_ROOMS, *_LATER})
+    return sorted({*__all__, *_FUNCTIONS, *_ROOMS, *_LATER, *_TYPED})
 
 
 def __getattr__(name: str) -> Any:
@@ -152,6 +175,6 @@ def __getattr__(name: str) -> Any:
         return _import_module(_ROOMS[name])
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)
-    meant = None if name.startswith("__") else _did_you_mean(name, __dir__())
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager has no {name!r}{hint}")
+    if name in _TYPED:
+        return _import_module("gradcli.eager.legacy").TABLE[name]
+    raise _missing("", name, __dir__())

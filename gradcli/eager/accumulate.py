@@ -18,6 +18,7 @@ from gradcli.eager.state import place, recording, state
 from gradcli.eager.tensor import Tensor
 
 _LARGE = 1024  # below this many entries a copy is cheaper than asking
+_HELD = 3  # references to an array that only one view has: the view's, ours, and that of the count
 
 
 class CopyNode(Node):
@@ -45,6 +46,16 @@ def copied(x: Tensor, name: str) -> Tensor:
     return result
 
 
+def _is_own(raw: Any) -> bool:
+    """Whether an array is the only one on its memory, and laid out row by row."""
+    flags, base = raw.flags, raw.base
+    if not flags.writeable or not flags.c_contiguous:
+        return False
+    return base is None or (
+        isinstance(base, np.ndarray) and base.base is None and base.size == raw.size and getrefcount(base) <= _HELD
+    )
+
+
 def add_raw(leaf: Tensor, raw: Any, spare: int) -> None:
     """Add a raw array into `.grad`; `spare` is how many references to it are held by those who will drop it."""
     known = leaf._grad
@@ -59,18 +70,11 @@ def add_raw(leaf: Tensor, raw: Any, spare: int) -> None:
         return
     grad = object.__new__(Tensor)
     if isinstance(raw, np.ndarray):
-        flags = raw.flags
-        alone = (
-            raw.size > _LARGE
-            and raw.base is None
-            and flags.writeable
-            and flags.c_contiguous
-            and getrefcount(raw) <= spare + 2
-        )
+        alone = raw.size > _LARGE and getrefcount(raw) <= spare + 2 and _is_own(raw)
         grad._raw = raw if alone else np.array(raw, order="C")
     else:
         grad._raw = raw
-    grad._node = None
+    grad._node = grad._count = None
     grad._requires = False
     grad._added = 1
     leaf._grad = grad

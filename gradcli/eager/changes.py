@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.eager import entrywise, joining, movement, placing, pointwise, products, random, reductions
 from gradcli.eager.inplace import change, overwritten, refuse
+from gradcli.eager.signatures import checked
 from gradcli.eager.state import PLAIN, SPECIAL, place, recording, state
 from gradcli.eager.tensor import Tensor
 
@@ -79,9 +80,10 @@ _DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divi
 
 def _directly(ufunc: Any, x: Tensor, other: Any) -> bool:
     """Whether arithmetic without history was written straight into the memory: what an optimiser's step does."""
-    if state.mode == SPECIAL or x._inference or not isinstance(x._raw, np.ndarray):
-        return False
     raw = x._raw
+    alone = isinstance(raw, np.generic)  # a number has no memory that others could see
+    if state.mode == SPECIAL or x._inference or not (alone or isinstance(raw, np.ndarray)):
+        return False
     if isinstance(other, Tensor):
         if state.mode == PLAIN and (x.requires_grad or other.requires_grad):
             return False
@@ -92,19 +94,28 @@ def _directly(ufunc: Any, x: Tensor, other: Any) -> bool:
         value = raw.dtype.type(other)
     else:
         return False
-    if raw.dtype.kind != "f" or not raw.flags.writeable:
+    if raw.dtype.kind != "f" or not (alone or raw.flags.writeable):
         return False
-    ufunc(raw, value, out=raw)
+    if alone:
+        x._raw = ufunc(raw, value)
+    else:
+        ufunc(raw, value, out=raw)
     x._counter.bump(place())
     return True
 
 
 def _changing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     ufunc = _DIRECT.get(name)
+    check = getattr(checked(function), "check", None)
+    alone = check is None and name not in pointwise.SEVERAL
 
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if ufunc is not None and len(args) == 1 and not kwargs and _directly(ufunc, self, args[0]):
             return self
+        if check is not None:
+            check((self, *args))
+        elif alone and args:
+            raise TypeError(f"{name}_() takes no arguments ({len(args)} given)")
         return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
 
     in_place.__name__ = in_place.__qualname__ = f"{name}_"
@@ -135,7 +146,10 @@ def _comparing(name: str) -> Callable[..., Tensor]:
 
 
 def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    check = checked(function).check
+
     def in_place(self: Tensor, *args: Any) -> Tensor:
+        check((self, *args))
         if self._base is not None:
             raise RuntimeError(f"{name}_() on a view is not supported: use {name}()")
         if recording() and self.requires_grad:
@@ -212,3 +226,7 @@ TABLE.update(
     random_=_drawn("random_", "RandomBackward2", _random),
     exponential_=_drawn("exponential_", "ExponentialBackward0", _exponential),
 )
+_ALSO = {"multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "negative": "neg"}
+_ALSO["absolute"] = "abs"
+TABLE.update({f"{name}_": TABLE[f"{usual}_"] for name, usual in _ALSO.items()})
+TABLE.update({f"arc{name[1:]}_": TABLE[f"{name}_"] for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")})

@@ -95,10 +95,16 @@ def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     return from_.kind <= to.kind
 
 
+def _need_format(name: str, kind: Any) -> None:
+    if kind is not None and not isinstance(kind, dtypes.dtype):
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {kind.__class__.__name__}")
+
+
 class finfo:
     """The limits of a float format."""
 
     def __init__(self, type: dtypes.dtype | None = None) -> None:
+        _need_format("finfo", type)
         kind = type or dtypes.get_default_dtype()
         if kind.kind < 2:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo for {kind}")
@@ -113,6 +119,7 @@ class iinfo:
     """The limits of a format of whole numbers."""
 
     def __init__(self, type: dtypes.dtype) -> None:
+        _need_format("iinfo", type)
         if type.kind != 1:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo for {type}")
         known = np.iinfo(type.np)

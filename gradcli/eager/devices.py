@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.eager.unsupported import missing
+
 
 class device:
     """Where a tensor lives: a type, and a number where there are several."""
@@ -90,7 +92,12 @@ def same(raws: list[Any]) -> None:
             raise RuntimeError(f"expected all tensors to be on the same device, but found {known} and {where}")
 
 
-class cuda:
+class _Room(type):
+    def __getattr__(cls, name: str) -> Any:
+        raise missing("cuda", name, [known for known in vars(cls) if not known.startswith("_")])
+
+
+class cuda(metaclass=_Room):
     """`torch.cuda`: what can be asked about the GPU."""
 
     is_available = staticmethod(cuda_is_available)

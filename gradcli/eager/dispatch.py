@@ -13,10 +13,11 @@ import numpy as np
 
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import devices, dtypes, recipes, recorder, tracing
-from gradcli.eager.nodes import Node, class_named, versions
+from gradcli.eager.nodes import Node, class_named
 from gradcli.eager.plans import WARM, Plan, plan_of
 from gradcli.eager.promotion import APART, WHOLE, kind_of
 from gradcli.eager.rules import RuleNode, kept, kept_result, source_of
+from gradcli.eager.saving import versions
 from gradcli.eager.state import SPECIAL, place, sequence, state
 from gradcli.eager.tensor import Tensor
 from gradcli.graph.operand import Closed
@@ -65,12 +66,13 @@ def record(
     do not fit.
     """
     key = None
-    if state.mode != SPECIAL and not apart:
-        key = recipes.key_of(function, xs, params, name, edges, view)
-        if key is not None:
-            found = recipes.follow(key, xs, view)
+    if state.mode != SPECIAL:
+        key = recipes.key_of((function, name, edges, view, *params.values()), xs)
+        recipe = None if key is None else recipes.find(key)
+        if recipe is not None:
+            found = recipe.follow(recipe, *xs)
             if found is not None:
-                return found
+                return found  # type: ignore[no-any-return]
     if tracing.current is not None and tracing.traced(xs):
         options = {"pointwise": pointwise, "whole": whole, "apart": apart, "edges": edges, "view": view}
         return tracing.current.operation(function, xs, params, name, options)
@@ -93,12 +95,14 @@ def record(
         raise RuntimeError(f"the sizes of tensors of shapes {shapes} must match, or be 1: {wrong}") from None
     if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
         out = out.astype(kind)
+    elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or whole):
+        out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
     if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
-    if key is not None and not mixed and not apart and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
+    if key is not None and not mixed and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
         if pointwise or all(isinstance(x._raw, np.ndarray) for x in xs):
             shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
-            recipes.keep(key, plan, kind, name, shown)
+            recipes.keep(key, plan, kind, name, shown, view, arrays)
     result = Tensor(out)
     if state._grad and not state._inference and out.dtype.kind in "fc":
         attach(result, xs, arrays, plan, name, kind, edges, mixed)
@@ -151,7 +155,7 @@ def attach(
         return
     shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
     way = plan.way(mask, kind, shown, mixed or result._raw.dtype != kind)
-    node: RuleNode = object.__new__(class_named(RuleNode, name))
+    node: RuleNode = class_named(RuleNode, name)()
     node.ins = tuple([sources[i] for i in shown])
     node.place = place()
     node._seq = next(sequence)

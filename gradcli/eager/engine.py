@@ -5,7 +5,6 @@ Arguments are checked here. `short.py` sweeps where nobody can watch, `sweep.py`
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from gradcli.eager import recorder, short, tracing
 from gradcli.eager.accumulate import add_to_grad, copied
 from gradcli.eager.hooking import hook_on, retain
 from gradcli.eager.rules import fitted_tensor, source_of
-from gradcli.eager.state import SPECIAL, state, sweeps
+from gradcli.eager.state import SILENT, SPECIAL, state, sweeps, warn
 from gradcli.eager.sweep import Sweep
 from gradcli.eager.tensor import Tensor
 
@@ -44,11 +43,10 @@ def backward(
             raise RuntimeError("one of the tensors in inputs= does not require grad, so there is no gradient for it")
     seeds = seeds_of(roots, gradients)
     if create_graph:
-        warnings.warn(
+        warn(
             "backward() with create_graph=True makes a reference cycle between a tensor and its .grad, which leaks "
             "memory until .grad is set to None; autograd.grad() makes none",
             UserWarning,
-            stacklevel=3,
         )
     found = run(
         roots, seeds, create_graph if retain_graph is None else retain_graph, create_graph, chosen, chosen is None
@@ -109,20 +107,21 @@ def run(
     """One sweep; the gradients of `targets` as tensors, None where no path leads to one."""
     if recorder.current is not None:
         recorder.current.sweep(roots, targets, retain_graph, create_graph, accumulate)
-    before = state.grad_enabled
-    state.grad_enabled = create_graph
+    before, mode = state._grad, state.mode
     try:
-        if targets is None and not create_graph and not sweeps.watched and not sweeps.anomaly and state.mode != SPECIAL:
+        if targets is None and not create_graph and not sweeps.watched and not sweeps.anomaly and mode != SPECIAL:
+            state._grad, state.mode = False, SILENT
             short.sweep([source_of(root) for root in roots], [seed._raw for seed in seeds], retain_graph)
             found: list[Any] = []
         else:
+            state.grad_enabled = create_graph
             found = Sweep(retain_graph, create_graph, accumulate).run(roots, seeds, targets)
     except BaseException:
         if recorder.current is not None:
             recorder.current.swept(ended=False)
         raise
     finally:
-        state.grad_enabled = before
+        state.grad_enabled = before  # a Function of the user's may have changed other flags
     if recorder.current is not None:
         recorder.current.swept()
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,19 @@ from gradcli.eager.state import place
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Operand
 
-def fmod(input: Tensor, other: Any) -> Tensor:
+
+def fmod(input: Tensor, other: Operand) -> Tensor:
     """What is left of a division rounded towards zero; it has the sign of `input`."""
     several = isinstance(other, Tensor)
+    divisor = other._array if isinstance(other, Tensor) else np.asarray(other)
+    if input.dtype.kind < 2 and divisor.dtype.kind in "iub":
+        if not divisor.all():
+            raise RuntimeError("ZeroDivisionError: integer division by zero")
+        kind = np.result_type(input._raw.dtype, divisor.dtype) if several else input._raw.dtype
+        return Tensor(np.asarray(np.fmod(input._array, divisor)).astype(kind))
     xs = (input, as_tensor_or_number(other))
     return record(_fmod, xs, {}, f"FmodBackward{int(several)}", pointwise=True, whole=True, edges=2 if several else 1)
 
@@ -50,15 +59,19 @@ def _logit(x: Any, *, eps: float | None) -> Any:
     return catalogue()["log"](x / (1 - x))
 
 
-def clamp_min(input: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Entries held above a bound."""
+    if input.dtype.kind < 2 and (isinstance(min, int) or (isinstance(min, Tensor) and min.dtype.kind < 2)):
+        return POINTWISE["clamp"](input, min=min)  # type: ignore[no-any-return]
     if isinstance(min, Tensor):
         return record(catalogue()["maximum"], (input, min), {}, "ClampMinBackward1")
     return record(_clamped, (input, min, math.inf), {}, "ClampMinBackward0", pointwise=True, edges=1, whole=True)
 
 
-def clamp_max(input: Tensor, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Entries held below a bound."""
+    if input.dtype.kind < 2 and (isinstance(max, int) or (isinstance(max, Tensor) and max.dtype.kind < 2)):
+        return POINTWISE["clamp"](input, max=max)  # type: ignore[no-any-return]
     if isinstance(max, Tensor):
         return record(catalogue()["minimum"], (input, max), {}, "ClampMaxBackward1")
     return record(_clamped, (input, -math.inf, max), {}, "ClampMaxBackward0", pointwise=True, edges=1, whole=True)
@@ -141,7 +154,7 @@ def _floor_divide(input: Any, other: Any) -> Tensor:
     return Tensor(raw)
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; rounded down ('floor') or towards zero ('trunc') where that is asked for."""
     if rounding_mode is None:
         return POINTWISE["div"](input, other)  # type: ignore[no-any-return]
@@ -182,7 +195,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     return record(_turned, (input, power), {}, "LdexpBackward0", pointwise=True, edges=2)
 
 
-def copysign(input: Tensor, other: Any) -> Tensor:
+def copysign(input: Tensor, other: Operand) -> Tensor:
     """The size of `input` with the sign of `other`."""
     signs = np.copysign(1.0, np.asarray(other._raw if isinstance(other, Tensor) else other, np.float64))
     turn = Tensor((np.where(np.signbit(input._raw), -1.0, 1.0) * signs).astype(input._raw.dtype)[()])
@@ -208,7 +221,7 @@ def _fm(name: str) -> Any:
     return of_numbers
 
 
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: Operand, exponent: Operand) -> Tensor:
     """input ** exponent in double precision."""
     xs = [cast(x, dtypes.float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
     return POINTWISE["pow"](*xs)  # type: ignore[no-any-return]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager import devices, dtypes, recorder
 from gradcli.eager.dispatch import cast
+from gradcli.eager.movement import sizes
+from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Number
 
 
 def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
@@ -21,9 +25,7 @@ def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool 
     """
     given = data if isinstance(data, (list, tuple)) else (data,)
     if isinstance(data, Tensor):
-        warnings.warn(
-            "to copy a tensor, use clone().detach(), and requires_grad_(True) after it", UserWarning, stacklevel=2
-        )
+        warn("to copy a tensor, use clone().detach(), and requires_grad_(True) after it", UserWarning)
         data = data._array
     array = _array(data)
     if dtype is None:
@@ -54,7 +56,8 @@ def _plain(data: Any) -> Any:
 
 
 def _leaf(array: Any, requires_grad: bool) -> Tensor:
-    return Tensor(array).requires_grad_() if requires_grad else Tensor(array)
+    found = Tensor(array if array.ndim else array[()])
+    return found.requires_grad_() if requires_grad else found
 
 
 def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Tensor:
@@ -76,7 +79,9 @@ def from_numpy(array: Any) -> Tensor:
 
 def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
     given = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-    found = tuple([int(n) for n in given])
+    if any(isinstance(n, Tensor) and n.ndim for n in given):
+        raise TypeError("a size must be a whole number (tuple of ints), not a tensor with axes")
+    found = sizes(given)
     if any(n < 0 for n in found):
         raise RuntimeError(f"a tensor cannot have negative dimensions: {list(found)}")
     return found
@@ -101,10 +106,10 @@ def empty(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = F
     return zeros(*size, dtype=dtype, requires_grad=requires_grad)
 
 
-def full(size: Any, fill_value: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """One number, repeated over a shape."""
     kind = dtypes.of_number(fill_value) if dtype is None else dtype
-    return _leaf(np.full(tuple(size), fill_value, kind.np), requires_grad)
+    return _leaf(np.full(_shape((size,)), fill_value, kind.np), requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
@@ -150,7 +155,7 @@ def empty_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_gra
 
 
 def full_like(
-    input: Tensor, fill_value: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
+    input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
 ) -> Tensor:
     """One number in the shape and format of a tensor."""
     return _leaf(np.full(input._array.shape, fill_value, (dtype or input.dtype).np), requires_grad)

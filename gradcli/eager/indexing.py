@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager import dtypes
+from gradcli.eager import dtypes, tracing
 from gradcli.eager.dispatch import cast, record
 from gradcli.eager.movement import axis_of, unsqueeze, viewed
 from gradcli.eager.tensor import Tensor
@@ -182,17 +182,18 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     from gradcli.eager.inplace import change
 
     items = _items(index)
-    if all(_is_plain(item) for item in items):
+    recording = tracing.current is not None and tracing.traced((x, value))
+    if not recording and all(_is_plain(item) for item in items):
         copy_(part(x, index), value)
         return
-    value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._array.dtype))
+    value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._raw.dtype))
     plain = tuple(
         _positions(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items
     )
-    numbers = np.full(x._array.shape, -1, np.int64)
+    numbers = np.full(x._raw.shape, -1, np.int64)
     wanted = numbers[plain].shape
     try:
-        source = np.broadcast_to(np.arange(value._array.size).reshape(value._array.shape), wanted)
+        source = np.broadcast_to(np.arange(value._raw.size).reshape(value._raw.shape), wanted)
     except ValueError:
         raise RuntimeError(f"shape mismatch: {list(value.shape)} cannot be put where {list(wanted)} is") from None
     numbers[plain] = source

@@ -15,10 +15,11 @@ from gradcli.eager import modes, recorder, tracing
 from gradcli.eager.dispatch import cast, record
 from gradcli.eager.hooking import hand_over
 from gradcli.eager.movement import follow
-from gradcli.eager.nodes import Node, Saved, class_named
+from gradcli.eager.nodes import Node, class_named
 from gradcli.eager.plans import plan_of
 from gradcli.eager.pointwise import where
 from gradcli.eager.rules import fitted, fitted_tensor, source_of
+from gradcli.eager.saving import Saved, saved_result
 from gradcli.eager.state import place, recording, state
 from gradcli.eager.tensor import Tensor
 
@@ -101,7 +102,7 @@ def rewrite(x: Tensor, result: Tensor) -> None:
         node = edge[0]
         node.saved = tuple(
             [
-                Saved(x._array, x._counter) if type(one) is Saved and one._raw is result._raw else one
+                saved_result(x._array, x._counter) if type(one) is Saved and one._raw is result._raw else one
                 for one in node.saved or ()
             ]
         )

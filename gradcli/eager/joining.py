@@ -19,6 +19,8 @@ from gradcli.primitives import catalogue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gradcli.eager.signatures import Dims, Sizes
+
 Shape = tuple[int, ...]
 
 
@@ -66,7 +68,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return record(_scripted, (input,), {"name": "flip", "axis": sizes(dims)}, "FlipBackward0", whole=True)
 
 
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
     """The entries moved along axes; what leaves at one end enters at the other."""
     axis = tuple(dims) if isinstance(dims, (list, tuple)) else dims
     shift = tuple(shifts) if isinstance(shifts, (list, tuple)) else shifts
@@ -144,14 +146,16 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _apart(input, parts, axis, "UnbindBackward0")
 
 
-def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split(
+    input: Tensor, split_size_or_sections: Sizes, dim: int = 0, *, node: str = "SplitBackward0"
+) -> tuple[Tensor, ...]:
     """Parts of a size along an axis, the last one may be smaller; or parts of given sizes."""
     axis = axis_of(dim, input.ndim)
     size = input.shape[axis]
     if isinstance(split_size_or_sections, int):
         each = split_size_or_sections
         counts = [min(each, size - start) for start in range(0, size, each)]
-        name = "SplitBackward0"
+        name = node
     else:
         counts = list(split_size_or_sections)
         name = "SplitWithSizesBackward0"
@@ -196,7 +200,7 @@ def atleast_2d(x: Tensor) -> Tensor:
     return unsqueeze(x, 0) if x.ndim == 1 else x if x.ndim else reshape(x, (1, 1))
 
 
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """So many parts of nearly equal size along an axis, or parts that begin at given places."""
     size = input.shape[axis_of(dim, input.ndim)]
     if isinstance(indices_or_sections, int):
@@ -207,12 +211,12 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple([narrow(input, dim, start, end - start) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
 
 
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Parts along the second axis, of a vector along its only one."""
     return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Parts along the first axis."""
     return tensor_split(input, indices_or_sections, 0)
 

@@ -1,6 +1,6 @@
 """`torch.linalg`: matrices go in, inverses, factors, spectra and norms come out; the rules are those of the catalogue.
 
-Where PyTorch has one node with several outputs (`eigh`, `qr`, `svd`, `slogdet`), each output has a node of that name.
+`eigh`, `qr`, `svd` and `slogdet` are one node with several outputs, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager.dispatch import record
+from gradcli.eager.lengths import norm, vector_norm
 from gradcli.eager.matrices import matmul
 from gradcli.eager.movement import axis_of
 from gradcli.eager.products import cross, multi_dot
-from gradcli.eager.reductions import norm, vector_norm
+from gradcli.eager.returned import named
+from gradcli.eager.several import one_node
+from gradcli.eager.signatures import checked
 from gradcli.eager.tensor import Tensor
+from gradcli.eager.unsupported import missing
 from gradcli.primitives import catalogue
 
 __all__ = ["cross", "multi_dot", "norm", "vector_norm"]
@@ -27,7 +30,7 @@ class LinAlgError(RuntimeError):
 
 def _called(x: Any, *, name: str, **params: Any) -> Any:
     primitive = catalogue()[name]
-    return (primitive.call or primitive.definition or primitive)(x, **params)
+    return (primitive.call or primitive)(x, **params)  # a `definition` is for exact readings: it stops at 2 x 2
 
 
 def _square(x: Tensor, name: str) -> None:
@@ -73,7 +76,8 @@ class Slogdet(NamedTuple):
 def slogdet(A: Tensor) -> Slogdet:
     """The sign of the determinant, and the logarithm of its absolute value."""
     sign = _of_square("slogdet", "slogdet_sign", "LinalgSlogdetBackward0", A)
-    return Slogdet(sign, _of_square("slogdet", "logabsdet", "LinalgSlogdetBackward0", A))
+    size = _of_square("slogdet", "logabsdet", "LinalgSlogdetBackward0", A)
+    return named(Slogdet, "linalg_slogdet")(*one_node("LinalgSlogdetBackward0", sign, size))
 
 
 def logdet(input: Tensor) -> Tensor:
@@ -81,7 +85,8 @@ def logdet(input: Tensor) -> Tensor:
     from gradcli.eager.pointwise import where
 
     sign, size = slogdet(input)
-    return where(Tensor(np.asarray(sign._raw < 0)), float("nan"), size)
+    found: Tensor = where(Tensor(np.asarray(sign._raw < 0)), float("nan"), size)
+    return found
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -101,7 +106,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 def _solved(A: Any, b: Any) -> Any:
     primitive = catalogue()["solve"]
-    return (primitive.call or primitive.definition or primitive)(A, b)
+    return (primitive.call or primitive)(A, b)
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
@@ -124,12 +129,15 @@ class Eigh(NamedTuple):
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric matrix, in ascending order."""
-    return _of_square("eigvalsh", "eigvalsh", "LinalgEighBackward0", A)
+    return one_node("LinalgEighBackward0", _of_square("eigvalsh", "eigvalsh", "LinalgEighBackward0", A), None)[0]
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """The eigenvalues of a symmetric matrix in ascending order, and their vectors."""
-    return Eigh(eigvalsh(A), _of_square("eigh", "eigvecs", "LinalgEighBackward0", A))
+    values = _of_square("eigh", "eigvalsh", "LinalgEighBackward0", A)
+    return named(Eigh, "linalg_eigh")(
+        *one_node("LinalgEighBackward0", values, _of_square("eigh", "eigvecs", "LinalgEighBackward0", A))
+    )
 
 
 class Qr(NamedTuple):
@@ -144,15 +152,20 @@ def qr(A: Tensor, mode: str = "reduced") -> Qr:
     if mode != "reduced":
         raise RuntimeError(f"linalg.qr: only mode='reduced' is supported, not {mode!r}")
     q = record(_called, (A,), {"name": "qr_q"}, "LinalgQrBackward0", pointwise=False)
-    return Qr(q, record(_triangle, (A,), {}, "LinalgQrBackward0", pointwise=False))
+    r = record(_triangle, (A,), {}, "LinalgQrBackward0", pointwise=False)
+    return named(Qr, "linalg_qr")(*one_node("LinalgQrBackward0", q, r))
 
 
 def _triangle(A: Any) -> Any:
-    return catalogue()["qr_q"](A).mT @ A
+    return catalogue()["triu"](catalogue()["qr_q"](A).mT @ A, k=0)  # below it there is rounding only
 
 
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, in descending order."""
+    return one_node("LinalgSvdBackward0", None, _singular(A), None)[0]
+
+
+def _singular(A: Tensor) -> Tensor:
     return record(_called, (A,), {"name": "svdvals"}, "LinalgSvdBackward0", pointwise=False)
 
 
@@ -168,11 +181,13 @@ def svd(A: Tensor, full_matrices: bool = True) -> Svd:
     """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
     if full_matrices and A.shape[-1] != A.shape[-2]:
         raise RuntimeError("linalg.svd: only full_matrices=False is supported for matrices that are not square")
-    from gradcli.eager.movement import transpose
-
     u = record(_called, (A,), {"name": "svd_u"}, "LinalgSvdBackward0", pointwise=False)
-    v = record(_called, (A,), {"name": "svd_v"}, "LinalgSvdBackward0", pointwise=False)
-    return Svd(u, svdvals(A), transpose(v, -2, -1))
+    vh = record(_rows, (A,), {}, "LinalgSvdBackward0", pointwise=False)
+    return named(Svd, "linalg_svd")(*one_node("LinalgSvdBackward0", u, _singular(A), vh))
+
+
+def _rows(A: Any) -> Any:
+    return catalogue()["svd_v"](A).mT
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
@@ -267,8 +282,14 @@ TABLE: dict[str, Any] = {
 }
 
 
+CHECKED = (
+    *("inv", "det", "slogdet", "logdet", "solve", "cholesky", "eigvalsh", "eigh", "qr", "svdvals", "svd"),
+    *("matrix_power", "matrix_exp", "matrix_norm", "vecdot", "pinv", "matrix_rank", "cond", "cross", "norm"),
+    *("vector_norm", "multi_dot"),
+)
+globals().update({_name: checked(globals()[_name]) for _name in CHECKED})
+
+
 def __getattr__(name: str) -> Any:
     known = [key for key in globals() if not key.startswith("_")]
-    meant = None if name.startswith("__") else did_you_mean(name, known)
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager.linalg has no {name!r}{hint}")
+    raise missing("linalg", name, known)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.eager.dispatch import record
 from gradcli.eager.movement import expand, reshape, squeeze, unsqueeze, view
+from gradcli.eager.recipes import again
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -24,8 +25,21 @@ def _multiplied(x: Any, y: Any) -> Any:
     return call(x, y)
 
 
+def _tensors(name: str, one: Any, other: Any) -> None:
+    for x in (one, other):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}() needs two tensors, not {type(x).__name__}")
+
+
+_MM = (_multiplied, "MmBackward0", None, False)
+
+
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
+    known = again(_MM, input, mat2)
+    if known is not None:
+        return known
+    _tensors("mm", input, mat2)
     if input.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError("mm() needs two matrices")
     return _product(input, mat2, "MmBackward0")
@@ -33,6 +47,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
+    _tensors("mv", input, vec)
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError("mv() needs a matrix and a vector")
     return _product(input, vec, "MvBackward0")
@@ -40,6 +55,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
+    _tensors("dot", input, other)
     if input.ndim != 1 or other.ndim != 1:
         raise RuntimeError("dot() needs two vectors: 1D tensors expected")
     return _product(input, other, "DotBackward0")
@@ -47,6 +63,7 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices."""
+    _tensors("bmm", input, mat2)
     if input.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError("bmm() needs two stacks of matrices")
     return _product(input, mat2, "BmmBackward0")
@@ -54,8 +71,10 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product, built from the same nodes as PyTorch builds it from."""
-    if not isinstance(other, Tensor):
-        raise TypeError(f"matmul() needs two tensors, not {type(other).__name__}")
+    known = again(_MM, input, other)
+    if known is not None:
+        return known
+    _tensors("matmul", input, other)
     ranks = (input.ndim, other.ndim)
     if 0 in ranks:
         raise RuntimeError("both arguments of matmul need to be at least 1D")

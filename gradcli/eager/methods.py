@@ -17,6 +17,7 @@ from gradcli.eager import (
     factory,
     indexing,
     joining,
+    lengths,
     linalg,
     matrices,
     movement,
@@ -27,11 +28,14 @@ from gradcli.eager import (
     random,
     reductions,
     selecting,
+    statistics,
+    tracing,
 )
-from gradcli.eager.dispatch import cast
+from gradcli.eager.dispatch import cast, record
 from gradcli.eager.nodes import Node, class_named
 from gradcli.eager.recorder import noted
 from gradcli.eager.rules import source_of
+from gradcli.eager.signatures import checked
 from gradcli.eager.state import place, recording
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
@@ -39,7 +43,7 @@ from gradcli.primitives import catalogue
 _NOT_METHODS = {
     *("rsub", "where", "cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack", "meshgrid"),
     *("block_diag", "einsum", "tensordot", "real", "imag", "complex", "polar", "view_as_complex", "cdist", "threshold"),
-    *("atleast_1d", "atleast_2d", "var_mean", "std_mean"),
+    *("atleast_1d", "atleast_2d", "var_mean", "std_mean", "trapezoid"),
 }
 
 
@@ -94,7 +98,8 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The entries where the condition holds, else those of `other`."""
-    return pointwise.where(condition, self, other)
+    found: Tensor = pointwise.where(condition, self, other)
+    return found
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -189,11 +194,23 @@ def _not_equal(self: Tensor, other: Any) -> Any:
 
 
 def _invert(self: Tensor) -> Tensor:
+    if tracing.current is not None and tracing.traced((self,)) and self.dtype is dtypes.bool:
+        return record(catalogue()["not"], (self,), {}, "invert")
     return noted("invert", (self,), Tensor(np.invert(self._array)))
+
+
+def truths(*xs: Any) -> bool:
+    """Whether all are tensors of truth values."""
+    return all(isinstance(x, Tensor) and x.dtype is dtypes.bool for x in xs)
 
 
 def _bits(name: str) -> Any:
     def method(self: Tensor, other: Any) -> Tensor:
+        if tracing.current is not None and tracing.traced((self, other)) and truths(self, other):
+            both, only = (record(catalogue()[one], (self, other), {}, one) for one in ("or", "and"))
+            if name == "xor":
+                return record(catalogue()["and"], (both, _invert(only)), {}, "xor")
+            return both if name == "or" else only
         right = other._array if isinstance(other, Tensor) else other
         found = Tensor(np.asarray(getattr(np, f"bitwise_{name}")(self._array, right)))
         return noted(f"bitwise_{name}", (self, other), found)
@@ -210,10 +227,14 @@ METHODS_ONLY = (
     *("view", "expand", "expand_as", "repeat", "contiguous", "fill_diagonal_", "copy_", "zero_", "masked_fill_"),
     *("normal_", "uniform_", "bernoulli_", "random_", "exponential_", "unfold"),
 )
+# methods that small steps are made of; they take tensors and sizes, and speak up themselves
+HOT = frozenset(
+    {"matmul", "mm", "bmm", "mv", "dot", "t", "view", "reshape", "clone", "detach", "contiguous", "expand", "zero_"}
+)
 TABLES = (
-    *(pointwise.TABLE, reductions.TABLE, movement.TABLE, joining.TABLE, indexing.TABLE, entrywise.TABLE),
+    *(pointwise.TABLE, reductions.TABLE, lengths.TABLE, movement.TABLE, joining.TABLE, indexing.TABLE, entrywise.TABLE),
     *(matrices.TABLE, products.TABLE, einsum.TABLE, selecting.TABLE, placing.TABLE),
-    *(linalg.TABLE, complexes.TABLE, counting.TABLE, changes.TABLE, factory.METHODS),
+    *(linalg.TABLE, complexes.TABLE, counting.TABLE, changes.TABLE, factory.METHODS, statistics.TABLE),
 )
 
 
@@ -222,7 +243,11 @@ def equip() -> None:
     methods: dict[str, Any] = {}
     for table in TABLES:
         methods.update({name: function for name, function in table.items() if name not in _NOT_METHODS})
-    methods = {name: function for name, function in methods.items() if callable(function)}
+    methods = {
+        name: checked(function, method=True) if name not in HOT else function
+        for name, function in methods.items()
+        if callable(function)
+    }
     p, i = pointwise.TABLE, changes.TABLE
     for name, sign in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "truediv")):
         primitive = catalogue()[name]
@@ -247,6 +272,7 @@ def equip() -> None:
     methods["__matmul__"] = matrices.matmul
     methods["__getitem__"], methods["__setitem__"] = indexing.getitem, indexing.setitem
     methods["__iter__"] = _iterated
+    methods["__reversed__"] = _reversed
     methods["T"], methods["mT"] = property(movement.reversed_axes), property(matrix_transpose)
     methods["H"] = methods["mH"] = property(movement.adjoint)
     methods["real"], methods["imag"] = property(complexes.real, set_real), property(complexes.imag)
@@ -298,6 +324,10 @@ def _iterated(self: Tensor) -> Any:
     if not self.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(joining.unbind(self))
+
+
+def _reversed(self: Tensor) -> Tensor:
+    return joining.flip(self, 0) if self.ndim else self
 
 
 def _size(self: Tensor, dim: int | None = None) -> Any:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from typing import Any
 
-from gradcli.eager.state import recording, state
+from gradcli.eager.state import recording, state, warn
 
 
 def is_grad_enabled() -> bool:
@@ -48,10 +47,9 @@ class _Mode:
 
     def __call__(self, function: Any) -> Any:
         if inspect.isclass(function):
-            warnings.warn(
+            warn(
                 "decorating a class with a grad mode is deprecated and affects __init__ only: decorate methods",
                 FutureWarning,
-                stacklevel=2,
             )
             setattr(function, "__init__", self(function.__init__))  # noqa: B010 - a method of the user's class
             return function

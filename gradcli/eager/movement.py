@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager.accumulate import copied
 from gradcli.eager.dispatch import record
-from gradcli.eager.state import once, recording
+from gradcli.eager.recipes import again
+from gradcli.eager.state import PLAIN, once, recording, state
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gradcli.eager.signatures import Dims, Sizes
 
 Shape = tuple[int, ...]
 
@@ -22,25 +26,37 @@ def sizes(given: tuple[Any, ...]) -> Shape:
     """Sizes given one by one, or as one sequence."""
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
         given = tuple(given[0])
-    return tuple([int(n) for n in given])
+    try:
+        return tuple([index(n) for n in given])
+    except TypeError:
+        wrong = [type(n).__name__ for n in given if not hasattr(n, "__index__")]
+        raise TypeError(f"sizes and axes must be whole numbers (tuple of ints), not {' and '.join(wrong)}") from None
 
 
 def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
     """The result of a movement that shares the memory of x where NumPy can share it."""
-    result = record(function, (x,), params, node, view=True, whole=True, pointwise=False)
-    out, memory = result._array, x._array
-    if out.base is not memory and out.size and not np.may_share_memory(out, memory):
-        return result
-    counter = result._count = x._counter
-    result._base = x if x._base is None else x._base
+    result = again((function, node, None, True, *params.values()), x)
+    if result is None:
+        result = record(function, (x,), params, node, view=True, whole=True, pointwise=False)
+    out, memory = result._array, x._raw
+    if out.base is not memory and (out.base is None or out.base is not memory.base):
+        if out.size and not np.may_share_memory(out, memory):
+            return result
+    counter = result._count = x._count or x._counter
     result._odd = True
-    result._path = (*x._path, (function, tuple(params.items())))
-    result._seen = counter.value
+    if x._base is None:
+        result._base = x
+        result._path = ((function, tuple(params.items())),)
+    else:
+        result._base = x._base
+        result._path = (*x._path, (function, tuple(params.items())))
+        if x._made:
+            result._made = x._made
+    if counter.value:
+        result._seen = counter.value
     if x._inference is not result._inference:
         result._inference = x._inference
-    if x._made:
-        result._made = x._made
-    if not recording():
+    if state.mode != PLAIN and not recording():
         result._requires = x.requires_grad  # as PyTorch: it looks like a leaf, and refuses to be changed in place
         result._made = "no_grad"
     return result
@@ -107,7 +123,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*input.shape[:first], -1, *input.shape[last + 1 :]))
 
 
-def squeeze(input: Tensor, dim: Any = None, *, node: str = "SqueezeBackward1") -> Tensor:
+def squeeze(input: Tensor, dim: Dims = None, *, node: str = "SqueezeBackward1") -> Tensor:
     """Axes of size 1 removed: all of them, or one, or some."""
     if isinstance(dim, (tuple, list)):
         gone = {axis_of(d, input.ndim) + input.ndim for d in dim}
@@ -156,8 +172,13 @@ def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
     return viewed(x, _permuted, {"axes": tuple(order)}, node)
 
 
+_TURNED = {"axes": (-1, -2)}
+
+
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and numbers as they are."""
+    if input._raw.ndim == 2:
+        return viewed(input, _permuted, _TURNED, "TBackward0")
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but this has {input.ndim}")
     return _exchanged(input, 0, min(1, max(input.ndim - 1, 0)), "TBackward0")
@@ -221,7 +242,7 @@ def ravel(input: Tensor) -> Tensor:
     return reshape(input, (-1,))
 
 
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: Tensor, dim: int, sizes: Sizes) -> Tensor:
     """One axis made several."""
     at = axis_of(dim, input.ndim) + input.ndim
     return view(input, (*input.shape[:at], *_complete_part(input.shape[at], tuple(sizes)), *input.shape[at + 1 :]))
@@ -236,7 +257,7 @@ def _complete_part(size: int, shape: Shape) -> Shape:
     return shape
 
 
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
     """Repeated to a shape."""
     return expand(input, tuple(size))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
+from gradcli.eager.saving import Saved, versions
 from gradcli.eager.state import Place, sequence, spoken, sweeps
 
 if TYPE_CHECKING:
@@ -36,58 +37,6 @@ class Output:
         self.nr = nr
 
 
-class Saved:
-    """A result that its own node reads when it runs: the payload and the version, without the tensor."""
-
-    __slots__ = ("_count", "_raw", "output", "tangent", "version")
-
-    def __init__(self, raw: Any, counter: Any, output: int = 0) -> None:
-        self._raw = raw
-        self._count = counter
-        self.version = 0 if counter is None else counter.value
-        self.output = output
-        self.tangent: Any = None  # of a dual result, while its level is open
-
-
-class Packed:
-    """What a pack hook made of a saved tensor, and the hook that makes a tensor of it again."""
-
-    __slots__ = ("_count", "kept", "source", "unpack")
-
-    def __init__(self, kept: Any, unpack: Any, source: Any) -> None:
-        self.kept = kept
-        self.unpack = unpack
-        self.source = source  # where a gradient of the tensor goes; a number: it is that output of the node itself
-        self._count = None
-
-    def attached(self, node: Node) -> Tensor:
-        """What the unpack hook returns, in the place that the packed tensor had in the graph."""
-        from gradcli.eager.tensor import Tensor
-
-        found, source = self.tensor(), self.source
-        if source is None or source is found:
-            return found
-        result = Tensor(found._raw, True)
-        if isinstance(source, int):
-            result._edge = (node, source)
-        elif source._seq < 0:
-            result._edge = (source.node, source.nr)
-        elif source._seq > 0:
-            result._edge = (source, 0)
-        else:
-            result._stands_for, result._odd = source, True
-        return result
-
-    def tensor(self) -> Tensor:
-        """What the unpack hook returns; TypeError unless it is a tensor."""
-        from gradcli.eager.tensor import Tensor
-
-        found = self.unpack(self.kept)
-        if not isinstance(found, Tensor):
-            raise TypeError(f"the unpack hook of saved_tensors_hooks must return a tensor, not {type(found).__name__}")
-        return found
-
-
 class Extra:
     """What few nodes have: hooks, tensors that retain their gradient, the user's `metadata`."""
 
@@ -104,7 +53,7 @@ class Extra:
 class Node:
     """One recorded operation: `name()`, `next_functions`, `metadata`, hooks, `_saved_*`."""
 
-    __slots__ = ("__weakref__", "_seq", "extra", "ins", "place", "saved", "vers")
+    __slots__ = ("__weakref__", "_at", "_code", "_seq", "extra", "ins", "saved", "vers")
     outputs = 1
     simple = False  # whether the short sweep may run it
     keeps = False  # whether it may run twice although it saved something: positions that follow from shapes
@@ -112,6 +61,8 @@ class Node:
     saved: tuple[Any, ...] | None  # operands themselves, `Saved` results, numbers; None once freed
     vers: tuple[int, ...] | None  # the versions of what was saved; None where all are 0
     extra: Extra | None
+    _code: Any  # of the line that made it: the code, or None
+    _at: int  # and the instruction
 
     def __init__(self, ins: tuple[Any, ...], saved: tuple[Any, ...], where: Place) -> None:
         self.ins = ins
@@ -120,6 +71,15 @@ class Node:
         self.place = where
         self._seq = next(sequence)
         self.extra = None
+
+    @property
+    def place(self) -> Place:
+        """The code and the instruction that made it."""
+        return None if self._code is None else (self._code, self._at)
+
+    @place.setter
+    def place(self, where: Place) -> None:
+        self._code, self._at = where or (None, 0)
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -209,15 +169,9 @@ class Node:
         raise RuntimeError(f"{self.name()} has no rule")
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
-
-
-def versions(saved: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """The versions that saved values have now; None where all are 0."""
-    for one in saved:
-        if one is not None and one._count is not None:
-            return tuple([0 if x is None or x._count is None else x._count.value for x in saved])
-    return None
+        kind = type(self)
+        home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        return f"<{home}{kind.__name__} object at {id(self):#x}>"
 
 
 class AccumulateGrad:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.nodes import Saved, class_named, versions
+from gradcli.eager import templates
+from gradcli.eager.nodes import class_named
 from gradcli.eager.plans import plan_of
 from gradcli.eager.promotion import FLOATS
 from gradcli.eager.rules import RuleNode
+from gradcli.eager.saving import Saved, versions
 from gradcli.eager.source import Script
-from gradcli.eager.state import outside, sequence, state
-from gradcli.eager.tensor import Tensor
+from gradcli.eager.state import ours, outside, sequence, state
+from gradcli.eager.tensor import Counter, Tensor
 from gradcli.execution import generated
 
 if TYPE_CHECKING:
@@ -31,11 +33,12 @@ _MANY = 4096
 class Number:
     """A plain number in a format: as a scalar for scalars, as an array without axes for arrays, which is faster."""
 
-    __slots__ = ("_raw",)
+    __slots__ = ("_raw", "alone")
     _count = None
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
+        self.alone = (self,)  # as what a node saves
 
 
 class Numbers(dict[Any, Number]):
@@ -55,135 +58,34 @@ class Numbers(dict[Any, Number]):
         return found
 
 
-class Ways(list[Any]):
+class Ways:
     """For each mask of operands that need a gradient the way back, made when it is first needed."""
 
-    def __init__(self, function: Any, params: dict[str, Any], count: int, shown: tuple[int, ...], kind: Any) -> None:
-        super().__init__([None] * 2**count)
-        self.made = (function, params, count, shown, kind)
+    def __init__(self, function: Any, params: dict[str, Any], count: int, kind: Any) -> None:
+        self.known: list[Any] = [None] * 2**count
+        self.made = (function, params, count, kind)
 
     def make(self, mask: int) -> Any:
         """The way for a mask of bits."""
-        function, params, count, shown, kind = self.made
+        function, params, count, kind = self.made
         plan = plan_of(function, (), ("float",) * count, params, True)
         bits = tuple([bool(mask >> i & 1) for i in range(count)])
-        found = self[mask] = plan.way(bits, kind, shown)
+        found = self.known[mask] = plan.way(bits, kind, tuple(range(count)))
         return found
 
 
-_NODE = """
-            n._seq = next(sequence)
-            n.extra = None
-            f = _getframe(1)
-            n.place = outside(f) if f.f_globals.get("__name__", "")[:8] == "gradcli." else (f.f_code, f.f_lasti)
-            r._node = n
-            r._requires = True"""
-
-_ONE = (
-    """
-def {name}(input):
-    m = state.mode
-    if m < 2 and isinstance(input, Tensor) and not input._odd:
-        a = input._raw
-        d = a.dtype
-        if d is F32 or d is F64:
-            r = new(Tensor)
-            out = r._raw = {text}
-            if m or not input._requires:
-                r._node = None
-                r._requires = False
-                return r
-            n = new(Made)
-            p = input._node
-            n.ins = (input if p is None else p,)
-            w = ways32 if d is F32 else ways64
-            n.way = w[1] or w.make(1)
-            n.fits = None
-            n.saved = {saved}
-            n.vers = {vers}"""
-    + _NODE
-    + """
-            return r
-    return long_way(input)
-"""
-)
-
-_TWO = (
-    """
-def {name}({signature}):
-    m = state.mode
-    if m < 2{guard} and isinstance(input, Tensor) and not input._odd:
-        a = input._raw
-        d = a.dtype
-        if d is F32 or d is F64:
-            if isinstance(other, Tensor):
-                b = other._raw
-                if d is not b.dtype or other._odd:
-                    return long_way({call})
-                try:
-                    out = {text}
-                except (ValueError, TypeError):
-                    return long_way({call})
-                r = new(Tensor)
-                r._raw = out
-                i = input._requires + 2 * other._requires
-                if m or not i:
-                    r._node = None
-                    r._requires = False
-                    return r
-                n = new(Made)
-                p = input._node
-                q = other._node
-                if i == 3:
-                    n.ins = (input if p is None else p, other if q is None else q)
-                    n.saved = {saved3}
-                elif i == 1:
-                    n.ins = (input if p is None else p, None)
-                    n.saved = {saved1}
-                else:
-                    n.ins = (None, other if q is None else q)
-                    n.saved = {saved2}
-                n.fits = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))
-                n.vers = None if {calm} else versions(n.saved)
-            elif other.__class__ is float or other.__class__ is int:
-                if a.__class__ is ndarray:
-                    y = (array32 if d is F32 else array64)[other]
-                else:
-                    y = (scalar32 if d is F32 else scalar64)[other]
-                b = y._raw
-                r = new(Tensor)
-                r._raw = {text}
-                if m or not input._requires:
-                    r._node = None
-                    r._requires = False
-                    return r
-                i = 1
-                n = new(Made)
-                p = input._node
-                n.ins = (input if p is None else p, None)
-                n.saved = {saved1n}
-                n.fits = None
-                n.vers = {vers1n}
-            else:
-                return long_way({call})
-            w = ways32 if d is F32 else ways64
-            n.way = w[i] or w.make(i)"""
-    + _NODE
-    + """
-            return r
-    return long_way({call})
-"""
-)
-
 _SHARED: dict[str, Any] = {
+    "Counter": Counter,
     "F32": F32,
     "F64": F64,
+    "Saved": Saved,
     "Tensor": Tensor,
     "_getframe": _getframe,
-    "ndarray": np.ndarray,
+    "float32": np.float32,
+    "float64": np.float64,
     "new": object.__new__,
+    "ours": ours,
     "outside": outside,
-    "result_saved": lambda r: Saved(r._raw, r._counter),
     "sequence": sequence,
     "state": state,
     "versions": versions,
@@ -194,11 +96,29 @@ _SHARED["scalar32"], _SHARED["scalar64"] = Numbers(F32, False), Numbers(F64, Fal
 
 def _expression(scripts: list[Script], primitive: Any, args: tuple[str, ...], params: dict[str, Any]) -> str:
     texts = [script.applied(primitive, args, [None] * len(args), params) for script in scripts]
-    return texts[0] if texts[0] == texts[1] else f"({texts[0]} if d is F32 else {texts[1]})"
+    return texts[0] if texts[0] == texts[1] else f"({texts[1]} if double else {texts[0]})"
+
+
+def _of_a_number(text: str, scripts: list[Script]) -> str:
+    """The statement for one number: Python's own function, called directly where the text is nothing but its call."""
+    for script in scripts:
+        for name, function in script.names.items():
+            if text == f"{name}(a)" and hasattr(function, "precise"):
+                script.names[f"{name}p"], script.names[f"{name}f"] = function.precise, function.function
+                return f"try: out = k({name}p(a))\n            except (ValueError, OverflowError): out = {name}f(a)"
+    return f"out = {text}"
 
 
 def _tuple(parts: list[str]) -> str:
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _kept(parts: list[str]) -> str:
+    """The statement that saves; a result is saved without its tensor."""
+    if "r" not in parts:
+        return f"n.saved = {_tuple(parts)}"
+    line = "s = Saved(); s._raw = out; s._count = r._count = Counter(); n.saved = "
+    return line + _tuple(["s" if part == "r" else part for part in parts])
 
 
 def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope: dict[str, Any]) -> Any:
@@ -213,7 +133,7 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
         return function
 
     parameters = arguments.replace("alpha=alpha", "*, alpha=1")
-    scope.update(_SHARED, build=build, __name__=__name__)
+    scope.update(_SHARED, build=build, __name__="gradcli.eager.generated")
     text = f"def {name}({parameters}):\n    return build()({arguments})\n"
     function: Any = generated.function(text, scope, name)
     if "alpha" in arguments:
@@ -222,8 +142,11 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
 
 
 def _ways(primitive: Any, params: dict[str, Any], count: int) -> dict[str, Any]:
-    shown = tuple(range(count))
-    return {f"ways{bits}": Ways(primitive, params, count, shown, kind) for bits, kind in ((32, F32), (64, F64))}
+    found: dict[str, Any] = {}
+    for bits, kind in ((32, F32), (64, F64)):
+        ways = Ways(primitive, params, count, kind)
+        found[f"ways{bits}"], found[f"made{bits}"] = ways.known, ways.make
+    return found
 
 
 def unary(
@@ -234,16 +157,22 @@ def unary(
 
     def write(scripts: list[Script]) -> str:
         back = plan_of(primitive, (), ("float",), given, True).backward((True,))
-        saved = [*(["input"] if back.reads else []), *(["result_saved(r)"] if back.needs_out else [])]
-        return _ONE.format(
+        text = _expression(scripts, primitive, ("a",), given)
+        return templates.ONE.format(
             name=name,
-            text=_expression(scripts, primitive, ("a",), given),
-            saved=_tuple(saved),
-            vers="None if input._count is None else versions(n.saved)" if back.reads else "None",
+            text=text,
+            scalar=_of_a_number(text, scripts),
+            kept=_kept([*(["input"] if back.reads else []), *(["r"] if back.needs_out else [])]),
+            vers=f"None if {_calm('input')} else versions(n.saved)" if back.reads else "None",
         )
 
     scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_ways(primitive, given, 1)}
     return _made(name, "input", write, scope)
+
+
+def _calm(operand: str) -> str:
+    """Whether an operand was never changed in place."""
+    return f"((c := {operand}._count) is None or not c.value)"
 
 
 def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], scaled: bool = False) -> Any:
@@ -254,18 +183,20 @@ def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], s
         texts: dict[str, str] = {}
         for mask in (1, 2, 3):
             back = plan.backward((bool(mask & 1), bool(mask & 2)))
-            saved = [("input", "other")[i] for i in back.reads] + (["result_saved(r)"] if back.needs_out else [])
-            texts[f"saved{mask}"] = _tuple(saved)
-        texts["saved1n"] = texts["saved1"].replace("other", "y")
-        reads = "input" in texts["saved1n"]
-        return _TWO.format(
+            parts = [("input", "other")[i] for i in back.reads] + (["r"] if back.needs_out else [])
+            texts[f"kept{mask}"] = _kept(parts)
+            if mask == 1:
+                number = ["y" if part == "other" else part for part in parts]
+                texts["kept1n"] = "n.saved = y.alone" if number == ["y"] else _kept(number)
+        calm = f"{_calm('input')} and {_calm('other')}"
+        return templates.TWO.format(
             name=name,
             signature="input, other, *, alpha=1" if scaled else "input, other",
             guard=" and alpha == 1" if scaled else "",
             call="input, other, alpha=alpha" if scaled else "input, other",
             text=_expression(scripts, primitive, ("a", "b"), {}),
-            vers1n="None if input._count is None else versions(n.saved)" if reads else "None",
-            calm="input._count is None and other._count is None",
+            vers="None" if texts["kept3"] == _kept([]) else f"None if {calm} else versions(n.saved)",
+            vers1n=f"None if {_calm('input')} else versions(n.saved)" if "input" in texts["kept1n"] else "None",
             **texts,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from gradcli.eager.movement import expand, reshape
 from gradcli.eager.selecting import along, flat, numbers
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Operand
 
 
 def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) -> Tensor:
@@ -85,7 +88,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return placed(input, _rows(input, dim, index), source, "IndexCopyBackward0")
 
 
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     """The tensor with a number at positions of an axis."""
     return placed(input, _rows(input, dim, index), value, "IndexFillBackward0")
 

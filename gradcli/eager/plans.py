@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.source import Script, names_for, number_of, straight
+from gradcli.eager.source import Script, straight
+from gradcli.eager.steps import Steps
 from gradcli.graph.builder import Builder, building
-from gradcli.graph.node import CONSTANT, Node, dependents, reachable
+from gradcli.graph.node import Node, dependents, reachable
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.transforms.forward import push
@@ -27,67 +28,6 @@ Array = Any
 _LIMIT = 20_000
 WARM = 3  # a plan for one shape is written out as a function at its third use: many are used once
 _plans: dict[Any, Plan] = {}
-
-
-class Steps:
-    """A straight line of operations from some nodes of a graph to others."""
-
-    __slots__ = ("functions", "inputs", "order", "outputs", "size", "slots", "steps")
-
-    def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
-        given = set(inputs)
-        self.inputs = list(inputs)
-        self.outputs = list(outputs)
-        inner = [node for node in between(outputs, inputs) if node not in given]
-        self.slots = {node: slot for slot, node in enumerate((*self.inputs, *inner))}
-        self.size = len(self.slots)
-        self.order = inner
-        self.steps: list[Any] | None = None
-        self.functions: dict[Any, Any] = {}
-
-    def function(self, kind: np.dtype[Any]) -> Callable[..., list[Array]]:
-        """A function from the arrays of the inputs to those of the outputs."""
-        found = self.functions.get(kind)
-        if found is None:
-            script = Script(kind)
-            names = [f"v{i}" for i in range(len(self.inputs))]
-            results = straight(script, dict(zip(self.inputs, names, strict=True)), self.order, self.outputs)
-            found = self.functions[kind] = script.function("value", ", ".join(names), f"return [{', '.join(results)}]")
-        return found  # type: ignore[no-any-return]
-
-    def on_arrays(self, kind: np.dtype[Any], values: Sequence[Array]) -> list[Array]:
-        """The results on raw arrays of one format, step by step: for plans that are not worth a function yet."""
-        if kind in self.functions:
-            return self.function(kind)(*values)
-        if self.steps is None:
-            self.steps = [
-                (node, self.slots[node], tuple([self.slots[arg] for arg in node.args]), _params(node))
-                for node in self.order
-            ]
-        xp = names_for(kind)
-        slots: list[Any] = [None] * self.size
-        slots[: len(values)] = values
-        for node, out, args, params in self.steps:
-            if node.primitive is CONSTANT:
-                number = number_of(node, kind)
-                slots[out] = np.broadcast_to(number, node.shape) if node.shape else number
-            else:
-                slots[out] = node.primitive.impl(xp, *[slots[arg] for arg in args], **params)
-        return [slots[self.slots[result]] for result in self.outputs]
-
-    def on_operands(
-        self, kind: np.dtype[Any], values: Sequence[Any], lift: Callable[[Any], Any], apply: Callable[..., Any]
-    ) -> list[Any]:
-        """The results on operands: `lift` makes one of an array, `apply` applies an operation."""
-        slots: list[Any] = [None] * self.size
-        slots[: len(values)] = values
-        for node in self.order:
-            if node.primitive is CONSTANT:
-                slots[self.slots[node]] = lift(np.full(node.shape, number_of(node, kind)))
-            else:
-                args = tuple([slots[self.slots[arg]] for arg in node.args])
-                slots[self.slots[node]] = apply(node.primitive, args, node.params)
-        return [slots[self.slots[result]] for result in self.outputs]
 
 
 class Backward:
@@ -147,13 +87,20 @@ class Way:
         "params",
         "reads",
         "shown",
+        "turned",
         "used",
         "where",
         "zeros",
     )
 
     def __init__(
-        self, plan: Plan, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool
+        self,
+        plan: Plan,
+        mask: tuple[bool, ...],
+        kind: np.dtype[Any],
+        shown: tuple[int, ...],
+        mixed: bool,
+        turned: tuple[int, ...],
     ) -> None:
         self.backward = plan.backward(mask)
         self.kind = kind
@@ -163,6 +110,7 @@ class Way:
         self.params = plan.params
         self.shown = shown
         self.mixed = mixed
+        self.turned = turned
         self.reads = self.backward.reads
         self.needs_out = self.backward.needs_out
         self.where = [self.backward.positions.index(i) if i in self.backward.positions else -1 for i in shown]
@@ -197,11 +145,12 @@ class Way:
     def _written(self) -> Any:
         steps = self.backward.steps
         script = Script(self.kind)
+        script.backward = True
         count = len(steps.inputs) - 1
         if count:
             script.lines.append("saved = node.saved")
             script.lines += [f"s{i} = saved[{i}]" for i in range(count)]
-            asked = " or ".join(f"s{i}._count is not None" for i in range(count))
+            asked = " or ".join(f"((c := s{i}._count) is not None and c.value)" for i in range(count))
             script.lines += [f"if {asked}: node.check_versions()"]
             if self.mixed:
                 suited = script.name(self.suited)
@@ -211,7 +160,9 @@ class Way:
         names = ["ct", *[f"v{i}" for i in range(count)]]
         if self.kind.kind == "c":  # PyTorch's gradient is the conjugate of what the rules speak of
             script.lines.append(f"ct = {script.name(np.conj)}(ct)")
-        results = straight(script, dict(zip(steps.inputs, names, strict=True)), steps.order, steps.outputs)
+        at = self.backward.positions
+        turned = [steps.outputs[at.index(i)] for i in self.turned if i in at]
+        results = straight(script, dict(zip(steps.inputs, names, strict=True)), steps.order, steps.outputs, turned)
         if self.kind.kind == "c":
             results = [f"{script.name(np.conj)}({result})" for result in results]
         lacking = f"{script.name(np.zeros_like)}(ct)" if self.zeros else "None"
@@ -232,6 +183,7 @@ class Plan:
         "differentiable",
         "forward",
         "leaves",
+        "multiplies",
         "out",
         "params",
         "pointwise",
@@ -249,6 +201,7 @@ class Plan:
         self.forward = Steps(self.leaves, [self.out])
         self.params = params
         self.pointwise = pointwise
+        self.multiplies = any(node.primitive.name == "matmul" for node in self.forward.order)
         moved = [dependents(reachable([self.out]), [leaf]) for leaf in self.leaves]
         self.differentiable = tuple(self.out in found for found in moved)
         self.backwards: dict[tuple[bool, ...], Backward] = {}
@@ -280,12 +233,23 @@ class Plan:
             found = self.tangents[mask] = Tangent(self, mask)
         return found
 
-    def way(self, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool = False) -> Way:
-        """How its nodes go back; made once."""
-        key = (mask, kind, shown, mixed)
+    def products(self) -> tuple[int, ...]:
+        """The operands that are matrices and whose gradients may be products: these have a layout to keep."""
+        return tuple([i for i, leaf in enumerate(self.leaves) if len(leaf.shape) == 2]) if self.multiplies else ()
+
+    def way(
+        self,
+        mask: tuple[bool, ...],
+        kind: np.dtype[Any],
+        shown: tuple[int, ...],
+        mixed: bool = False,
+        turned: tuple[int, ...] = (),
+    ) -> Way:
+        """How its nodes go back; made once. Gradients of `turned` operands are laid out column by column."""
+        key = (mask, kind, shown, mixed, turned)
         found = self.ways.get(key)
         if found is None:
-            found = self.ways[key] = Way(self, mask, kind, shown, mixed)
+            found = self.ways[key] = Way(self, mask, kind, shown, mixed, turned)
         return found
 
 
@@ -305,9 +269,3 @@ def plan_of(
         types = [Type(kind, () if pointwise else shapes[i]) for i, kind in enumerate(kinds)]
         plan = _plans[key] = Plan(function, types, params, pointwise)
     return plan
-
-
-def _params(node: Node) -> dict[str, Any]:
-    if node.primitive is CONSTANT or node.primitive.pointwise:
-        return node.params
-    return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}

@@ -15,6 +15,8 @@ from gradcli.primitives import catalogue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradcli.eager.signatures import Operand
+
 _ONE = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
     "erf erfc erfinv lgamma digamma sigmoid relu neg abs sign floor ceil trunc round sinc"
@@ -77,7 +79,13 @@ def _binary(name: str, ours: str) -> Callable[[Any, Any], Tensor]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{catalogue()[ours].summary}"
+    kinds = ("Tensor", "Tensor") if name in _OF_TENSORS else ("Operand", "Operand")
+    function.__annotations__ = {"input": kinds[0], "other": kinds[1]}
     return function
+
+
+_OF_TENSORS = ("atan2", "hypot", "logaddexp", "maximum", "minimum")
+SEVERAL = ("add", "sub", "mul", "div")  # generated operators of two operands
 
 
 def _add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
@@ -98,7 +106,7 @@ def _sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
     return apply(catalogue()["sub"], (one, two), {})
 
 
-def rsub(input: Tensor, other: Any) -> Tensor:
+def rsub(input: Tensor, other: Operand) -> Tensor:
     """other - input, for a number: one node with one edge."""
     return record(_rsub, (input, as_tensor_or_number(other)), {}, "RsubBackward1", pointwise=True, whole=True, edges=1)
 
@@ -143,7 +151,7 @@ def _reciprocal(x: Any) -> Any:
 _POWERS: dict[Any, Any] = {}
 
 
-def pow(input: Any, exponent: Any) -> Tensor:
+def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
     if exponent.__class__ is int or exponent.__class__ is float:
         found = _POWERS.get(exponent)
@@ -163,6 +171,10 @@ def _pow(input: Any, exponent: Any) -> Tensor:
                     raise RuntimeError("integers to negative integer powers are not allowed")
                 return Tensor(base._array**other)
             return record(catalogue()["pow"], (base, other), {}, "PowBackward0", edges=1)
+        if base.dtype.kind < 2 and other.dtype.kind < 2:
+            if (other._array < 0).any():
+                raise RuntimeError("Integers to negative integer powers are not allowed.")
+            return Tensor(np.asarray(base._array**other._array))
         return record(catalogue()["pow"], (base, other), {}, "PowBackward1")
     return record(_exponential, (other, base), {}, "PowBackward2", pointwise=True, edges=1)
 
@@ -186,16 +198,18 @@ def square(input: Tensor) -> Tensor:
     return pow(input, 2)
 
 
-def remainder(input: Tensor, other: Any) -> Tensor:
+def remainder(input: Tensor, other: Operand) -> Tensor:
     """What is left of a division rounded down; it has the sign of the divisor."""
     name = "RemainderBackward1" if isinstance(other, Tensor) else "RemainderBackward0"
     edges = None if isinstance(other, Tensor) else 1
     return record(catalogue()["mod"], (input, as_tensor_or_number(other)), {}, name, edges=edges)
 
 
-def where(condition: Any, input: Any, other: Any) -> Tensor:
-    """The entries of `input` where the condition holds, else those of `other`."""
-    if not isinstance(condition, Tensor) or condition._array.dtype != np.bool_:
+def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
+    """The entries of `input` where the condition holds, else those of `other`; without them, where it holds."""
+    if input is None or other is None:
+        return condition.nonzero(as_tuple=True)
+    if condition._array.dtype != np.bool_:
         raise RuntimeError("where() needs a condition of dtype torch.bool")
     xs = (condition, as_tensor_or_number(input), as_tensor_or_number(other))
     return record(_where, xs, {}, "WhereBackward0", pointwise=True, whole=True, apart=(0,), edges=(1, 2))
@@ -205,7 +219,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return catalogue()["where"](condition, x, y)
 
 
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`."""
     return record(
         _masked_fill,
@@ -223,7 +237,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return catalogue()["where"](mask, value, x)
 
 
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Entries held between two bounds, either of which may be missing."""
     if min is None and max is None:
         raise RuntimeError("clamp() needs at least one of min and max")
@@ -233,6 +247,9 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     whole = not input.dtype.is_floating_point
     if whole and numbers:
         return Tensor(np.clip(input._array, min, max))
+    if whole and all(not isinstance(x, Tensor) or x.dtype.kind < 2 for x in (low, high)):
+        below, above = (x._array if isinstance(x, Tensor) else None if np.isinf(x) else x for x in (low, high))
+        return Tensor(np.clip(input._array, below, above))
     name = "ClampBackward1" if numbers else "ClampBackward0"
     return record(catalogue()["clamp"], (input, low, high), {}, name, whole=False, edges=1 if numbers else None)
 

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager.dispatch import record
+from gradcli.eager.lengths import graph_norm
 from gradcli.eager.matrices import dot, mm
 from gradcli.eager.movement import axis_of, permute, reshape, view
 from gradcli.eager.pointwise import as_tensor_or_number, mul
-from gradcli.eager.reductions import graph_norm
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from gradcli.eager.signatures import Operand
 
 Shape = tuple[int, ...]
 
@@ -80,7 +82,7 @@ def _addcdiv(x: Any, one: Any, other: Any, *, value: float) -> Any:
     return x + _times(one / other, value)
 
 
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """input + weight * (end - input): between the two."""
     several = isinstance(weight, Tensor)
     xs = (input, end, as_tensor_or_number(weight))

@@ -1,105 +1,212 @@
 """What an operation did once goes in; the same operation on tensors of the same shapes and formats comes out faster.
 
 The long way of `dispatch` asks many questions whose answers depend on shapes and formats only. A recipe holds the
-answers. It is used where nothing unusual is on, and made of operations that read no positions.
+answers, and a function that asks the rest: which operands need a gradient, and were they ever changed in place. It is
+used where nothing unusual is on.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.nodes import Saved, class_named, versions
+from gradcli.eager.nodes import class_named
 from gradcli.eager.rules import RuleNode, source_of
-from gradcli.eager.state import SILENT, outside, sequence, state
-from gradcli.eager.tensor import Tensor
+from gradcli.eager.saving import Saved, versions
+from gradcli.eager.state import SPECIAL, outside, sequence, state
+from gradcli.eager.tensor import Counter, Tensor
+from gradcli.execution import generated
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradcli.eager.plans import Plan
 
 _LIMIT = 20_000
 _recipes: dict[Any, Recipe] = {}
-_new = object.__new__
+
+_HEAD = """
+def follow(recipe, {xs}):
+    if {odd}:
+        if {inference}:
+            return None
+    {raws}
+    out = recipe.value({arrays})[0]
+    {apart}
+    r = new(Tensor)
+    r._raw = out
+    r._count = None
+    if state.mode:
+        r._node = None
+        r._requires = False
+        return r
+    i = 0{turned}"""
+
+_SOURCE = """
+    if x{k}._odd:
+        s{k} = source_of(x{k})
+        if s{k} is not None:
+            i += {bit}
+    elif x{k}._requires:
+        s{k} = x{k}._node or x{k}
+        i += {bit}
+    else:
+        s{k} = None"""
+
+_TAIL = """
+    if not i{low}:
+        r._node = None
+        r._requires = False
+        return r
+    n = recipe.made()
+    way, n.fits, keep = recipe.ways[i] or recipe.make(i)
+    n.way = way
+    n.ins = ({ins},)
+    n.saved = keep({xs}, r)
+    n.vers = None if {calm} else versions(n.saved)
+    n._code, n._at = outside(_getframe(2)) or (None, 0)
+    n._seq = next(sequence)
+    n.extra = None
+    r._node = n
+    r._requires = True
+    return r
+"""
+
+_SCOPE: dict[str, Any] = {
+    "Counter": Counter,
+    "Saved": Saved,
+    "Tensor": Tensor,
+    "_getframe": _getframe,
+    "__name__": "gradcli.eager.generated",
+    "ndarray": np.ndarray,
+    "new": object.__new__,
+    "outside": outside,
+    "sequence": sequence,
+    "source_of": source_of,
+    "state": state,
+    "versions": versions,
+}
+
+
+@cache
+def _follower(
+    count: int, shown: tuple[int, ...], moves: tuple[bool, ...], view: bool, products: tuple[int, ...]
+) -> Any:
+    """The function that follows recipes of so many operands."""
+    every = range(count)
+    xs = ", ".join(f"x{k}" for k in every)
+    if view:
+        raws = [f"a{k} = x{k}._raw if x{k}._raw.__class__ is ndarray else x{k}._array" for k in every]
+        apart = "pass"
+    else:
+        raws = [f"a{k} = x{k}._raw" for k in every]
+        same = " or ".join(f"out is a{k}" for k in every)
+        apart = f"if out.base is not None or {same}: out = out.copy()"
+    text = _HEAD.format(
+        xs=xs,
+        odd=" or ".join(f"x{k}._odd" for k in every),
+        inference=" or ".join(f"x{k}._inference" for k in every),
+        raws="; ".join(raws),
+        arrays=", ".join(f"a{k}" for k in every),
+        apart=apart,
+        turned="".join(f"\n    if not a{k}.flags.c_contiguous: i += {2 ** (count + k)}" for k in products),
+    )
+    text += "".join(_SOURCE.format(k=k, bit=2**k) for k in every if moves[k])
+    text += _TAIL.format(
+        low=f" & {2**count - 1}" if products else "",
+        xs=xs,
+        ins=", ".join(f"s{k}" if moves[k] else "None" for k in shown),
+        calm=" and ".join(f"((c := x{k}._count) is None or not c.value)" for k in every),
+    )
+    return generated.function(text, _SCOPE, "follow")
+
+
+@cache
+def _keeper(count: int, reads: tuple[int, ...], needs_out: bool) -> Any:
+    """The function from operands and the result to what a node saves; the result without its tensor."""
+    parts = "".join([*[f"x{k}, " for k in reads], "s, " if needs_out else ""])
+    xs = ", ".join(f"x{k}" for k in range(count))
+    result = "    s = Saved(); s._raw = r._raw; s._count = r._count = Counter()\n" if needs_out else ""
+    return generated.function(f"def keep({xs}, r):\n{result}    return ({parts})\n", _SCOPE, "keep")
 
 
 class Recipe:
     """One operation on tensors of known shapes and formats."""
 
-    __slots__ = ("differentiable", "kind", "made", "plan", "shown", "value", "ways")
+    __slots__ = ("arrays", "follow", "kind", "made", "plan", "shown", "value", "ways")
 
-    def __init__(self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...]) -> None:
+    def __init__(
+        self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
+    ) -> None:
         self.plan = plan
         self.kind = kind
         self.made = class_named(RuleNode, name)
         self.shown = shown
+        self.arrays = [(array.shape, array.dtype) for array in arrays]
         self.value = plan.forward.function(kind)
-        self.differentiable = plan.differentiable
-        self.ways: dict[Any, Any] = {}
+        products = () if view else plan.products()
+        self.ways: list[Any] = [None] * 2 ** (len(arrays) * (2 if products else 1))
+        self.follow = _follower(len(arrays), shown, plan.differentiable, view, products)
+
+    def make(self, bits: int) -> Any:
+        """For a mask of operands that need a gradient: the way back, what has to be fitted, and what saves.
+
+        The bits above those of the operands say whose memory is not row by row.
+        """
+        count = len(self.arrays)
+        mask = tuple([bool(bits >> k & 1) for k in range(count)])
+        turned = tuple([k for k in range(count) if bits >> (count + k) & 1])
+        way = self.plan.way(mask, self.kind, self.shown, False, turned)
+        fits = None
+        if way.lacking or self.plan.pointwise:
+            shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None
+            if way.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
+                fits = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
+        found = self.ways[bits] = (way, fits, _keeper(count, way.reads, way.needs_out))
+        return found
 
 
-def key_of(function: Any, xs: tuple[Any, ...], params: dict[str, Any], name: str, edges: Any, view: bool) -> Any:
+def key_of(signature: Any, xs: Sequence[Any]) -> Any:
     """By what a recipe is found; None where an operand is no tensor."""
     try:
-        kinds = tuple([(x._raw.shape, x._raw.dtype.num) for x in xs])
+        if len(xs) == 1:
+            raw = xs[0]._raw
+            return (signature, raw.shape, raw.dtype)
+        return (signature, *[part for x in xs for part in (x._raw.shape, x._raw.dtype)])
     except AttributeError:
         return None
-    return (function, name, edges, view, kinds, *params.values()) if params else (function, name, edges, view, kinds)
 
 
-def keep(key: Any, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...]) -> None:
+def find(key: Any) -> Recipe | None:
+    """The recipe of this key, if an operation was done so before."""
+    return _recipes.get(key)
+
+
+def keep(
+    key: Any,
+    plan: Plan,
+    kind: np.dtype[Any],
+    name: str,
+    shown: tuple[int, ...],
+    view: bool,
+    arrays: Sequence[Any],
+) -> None:
     """Remember how an operation was done."""
     if len(_recipes) >= _LIMIT:
         _recipes.clear()
-    _recipes[key] = Recipe(plan, kind, name, shown)
+    _recipes[key] = Recipe(plan, kind, name, shown, view, arrays)
 
 
-def follow(key: Any, xs: tuple[Any, ...], view: bool) -> Tensor | None:
-    """The result by a recipe; None where there is none, or where an inference tensor asks for the long way."""
-    recipe = _recipes.get(key)
-    if recipe is None:
+def again(signature: Any, *xs: Any) -> Tensor | None:
+    """The result of an operation on these tensors, if there is a recipe and nothing unusual is on.
+
+    For callers that ask before they check their operands: a recipe exists only for what passed the checks.
+    """
+    if state.mode == SPECIAL:
         return None
-    raws = [x._array if view else x._raw for x in xs]
-    sources = []
-    for x in xs:
-        if x._odd:
-            if x._inference:
-                return None
-            sources.append(source_of(x))
-        else:
-            sources.append(None if not x._requires else x if x._node is None else x._node)
-    out = recipe.value(*raws)[0]
-    if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is raw for raw in raws)):
-        out = out.copy()
-    result = _new(Tensor)
-    result._raw = out
-    result._node = None
-    result._requires = False
-    if state.mode == SILENT:
-        return result
-    mask = tuple([source is not None and moves for source, moves in zip(sources, recipe.differentiable, strict=True)])
-    if True not in mask:
-        return result
-    way = recipe.ways.get(mask)
-    if way is None:
-        way = recipe.ways[mask] = recipe.plan.way(mask, recipe.kind, recipe.shown)
-    node = _new(recipe.made)
-    node.ins = tuple([sources[i] if mask[i] else None for i in recipe.shown])
-    node.place = outside(_getframe(2))
-    node._seq = next(sequence)
-    node.extra = None
-    node.way = way
-    saved = [xs[i] for i in way.reads]
-    if way.needs_out:
-        saved.append(Saved(out, result._counter))
-    node.saved = tuple(saved)
-    node.vers = versions(node.saved)
-    node.fits = None
-    if way.lacking or recipe.plan.pointwise:
-        shape = out.shape
-        if way.lacking or any(mask[i] and raws[i].shape != shape for i in recipe.shown):
-            node.fits = tuple([(raws[i].shape, raws[i].dtype) if mask[i] else None for i in recipe.shown])
-    result._node = node
-    result._requires = True
-    return result
+    key = key_of(signature, xs)
+    recipe = None if key is None else _recipes.get(key)
+    return None if recipe is None else recipe.follow(recipe, *xs)

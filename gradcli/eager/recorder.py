@@ -33,6 +33,9 @@ class Recorder:
     def moved(self, tensor: Tensor) -> None:
         """A tensor was given new values, by an optimizer or through .data."""
 
+    def adopted(self, tensors: Sequence[Tensor]) -> None:
+        """An optimizer was given tensors to move."""
+
     def grad_read(self, tensor: Tensor) -> None:
         """Someone looked at `.grad`."""
 

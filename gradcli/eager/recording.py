@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import inspect
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager import dtypes, tracing
+from gradcli.eager import dtypes, recorder, tracing
 from gradcli.eager import random as streams
 from gradcli.eager.promotion import APART, WHOLE, kind_of
 from gradcli.eager.state import place, state
 from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import Traced, refused
+from gradcli.eager.tracing import Hidden, Traced, refused
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node, reachable
@@ -51,16 +52,27 @@ class Guard(NamedTuple):
     place: Place
 
 
+class Capture(NamedTuple):
+    """A tensor from outside: itself, so that it stays alive, its leaf with the entries, and the node that reads it."""
+
+    tensor: Tensor
+    leaf: Node
+    array: Any
+    node: Node
+
+
 class Trace:
     """One recording: the graph so far, and the tensors from outside that the function read."""
 
-    def __init__(self, guarded: bool, randomness: str = "error") -> None:
+    def __init__(self, guarded: bool, randomness: str = "error", values_only: bool = False) -> None:
         self.builder = Builder(catalogue(), entries=2**62)
         self.guarded = guarded
         self.randomness = randomness
-        self.captures: dict[int, tuple[Tensor, Node]] = {}
+        self.values_only = values_only
+        self.captures: dict[int, Capture] = {}
         self.values: dict[str, Any] = {}
         self.guards: list[Guard] = []
+        self.adopted: list[tuple[Tensor, Any]] = []  # plain tensors that stand for their values now, and their entries
         self.forced: tuple[bool, ...] = ()
         self.places: dict[Node, Node] = {}  # inputs of inner derivatives, and what they stand for
 
@@ -88,10 +100,14 @@ class Trace:
                 raise RuntimeError(f"tensors of {x.dtype} cannot be recorded")
             if array.dtype.kind == "f" and array.size and not x.requires_grad and _uniform(array):
                 return self.builder.constant(float(array.flat[0]) if array.shape else float(array), array.shape)
-            leaf = self.builder.fresh_leaf(Type(KINDS[array.dtype.kind], array.shape))
-            self.values[leaf.params["name"]] = np.asarray(array)
-            found = self.captures[id(x)] = (x, leaf)
-        return found[1]
+            truth = self.guarded and array.dtype.kind == "b"
+            leaf = self.builder.fresh_leaf(Type("float" if truth else KINDS[array.dtype.kind], array.shape))
+            self.values[leaf.params["name"]] = array = np.asarray(array, np.float64 if truth else array.dtype)
+            node = leaf
+            if truth:  # what is exact knows numbers; a mask is where they are greater
+                node = self.builder.call("greater", leaf, self.builder.constant(Fraction(1, 2), array.shape))
+            found = self.captures[id(x)] = Capture(x, leaf, array, node)
+        return found.node
 
     def lifted(self, x: Any) -> Traced:
         """A tensor as a stand-in."""
@@ -159,7 +175,12 @@ class Trace:
         return Traced(x._raw.like, self.builder.call("detach", x._graph))
 
     def change(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A stand-in takes over the result of an in-place operation; RuntimeError for views and plain tensors."""
+        """A stand-in takes over the result of an in-place operation; RuntimeError for views and, in `vmap`, tensors.
+
+        While `record` runs, a plain tensor (`torch.zeros(3)`, to be filled) becomes a stand-in until its run ends.
+        """
+        if self.guarded and type(x) is Tensor and x._base is None and not x.requires_grad:
+            self._adopt(x)
         if not isinstance(x, Traced) or x._base is not None:
             raise RuntimeError(
                 "while a function is recorded (vmap, record), views and tensors from outside cannot be changed in place"
@@ -169,6 +190,21 @@ class Trace:
             raise RuntimeError(f"the in-place result has shape {list(found.shape)}, but the tensor {list(x.shape)}")
         x._graph = self.lifted(found)._graph
         return x
+
+    def _adopt(self, x: Tensor) -> None:
+        node = self.node_of(x)
+        self.adopted.append((x, x._raw))
+        x.__class__ = Traced
+        assert isinstance(x, Traced)
+        x._raw, x._graph = Hidden(np.zeros(x._raw.shape, x._raw.dtype)), node
+
+    def release(self) -> None:
+        """Plain tensors that were filled while the function ran are what they were before."""
+        for x, raw in reversed(self.adopted):
+            x.__class__ = Tensor
+            x._raw = raw
+            del x.__dict__["_graph"]
+        self.adopted.clear()
 
     # --- branches -------------------------------------------------------------------------------------------------
 
@@ -196,8 +232,8 @@ class Trace:
         """While it lasts, operations on stand-ins are recorded, and random numbers are refused."""
         if tracing.current is not None:
             raise RuntimeError("a function is being recorded already")
-        before = streams.default_generator
-        tracing.current = self
+        before, watching = streams.default_generator, recorder.current
+        tracing.current, recorder.current = self, None  # stand-ins have no entries that a record could keep
         state.watched += 1  # every operation takes the way on which it is recorded
         if self.randomness == "error":
             refusing: Any = _Refusing()
@@ -205,7 +241,7 @@ class Trace:
         try:
             yield
         finally:
-            tracing.current = None
+            tracing.current, recorder.current = None, watching
             state.watched -= 1
             streams.default_generator = before
 
@@ -238,12 +274,13 @@ class Recorded(Program):
     guards: tuple[Guard, ...]
 
 
-def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS) -> Recorded:
+def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, values_only: bool = False) -> Recorded:
     """The graph of a function of tensors, at the types of an example; its leaves are named like the arguments.
 
     Branches on data become `where`, both sides of which are recorded; beyond `runs` runs of the function, the other
     side is NaN. Tensors that the function reads from outside are constants. RuntimeError for what reads entries:
-    `item()`, random numbers, shapes that depend on data.
+    `item()`, random numbers, shapes that depend on data; and for a `Function`, whose rule no graph has, unless only
+    values are asked for.
 
     >>> import gradcli.eager as torch
     >>> from gradcli.execution.evaluate import evaluate
@@ -251,7 +288,7 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS) -> Re
     >>> evaluate(program, {"x": 3.0}), evaluate(program, {"x": -5.0})
     ([6.0], [5.0])
     """
-    trace = Trace(guarded=True)
+    trace = Trace(guarded=True, values_only=values_only)
     names = _names(f, len(example))
     leaves: dict[str, Leaf] = {}
     inputs: list[Tensor] = []
@@ -266,9 +303,9 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS) -> Re
         inputs.append(Traced(np.zeros_like(array), node))
     paths = _Paths(trace, f, inputs, runs)
     outputs = paths.joined(())
-    for x, node in trace.captures.values():
-        name = node.params["name"]
-        leaves[name] = Leaf(name, node, np.array(x._raw), None, True)
+    for one in trace.captures.values():
+        name = one.leaf.params["name"]
+        leaves[name] = Leaf(name, one.leaf, np.array(one.array), None, True)
     program = Recorded(trace.builder, leaves, outputs)
     program.guards = paths.guards
     return program
@@ -287,12 +324,15 @@ class _Paths:
         trace.guards, trace.forced = [], forced
         self.runs -= 1
         inputs = [trace.copied(x) if isinstance(x, Traced) else x for x in self.inputs]
-        with trace.running():
-            found = self.f(*inputs)
-        tensors = [found] if isinstance(found, Tensor) else list(found)
-        if not all(isinstance(x, Tensor) for x in tensors):
-            raise TypeError("a function that is recorded returns tensors")
-        outputs = [trace.node_of(x) for x in tensors]
+        try:
+            with trace.running():
+                found = self.f(*inputs)
+            tensors = [found] if isinstance(found, Tensor) else list(found)
+            if not all(isinstance(x, Tensor) for x in tensors):
+                raise TypeError("a function that is recorded returns tensors")
+            outputs = [trace.node_of(x) for x in tensors]
+        finally:
+            trace.release()
         guards = tuple(trace.guards)
         if not forced:
             self.guards = guards

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import dtypes
+from gradcli.eager import dtypes, kernels
 from gradcli.eager.naming import saved_names
-from gradcli.eager.nodes import Node, Output, Packed, Saved
+from gradcli.eager.nodes import Node, Output
+from gradcli.eager.saving import Packed, Saved, saved_result
 from gradcli.eager.state import state
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
@@ -38,6 +39,7 @@ class RuleNode(Node):
 
     __slots__ = ("fits", "way")
     simple = True
+    __init__ = object.__init__  # made without arguments: whoever records an operation writes its fields
     way: Way
     fits: tuple[Any, ...] | None  # for each edge the shape and format of the input, where they may differ
 
@@ -146,7 +148,7 @@ def fitted(value: Any, shape: tuple[int, ...], kind: Any) -> Any:
     if extra < 0 or 0 < value.size < math.prod(shape):
         return np.broadcast_to(value, shape)
     axes = (*range(extra), *[i + extra for i, n in enumerate(shape) if n == 1 and value.shape[i + extra] != 1])
-    summed = np.add.reduce(value, axes)
+    summed = kernels.column_sums(value) if axes == (0,) and value.ndim == 2 else np.add.reduce(value, axes)
     return summed if summed.shape == shape else np.reshape(summed, shape)
 
 
@@ -190,7 +192,7 @@ def kept(x: Tensor) -> Any:
 def kept_result(x: Tensor, node: Node, output: int = 0) -> Any:
     """What a node keeps of its own result: the payload, never the tensor, or what the pack hook makes of it."""
     if not state.saved_hooks:
-        return Saved(x._raw, x._counter, output)
+        return saved_result(x._raw, x._counter, output)
     pack, unpack = state.saved_hooks[-1]
     return Packed(_packed(pack, x.detach()), unpack, output)
 

@@ -7,18 +7,24 @@ flattened tensor can say it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager.dispatch import record
+from gradcli.eager.indexing import part
 from gradcli.eager.movement import axis_of, permute, reshape, viewed
 from gradcli.eager.nodes import class_named
 from gradcli.eager.recorder import noted
 from gradcli.eager.reductions import Found
+from gradcli.eager.returned import of_node
 from gradcli.eager.rules import FixedNode, RuleNode
 from gradcli.eager.tensor import Tensor
+from gradcli.eager.tracing import Traced
 from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Sizes
 
 Shape = tuple[int, ...]
 
@@ -125,13 +131,20 @@ def _found(x: Tensor, at: Any, dim: int, name: str, keepdim: bool = True) -> Fou
     positions = numbers(x)[tuple(places)]
     if not keepdim:
         positions, at = positions.squeeze(dim), at.squeeze(dim)
-    return Found(picked(x, positions, name), noted("indices", (x,), Tensor(at.astype(np.int64))))
+    return of_node(Found, name)(picked(x, positions, name), noted("indices", (x,), Tensor(at.astype(np.int64))))
 
 
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest (or smallest) entries along an axis, and where they stood."""
     if k > (input.shape[dim] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
+    if isinstance(input, Traced):
+        from gradcli.eager.reductions import sort
+
+        values, at = sort(input, dim, largest)
+        axis = dim % input.ndim
+        kept = tuple([slice(k) if i == axis else slice(None) for i in range(input.ndim)])
+        return of_node(Found, "TopkBackward0")(part(values, kept), part(at, kept))
     array = input._array
     order = np.argsort(-array if largest and array.dtype.kind != "b" else array, axis=dim, kind="stable")
     return _found(input, np.take(order, range(k), axis=dim), dim, "TopkBackward0")
@@ -233,7 +246,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return fixed(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
 
 
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Tensor:
+def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 0) -> Tensor:
     """The entries at regular distances in memory."""
     positions = np.full(tuple(size), storage_offset)
     for i, (n, by) in enumerate(zip(size, stride, strict=True)):
@@ -265,7 +278,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     return reshape(clone(expand(wide, tuple(shape))), tuple(whole))
 
 
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
     """Some axes moved to other places."""
     rank = input.ndim
     given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]

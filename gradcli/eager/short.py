@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
     """Send the seeds from their sources (nodes, outputs of nodes, or leaves) down to the leaves."""
-    heap: list[int] = []
+    heap: list[int] = []  # the numbers of the nodes that wait, apart from `top`, the last of them
     nodes: dict[int, Any] = {}
     cts: dict[int, Any] = {}
     leaves: dict[int, list[Any]] = {}
+    node: Any = None
+    top: Any = None
+    last = 0  # the number of `top`
+    first: Any = None  # what has arrived at it
 
     def arrive(source: Any, value: Any) -> None:
         """The general way to deliver one contribution; the loop below has the common cases written out."""
@@ -30,9 +34,9 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
         if s == 0:
             entry = leaves.get(id(source))
             if entry is None:
-                leaves[id(source)] = [source, value]
+                leaves[id(source)] = [source, value, False]
             else:
-                entry[1] = entry[1] + value
+                entry[1], entry[2] = entry[1] + value, True
             return
         node, at = (source, 0) if s > 0 else (source.node, source.nr)
         s = node._seq
@@ -49,45 +53,66 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
     for source, seed in zip(sources, seeds, strict=True):
         arrive(source, seed)
     try:
-        while heap:
-            s = -heappop(heap)
-            node = nodes[s]
-            ct = cts.pop(s)
+        while True:
+            if heap and -heap[0] > last:
+                if top is not None:
+                    nodes[last], cts[last] = top, first
+                    heappush(heap, -last)
+                s = -heappop(heap)
+                node, ct = nodes.pop(s), cts.pop(s)
+            elif top is not None:
+                node, ct = top, first
+            else:
+                break
+            top = first = None
+            last = 0
             if node.extra is not None:
                 _retain(node, ct)
+            saved = node.saved
             if node.simple:
-                if node.saved is None:
+                if saved is None:
                     node.check_not_freed()
                 results = node.way.back(node, ct)
                 if node.fits is not None:
                     results = fit(results, node.fits)
             else:
                 results = node.run(ct if node.outputs > 1 else [ct], False)
-            if not retain and node.saved and not node.keeps:
+            if saved and not retain and not node.keeps:
                 node.saved = None
-            del nodes[s], ct
-            for source, value in zip(node.ins, results, strict=False):
+            saved = ct = None
+            for source, value in zip(node.ins, results):  # noqa: B905 - the keyword costs as much as the loop
                 if source is None or value is None:
                     continue
                 s = source._seq
-                if s > 0:
+                if s > last:
                     if s in nodes:
                         cts[s] = cts[s] + value
                     else:
-                        nodes[s] = source
-                        cts[s] = value
+                        if top is not None:
+                            nodes[last], cts[last] = top, first
+                            heappush(heap, -last)
+                        top, last, first = source, s, value
+                elif s > 0:
+                    if source is top:
+                        first = first + value
+                    elif s in nodes:
+                        cts[s] = cts[s] + value
+                    else:
+                        nodes[s], cts[s] = source, value
                         heappush(heap, -s)
                 elif s == 0:
                     entry = leaves.get(id(source))
                     if entry is None:
-                        leaves[id(source)] = [source, value]
+                        leaves[id(source)] = [source, value, False]
+                    elif entry[2]:  # a sum that nobody else holds
+                        entry[1] += value
                     else:
-                        entry[1] = entry[1] + value
+                        entry[1], entry[2] = entry[1] + value, True
                 else:
                     arrive(source, value)
             value = results = None
     except BaseException:
-        _complete(leaves, nodes)
+        _complete(leaves, [*nodes.values(), *[one for one in (node, top) if one is not None]])
         raise
     _accumulate(leaves)
 
@@ -102,13 +127,14 @@ def _retain(node: Any, ct: Any) -> None:
 
 def _accumulate(leaves: dict[int, list[Any]]) -> None:
     for entry in leaves.values():
+        del entry[2]
         add_raw(entry[0], entry.pop(), 0)
 
 
-def _complete(leaves: dict[int, list[Any]], nodes: dict[int, Any]) -> None:
+def _complete(leaves: dict[int, list[Any]], waiting: list[Any]) -> None:
     """Add to the leaves that no waiting node leads to."""
     seen: set[int] = set()
-    stack = list(nodes.values())
+    stack = waiting
     while stack:
         vertex = stack.pop()
         if id(vertex) in seen:

@@ -1,17 +1,17 @@
 """A straight line of operations goes in, one Python function on raw arrays comes out; knows no tensor and no rule.
 
-What an operation computes is read off its declared `impl`, by calling it once with stand-ins that write down what is
-done to them: `lambda xp, x: xp.sin(x)` becomes the text `sin(v0)`. An `impl` that looks at its operands cannot be
-written down so; it is then called as it is. The functions save a call, a lookup and a loop per operation.
+What an operation computes is read off its declared `impl` (see `spies.py`); one that cannot be written down is called
+as it is. The functions save a call, a lookup and a loop per operation.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager import kernels
+from gradcli.eager.spies import written
 from gradcli.execution import generated
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.arrays import nearest_float
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.graph.node import Node
-
-_SMALL = 4096  # up to so many entries a repeated number is written out, which is faster than a view without strides
-
-
-class _Opaque(Exception):
-    """An `impl` did something that cannot be written down."""
 
 
 class Script:
@@ -39,6 +33,9 @@ class Script:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.known: dict[int, str] = {}
+        self.parts: list[str] = []  # of the text that is being written: what may occur several times
+        self.shared = 0  # names given to such parts
+        self.backward = False  # whether these are gradients: their sums may be taken in any order
 
     def name(self, value: Any) -> str:
         """A name for an object."""
@@ -58,6 +55,8 @@ class Script:
         primitive = node.primitive
         if primitive.name == "cast" and node.params["kind"] == "float":
             return f"{args[0]}.astype({self.name(self.kind)})"
+        if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args) and node.args[0].shape[1] == 1:
+            return f"({args[0]} * {args[1]})"  # NumPy has a slow loop for this
         pointwise = primitive.pointwise
         shapes = [None if pointwise else arg.shape for arg in node.args]
         params = node.params if pointwise else {**node.params, "ranks": tuple([len(arg.shape) for arg in node.args])}
@@ -66,18 +65,14 @@ class Script:
     def applied(self, primitive: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]) -> str:
         """The text of a declared operation on named operands."""
         if primitive.name == "sigmoid" and self.kind == np.float32:
-            return f"{self.name(_sigmoid)}({args[0]})"
+            return f"{self.name(kernels.sigmoid)}({args[0]})"
         return self.text(primitive.impl, args, shapes, params)
 
     def text(self, impl: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]) -> str:
         """The text of an `impl` on named operands: what it does, or a call of it."""
-        spies = [_Spy(self, arg, shape) for arg, shape in zip(args, shapes, strict=True)]
-        try:
-            found = impl(_Names(self), *spies, **params)
-        except Exception:  # whatever a stand-in cannot do, the function itself can
-            found = None
-        if isinstance(found, _Spy):
-            return found.text
+        found = written(self, impl, args, shapes, params)
+        if found is not None:
+            return found
         given = ", ".join([*args, *[f"{key}={self.name(value)}" for key, value in params.items()]])
         return f"{self.name(impl)}({self.name(self.xp)}, {given})"
 
@@ -88,165 +83,17 @@ class Script:
         return generated.function(f"def {title}({arguments}):\n{body}\n", scope, title)
 
 
-class _Names:
-    """The namespace as an `impl` under observation sees it."""
-
-    def __init__(self, script: Script) -> None:
-        self._script = script
-
-    def __getattr__(self, name: str) -> Any:
-        script = self._script
-
-        def called(*xs: Any, **options: Any) -> Any:
-            if not any(isinstance(x, _Spy) for x in xs):
-                raise _Opaque
-            return _Spy(script, _called(script, name, xs, options), None)
-
-        return called
-
-
-def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, Any]) -> str:
-    texts = [x.text if isinstance(x, _Spy) else None for x in xs]
-    if name == "reshape" and not options and len(xs) == 2:
-        return f"{texts[0]}.reshape({script.name(tuple(xs[1]))})"
-    if name == "sum" and set(options) == {"axis"}:
-        return f"{script.name(_added_up)}({texts[0]}, {script.name(options['axis'])})"
-    if name == "broadcast_to" and not options:
-        shape = tuple(xs[1])
-        repeated = _written_out if math.prod(shape) <= _SMALL and xs[0].shape == () else np.broadcast_to
-        return f"{script.name(repeated)}({texts[0]}, {script.name(shape)})"
-    if name == "cast":
-        if xs[1] != "float":
-            raise _Opaque
-        return f"{texts[0]}.astype({script.name(script.kind)})"
-    function = _of_scalars(name, getattr(script.xp, name))
-    given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
-    given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
-    return f"{script.name(function)}({', '.join(given)})"
-
-
-def _plain(script: Script, x: Any) -> str:
-    if isinstance(x, float) and script.kind.kind in "fc":
-        return script.name(np.asarray(x, script.kind))
-    parts = x if isinstance(x, tuple) else (x,)
-    if all(isinstance(part, (int, float, str, slice, type(None), np.generic)) for part in parts):
-        return script.name(x)
-    raise _Opaque
-
-
-_added_up = np.add.reduce
-
-
-def _written_out(x: Any, shape: tuple[int, ...]) -> Any:
-    found = np.empty(shape, x.dtype)
-    found.fill(x)
-    return found
-
-
-def _sigmoid(x: Any) -> Any:
-    """1/(1 + exp(-x)) in four passes; as steady as a formula with two branches until the result is no normal number."""
-    if not isinstance(x, np.ndarray):
-        return x.dtype.type(1 / (1 + np.exp(-np.float64(x))))
-    found = np.negative(x)
-    np.exp(found, out=found)
-    found += 1
-    return np.reciprocal(found, out=found)
-
-
-def _sigmoid_of_negative(x: Any) -> Any:
-    if not isinstance(x, np.ndarray):
-        return _sigmoid(-x)
-    found = np.exp(x)
-    found += 1
-    return np.reciprocal(found, out=found)
-
-
-_PRECISE = {
-    **{name: getattr(math, name) for name in ("exp", "expm1", "tanh", "log", "log1p", "sin", "cos")},
-    "arctan": math.atan,
-}
-
-
-def _of_scalars(name: str, function: Any) -> Any:
-    """The function, which for one number goes through Python's own: float32 results are rounded from doubles."""
-    precise = _PRECISE.get(name)
-    if precise is None:
-        return function
-
-    def chosen(x: Any, function: Any = function, precise: Any = precise) -> Any:
-        kind = x.__class__
-        if kind is np.float32 or kind is np.float64:
-            try:
-                return kind(precise(x))
-            except (ValueError, OverflowError):
-                return function(x)
-        return function(x)
-
-    return chosen
-
-
-def _operator(sign: str, swapped: bool = False) -> Any:
-    def method(self: _Spy, other: Any) -> _Spy:
-        text = other.text if isinstance(other, _Spy) else _plain(self.script, other)
-        left, right = (text, self.text) if swapped else (self.text, text)
-        return _Spy(self.script, f"({left} {sign} {right})", None)
-
-    return method
-
-
-class _Spy:
-    """A stand-in for an operand, which writes down what is done to it."""
-
-    __slots__ = ("known", "script", "text")
-
-    def __init__(self, script: Script, text: str, shape: Any) -> None:
-        self.script = script
-        self.text = text
-        self.known = shape
-
-    @property
-    def shape(self) -> Any:
-        if self.known is None:
-            raise _Opaque
-        return self.known
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def __bool__(self) -> bool:
-        raise _Opaque
-
-    def __getitem__(self, index: Any) -> _Spy:
-        return _Spy(self.script, f"{self.text}[{_plain(self.script, index)}]", None)
-
-    def __neg__(self) -> _Spy:
-        return _Spy(self.script, f"(-{self.text})", None)
-
-    __add__, __radd__ = _operator("+"), _operator("+", True)
-    __sub__, __rsub__ = _operator("-"), _operator("-", True)
-    __mul__, __rmul__ = _operator("*"), _operator("*", True)
-    __truediv__, __rtruediv__ = _operator("/"), _operator("/", True)
-    __lt__, __le__, __gt__, __ge__ = _operator("<"), _operator("<="), _operator(">"), _operator(">=")
-    __eq__, __ne__ = _operator("=="), _operator("!=")
-    __and__, __or__ = _operator("&"), _operator("|")
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
 def _joined(script: Script, node: Node, names: dict[Node, str]) -> str | None:
     """Two operations as one, where that is faster: a product with a step function as one with truth values (relu goes
     back so), and the sigmoid of a negative.
     """
     if node.primitive.name == "sigmoid" and node.args[0].primitive.name == "neg" and script.kind == np.float32:
-        return f"{script.name(_sigmoid_of_negative)}({names[node.args[0].args[0]]})"
+        return f"{script.name(kernels.sigmoid_of_negative)}({names[node.args[0].args[0]]})"
     if node.primitive.name != "mul" or script.kind.kind != "f":
         return None
     for step, other in (node.args, reversed(node.args)):
         if step.primitive.name == "step" and other.primitive.name != "step":
-            below = f"({names[step.args[0]]} <= 0)"
-            return f"({names[other]} * {script.name(np.logical_not)}{below})"
+            return f"{script.name(kernels.passed)}({names[other]}, {names[step.args[0]]} <= 0)"
     return None
 
 
@@ -271,10 +118,16 @@ def _added_in_place(script: Script, node: Node, names: dict[Node, str], uses: di
     return None
 
 
-def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node]) -> list[str]:
+def straight(
+    script: Script,
+    given: dict[Node, str],
+    order: Sequence[Node],
+    outputs: Sequence[Node],
+    turned: Sequence[Node] = (),
+) -> list[str]:
     """Write the lines for some nodes; the names of the outputs.
 
-    What is used once and is short is written where it is used.
+    What is used once and is short is written where it is used. Products in `turned` are laid out column by column.
     """
     names = dict(given)
     uses: dict[Node, int] = {}
@@ -297,6 +150,8 @@ def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outp
             names[node] = script.number(node)
             continue
         text = _joined(script, node, names)
+        if node in turned and node.primitive.name == "matmul" and len(node.shape) == 2:
+            text = f"{script.name(kernels.turned_product)}({', '.join(names[arg] for arg in node.args)})"
         if text is None and node.primitive.name == "add" and node.shape:
             text = _added_in_place(script, node, names, uses)
         if text is None:

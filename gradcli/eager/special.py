@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager.entrywise import logit
 from gradcli.eager.pointwise import TABLE as _POINTWISE
 from gradcli.eager.reductions import log_softmax, logsumexp, softmax
+from gradcli.eager.unsupported import missing
 
 _NAMES = {
     **{name: name for name in ("erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "digamma", "xlogy", "sinc", "round")},
@@ -20,6 +20,4 @@ __all__ = [*_NAMES, "log_softmax", "logit", "logsumexp", "softmax"]
 
 
 def __getattr__(name: str) -> Any:
-    meant = None if name.startswith("__") else did_you_mean(name, __all__)
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager.special has no {name!r}{hint}")
+    raise missing("special", name, __all__)

@@ -115,11 +115,16 @@ def once(key: str, text: str, category: type[Warning] = UserWarning) -> None:
     """Warn the first time in a process, or each time after `set_warn_always(True)`."""
     if always[0] or key not in _said:
         _said.add(key)
-        depth = 1
-        frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__", "").startswith("gradcli."):
-            frame, depth = frame.f_back, depth + 1
-        warnings.warn(text, category, stacklevel=depth)
+        warn(text, category)
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line outside this package that led to it."""
+    depth = 1
+    frame: Any = sys._getframe()
+    while frame is not None and ours[frame.f_globals.get("__name__")]:
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, category, stacklevel=depth)
 
 
 def recording() -> bool:
@@ -127,19 +132,22 @@ def recording() -> bool:
     return state._grad and not state._inference
 
 
-_ours: set[int] = set()
+class _Ours(dict[Any, bool]):
+    """By the name of a module whether it is one of this package."""
+
+    def __missing__(self, name: Any) -> bool:
+        found = self[name] = isinstance(name, str) and name.startswith("gradcli.")
+        return found
+
+
+ours = _Ours()
 
 
 def outside(frame: Any) -> Place:
     """(code, instruction) of the first frame outside this package, from a frame on."""
     while frame is not None:
-        names = frame.f_globals
-        if id(names) not in _ours:
-            name = names.get("__name__", "")
-            if not name.startswith("gradcli."):
-                return (frame.f_code, frame.f_lasti)
-            if getattr(sys.modules.get(name), "__dict__", None) is names:
-                _ours.add(id(names))  # a module's names live as long as the process
+        if not ours[frame.f_globals.get("__name__")]:
+            return (frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return None
 

@@ -7,7 +7,6 @@ without axes; it becomes an array (`_array`) when memory has to be shared.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from gradcli.diagnostics import did_you_mean
 from gradcli.eager import devices, dtypes, recorder
 from gradcli.eager.conversions import Conversions
 from gradcli.eager.hooks import Handle
-from gradcli.eager.state import SPECIAL, Place, state, sweeps
+from gradcli.eager.memory import Counter, Size
+from gradcli.eager.state import SPECIAL, state, sweeps, warn
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -29,47 +29,22 @@ if TYPE_CHECKING:
     Edge = tuple[Node, int]
 
 
-class Size(tuple[int, ...]):
-    """A shape, printed as PyTorch prints it."""
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of entries."""
-        return int(np.prod(self, dtype=np.int64))
-
-    def __repr__(self) -> str:
-        return f"torch.Size({list(self)})"
-
-
-class Counter:
-    """How often a piece of memory was changed in place, and where the last time."""
-
-    __slots__ = ("place", "value")
-
-    def __init__(self) -> None:
-        self.value = 0
-        self.place: Place = None
-
-    def bump(self, place: Place) -> None:
-        """Count one more change."""
-        self.value += 1
-        self.place = place
+__all__ = ["Counter", "Size", "Tensor"]
 
 
 class Tensor(Conversions):
     """An array that remembers how it was computed, if it requires a gradient."""
 
-    __slots__ = ("__dict__", "__weakref__", "_node", "_raw", "_requires")
+    __slots__ = ("__dict__", "__weakref__", "_count", "_node", "_raw", "_requires")
     __array_priority__ = 1000
     _raw: Any
+    _count: Counter | None
     _node: Node | None
     _requires: bool
     # rare state: the class holds the defaults, so a plain tensor pays nothing for it
     _seq = 0  # as the end of an edge a tensor is a leaf; nodes have positive numbers
     _nr = 0  # which of its node's outputs it is
     _odd = False  # a view, an output of several, an inference tensor or a dual: operators take the long way
-    _count: Counter | None = None
     _inference = False
     _grad: Tensor | None = None
     _added = 0  # of a .grad: how many backwards have added into it since it was None or zero
@@ -87,12 +62,16 @@ class Tensor(Conversions):
     _is_param = False  # whether it is printed as a parameter
     _stands_for: Tensor | None = None  # of an unpacked leaf: the leaf whose gradient its gradient is
 
-    def __init__(self, array: Any, requires_grad: bool = False, counter: Counter | None = None) -> None:
-        self._raw = array if isinstance(array, (np.ndarray, np.generic)) else np.asarray(array)
+    def __init__(self, array: Any = (), requires_grad: bool = False, counter: Counter | None = None) -> None:
+        if isinstance(array, (np.ndarray, np.generic)):
+            self._raw = array
+        else:  # what programs write: torch.Tensor([1, 2]), torch.Tensor(2, 3)
+            from gradcli.eager.legacy import entries_of
+
+            self._raw, requires_grad, counter = entries_of(array, requires_grad, counter), False, None
         self._node = None
         self._requires = requires_grad
-        if counter is not None:
-            self._count = counter
+        self._count = counter
         if state.mode == SPECIAL and state.inference:
             self._inference = self._odd = True
 
@@ -238,11 +217,10 @@ class Tensor(Conversions):
     def grad(self) -> Tensor | None:
         """What backward has added up so far; UserWarning for a tensor that does not keep it."""
         if self._grad is None and not self.is_leaf and not self._retains:
-            warnings.warn(
+            warn(
                 "the .grad of a tensor that is not a leaf is not filled by backward(); call retain_grad() on it first, "
                 "or look at the leaf",
                 UserWarning,
-                stacklevel=2,
             )
         if recorder.current is not None:
             recorder.current.grad_read(self)

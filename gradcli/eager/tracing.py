@@ -79,7 +79,7 @@ class Traced(Tensor):
 
     def __init__(self, like: Any, graph: Node) -> None:
         self._raw = Hidden(like)
-        self._node = None
+        self._node = self._count = None
         self._requires = False
         self._graph = graph
 

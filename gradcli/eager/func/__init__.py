@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager.func.batching import vmap
 from gradcli.eager.func.calling import functional_call, stack_module_state
 from gradcli.eager.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
+from gradcli.eager.unsupported import missing
 
 __all__ = [
     "functional_call",
@@ -24,6 +24,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    meant = None if name.startswith("__") else did_you_mean(name, __all__)
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager.func has no {name!r}{hint}")
+    raise missing("func", name, __all__)

@@ -124,7 +124,7 @@ class _Batch:
             for inner, x, mapped in zip(self.inner, self.leaves, self.mapped, strict=True)
             if mapped
         ]
-        given.extend((node, x, False) for x, node in trace.captures.values())
+        given.extend((one.leaf, one.tensor, False) for one in trace.captures.values())
         return evaluated(nodes, [x.dtype.np for x in outputs], given, self.size)
 
     def unrolled(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager.nn import functional, init, modules, parameter, utils
 from gradcli.eager.nn.parameter import Buffer, Parameter
+from gradcli.eager.unsupported import missing
 
 globals().update(modules.TABLE)
 
@@ -18,6 +18,4 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    meant = None if name.startswith("__") else did_you_mean(name, __all__)
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager.nn has no {name!r}{hint}")
+    raise missing("nn", name, __all__)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager import random as streams
-from gradcli.eager.state import place
+from gradcli.eager.state import place, warn
 
 if TYPE_CHECKING:
     from gradcli.eager.tensor import Tensor
@@ -119,7 +118,7 @@ def _deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
 
 def _empty(tensor: Tensor) -> bool:
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", UserWarning, stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op", UserWarning)
         return True
     return False
 

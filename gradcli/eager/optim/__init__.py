@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager.optim import lr_scheduler
 from gradcli.eager.optim.adaptive import Adadelta, Adagrad, Adamax, RMSprop
 from gradcli.eager.optim.lbfgs import LBFGS
 from gradcli.eager.optim.optimizer import Optimizer
 from gradcli.eager.optim.rules import SGD, Adam, AdamW
+from gradcli.eager.unsupported import missing
 
 __all__ = [
     "LBFGS",
@@ -26,6 +26,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    meant = None if name.startswith("__") else did_you_mean(name, __all__)
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager.optim has no {name!r}{hint}")
+    raise missing("optim", name, __all__)

@@ -13,6 +13,7 @@ import numpy as np
 from gradcli.eager import recorder
 from gradcli.eager.modes import enable_grad, no_grad
 from gradcli.eager.optim.optimizer import Optimizer, need
+from gradcli.eager.optim.searching import Point, strong_wolfe
 from gradcli.eager.state import place
 from gradcli.eager.tensor import Tensor
 
@@ -25,7 +26,7 @@ Array = Any
 class LBFGS(Optimizer):
     """The quasi-Newton method of limited memory; `step(closure)` needs a closure that computes loss and gradients.
 
-    ValueError for several groups; RuntimeError for a line search, which is not supported.
+    ValueError for several groups; RuntimeError for another line search than "strong_wolfe".
     """
 
     def __init__(
@@ -40,10 +41,6 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         need(lr >= 0, "learning rate", lr)
-        if line_search_fn is not None:
-            raise RuntimeError(
-                f"LBFGS with line_search_fn={line_search_fn!r} is not supported: leave it out, and lower lr"
-            )
         defaults = {
             "lr": lr,
             "max_iter": max_iter,
@@ -86,6 +83,20 @@ class LBFGS(Optimizer):
         with enable_grad():
             return closure()
 
+    def _along(self, closure: Callable[[], Any], direction: Array) -> Callable[[float], Point]:
+        """The loss along a direction from where the parameters are; they are there again afterwards."""
+        here = [x._array.copy() for x in self._params]
+
+        def look(at: float) -> Point:
+            self._move(at, direction)
+            value = self._loss(closure).item()
+            gradient = self._gradient()
+            for x, kept in zip(self._params, here, strict=True):
+                x._array[...] = kept
+            return Point(at, value, gradient, float(gradient @ direction))
+
+        return look
+
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         group, state = self.param_groups[0], self.state[self._params[0]]
         state.setdefault("func_evals", 0)
@@ -124,8 +135,21 @@ class LBFGS(Optimizer):
             slope = float(grad @ direction)
             if slope > -group["tolerance_change"]:
                 break
-            self._move(length, direction)
-            if i != group["max_iter"] - 1:
+            if group["line_search_fn"] is not None:
+                if group["line_search_fn"] != "strong_wolfe":
+                    raise RuntimeError("only 'strong_wolfe' is supported")
+                start = Point(0.0, loss, grad, slope)
+                reach = float(np.abs(direction).max(initial=0))
+                chosen, looked = strong_wolfe(
+                    self._along(closure, direction), start, length, reach, group["tolerance_change"]
+                )
+                loss, grad, length = chosen.value, chosen.gradient, chosen.at
+                self._move(length, direction)
+                calls += looked
+                state["func_evals"] += looked
+            else:
+                self._move(length, direction)
+            if group["line_search_fn"] is None and i != group["max_iter"] - 1:
                 loss = self._loss(closure).item()
                 grad = self._gradient()
                 calls += 1

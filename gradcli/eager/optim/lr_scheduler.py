@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+
+from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.eager.optim.optimizer import Optimizer
+from gradcli.eager.optim.optimizer import Optimizer
 
 
 class LRScheduler:
@@ -43,11 +44,10 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch. UserWarning where the optimizer has not made a step yet."""
         if self._step_count == 1 and self.optimizer._steps == self._steps_before:
-            warnings.warn(
+            warn(
                 "lr_scheduler.step() was called before optimizer.step(): the first learning rate is skipped. Call "
                 "optimizer.step() first",
                 UserWarning,
-                stacklevel=2,
             )
         self._advance(epoch)
 

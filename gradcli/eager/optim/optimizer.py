@@ -6,15 +6,16 @@ Groups of parameters have options of their own; what an optimizer remembers of a
 from __future__ import annotations
 
 import copy
-import warnings
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
 from gradcli.eager.modes import enable_grad, no_grad
 from gradcli.eager.nn.modules.module import clear
-from gradcli.eager.state import place
+from gradcli.eager.state import place, warn
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -66,11 +67,13 @@ class Optimizer:
             if not x.is_leaf and not x.retains_grad:
                 raise ValueError("can't optimize a non-leaf tensor: it was computed, so a step would change nothing")
         if len({id(x) for x in xs}) != len(xs):
-            warnings.warn("a parameter stands twice in one group of the optimizer", UserWarning, stacklevel=3)
+            warn("a parameter stands twice in one group of the optimizer", UserWarning)
         known = {id(x) for group in self.param_groups for x in group["params"]}
         if any(id(x) in known for x in xs):
             raise ValueError("some parameters appear in more than one parameter group")
         options = {**self.defaults, **param_group, **({"param_names": names} if names else {})}
+        if recorder.current is not None:
+            recorder.current.adopted(xs)
         self.param_groups.append({"params": xs} | {name: one for name, one in options.items() if name != "params"})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -99,8 +102,11 @@ class Optimizer:
 
     def _one(self, x: Tensor, grad: Array, group: dict[str, Any], where: Place) -> None:
         state = self.state[x] if self._remembers(group) else {}
-        array = x._array
+        alone = isinstance(x._raw, np.generic)  # a number, which stays one: numbers compute faster than arrays
+        array = np.array(x._raw) if alone else x._array
         self._update(array, -grad if group.get("maximize") else grad, state, group)
+        if alone:
+            x._raw = array[()]
         x._counter.bump(where)
         if recorder.current is not None:
             recorder.current.moved(x)

@@ -6,7 +6,6 @@ function's own nodes; what they saved is a number, and the first one that is rea
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from gradcli.eager.autograd.function import Function
 from gradcli.eager.autograd.graph import saved_tensors_hooks
 from gradcli.eager.engine import backward
 from gradcli.eager.modes import enable_grad, no_grad
+from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -46,20 +46,17 @@ def checkpoint(
     tensor(-0.1283)
     """
     if use_reentrant is None:
-        warnings.warn(
+        warn(
             "checkpoint() needs use_reentrant= to be given: use_reentrant=False is recommended; the reentrant form is "
             "taken now",
             UserWarning,
-            stacklevel=2,
         )
         use_reentrant = True
     if use_reentrant:
         if kwargs:
             raise ValueError(f"Unexpected keyword arguments: {', '.join(kwargs)}")
         if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
-            warnings.warn(
-                "None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2
-            )
+            warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     frame = _Frame(function, args, kwargs, preserve_rng_state, determinism_check != "none")
     with saved_tensors_hooks(frame.pack, frame.unpack):
@@ -195,11 +192,7 @@ def checkpoint_sequential(
     UserWarning where `use_reentrant` is not given, ValueError for other keyword arguments.
     """
     if use_reentrant is None:
-        warnings.warn(
-            "checkpoint_sequential() needs use_reentrant= to be given; the reentrant form is taken now",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn("checkpoint_sequential() needs use_reentrant= to be given; the reentrant form is taken now", UserWarning)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:

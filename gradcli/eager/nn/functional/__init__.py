@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager.nn.functional.activations import (
     celu,
     cosine_similarity,
@@ -35,8 +34,34 @@ from gradcli.eager.nn.functional.activations import (
     tanhshrink,
     threshold,
 )
+from gradcli.eager.nn.functional.attention import scaled_dot_product_attention
 from gradcli.eager.nn.functional.classes import cross_entropy, nll_loss, one_hot
-from gradcli.eager.nn.functional.layers import batch_norm, bilinear, dropout, embedding, layer_norm, linear, pad
+from gradcli.eager.nn.functional.columns import fold, unfold
+from gradcli.eager.nn.functional.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+)
+from gradcli.eager.nn.functional.distances import (
+    cosine_embedding_loss,
+    gumbel_softmax,
+    hinge_embedding_loss,
+    pairwise_distance,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
+from gradcli.eager.nn.functional.layers import (
+    batch_norm,
+    bilinear,
+    dropout,
+    dropout2d,
+    embedding,
+    layer_norm,
+    linear,
+    pad,
+)
 from gradcli.eager.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -49,8 +74,50 @@ from gradcli.eager.nn.functional.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from gradcli.eager.nn.functional.norms import group_norm, instance_norm, rms_norm
+from gradcli.eager.nn.functional.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
+from gradcli.eager.nn.functional.resizing import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
+from gradcli.eager.signatures import checked as _checked
+from gradcli.eager.unsupported import missing
 
 __all__ = [
+    "scaled_dot_product_attention",
+    "cosine_embedding_loss",
+    "gumbel_softmax",
+    "hinge_embedding_loss",
+    "pairwise_distance",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "dropout2d",
+    "group_norm",
+    "instance_norm",
+    "rms_norm",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "fold",
+    "unfold",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "interpolate",
+    "max_pool1d",
+    "max_pool2d",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "batch_norm",
     "bilinear",
     "binary_cross_entropy",
@@ -101,8 +168,16 @@ __all__ = [
     "threshold",
 ]
 
+# every function but those that small steps are made of checks its arguments
+_HOT = ("linear", "relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "cross_entropy")
+_FLOATING = (
+    *("celu", "elu", "gelu", "hardshrink", "hardswish", "leaky_relu", "mish", "silu", "softplus", "softshrink", "glu"),
+    *("softmin", "selu", "logsigmoid", "l1_loss", "smooth_l1_loss", "huber_loss", "layer_norm", "batch_norm"),
+)
+for _name in __all__:
+    if _name not in _HOT:
+        globals()[_name] = _checked(globals()[_name], floating=_name in _FLOATING)
+
 
 def __getattr__(name: str) -> Any:
-    meant = None if name.startswith("__") else did_you_mean(name, __all__)
-    hint = f"; the nearest that exists is {meant}" if meant else ""
-    raise AttributeError(f"gradcli.eager.nn.functional has no {name!r}{hint}")
+    raise missing("nn.functional", name, __all__)

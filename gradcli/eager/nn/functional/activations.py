@@ -5,12 +5,12 @@ Every function is one node with PyTorch's name, over declared operations, unless
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager import dtypes, inplace, pointwise, reductions
 from gradcli.eager.dispatch import cast
 from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, need_tensor
+from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -243,14 +243,14 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 # --- soft maxima ---------------------------------------------------------------------------------------------
 
 
-def _dim(input: Tensor, dim: int | None, name: str, stacklevel: int) -> int:
+def _dim(input: Tensor, dim: int | None, name: str) -> int:
+    if input._raw.dtype.kind in "iub":
+        raise NotImplementedError(f"{name} is not implemented for {input.dtype}: it needs numbers with a point")
     if dim is not None:
+        if type(dim) is not int:
+            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
         return dim
-    warnings.warn(
-        f"{name} without dim= chooses a dimension by the rank, which is deprecated: pass dim=X",
-        UserWarning,
-        stacklevel=stacklevel + 1,
-    )
+    warn(f"{name} without dim= chooses a dimension by the rank, which is deprecated: pass dim=X", UserWarning)
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
@@ -260,17 +260,17 @@ def _converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Exponentials divided by their sum along an axis; UserWarning where the axis is not named."""
-    return reductions.softmax(_converted(input, dtype), _dim(input, dim, "softmax", _stacklevel))
+    return reductions.softmax(_converted(input, dtype), _dim(input, dim, "softmax"))
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of softmax along an axis; UserWarning where the axis is not named."""
-    return reductions.log_softmax(_converted(input, dtype), _dim(input, dim, "log_softmax", _stacklevel))
+    return reductions.log_softmax(_converted(input, dtype), _dim(input, dim, "log_softmax"))
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax(-x)."""
-    return reductions.softmax(-_converted(input, dtype), _dim(input, dim, "softmin", _stacklevel))
+    return reductions.softmax(-_converted(input, dtype), _dim(input, dim, "softmin"))
 
 
 # --- lengths ---------------------------------------------------------------------------------------------------

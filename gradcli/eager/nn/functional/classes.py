@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager import reductions
+from gradcli.eager.kernels import in_range
 from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, reduction_of, refuse_grad
 from gradcli.eager.tracing import known
 
@@ -115,7 +116,7 @@ def _ignores(input: Tensor, target: Tensor, weight: Tensor | None, ignore: int) 
     if not numbers.size:
         return False
     classes = scores[1 if len(scores) > 1 else 0]
-    if numbers.min() >= 0 and numbers.max() < classes:
+    if in_range(numbers, classes):
         return 0 <= ignore < classes and bool((numbers == ignore).any())
     wrong = numbers[((numbers < 0) | (numbers >= classes)) & (numbers != ignore)]
     if wrong.size:

@@ -6,10 +6,12 @@ written here. This module knows no layer and no loss.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradcli.eager.dispatch import record
+from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -30,7 +32,15 @@ def fused(
 
     `edges` is how many operands the node shows, `apart` says which of them keep a format of their own: positions.
     """
-    return record(function, xs, params, node, pointwise=False, edges=edges, apart=apart)
+    return dense(record(function, xs, params, node, pointwise=False, edges=edges, apart=apart))
+
+
+def dense(x: Tensor) -> Tensor:
+    """The tensor with its entries in memory in C order, as PyTorch lays out what it computes anew."""
+    raw = x._raw
+    if raw.ndim > 1 and isinstance(raw, np.ndarray) and not raw.flags.c_contiguous:
+        x._raw = np.ascontiguousarray(raw)
+    return x
 
 
 def by_entry(
@@ -40,10 +50,19 @@ def by_entry(
     return record(function, xs, params, node, pointwise=True, edges=edges)
 
 
+def shifted(x: Tensor, by: float, node: str = "AddBackward1") -> Tensor:
+    """The tensor plus a number that is no operand, as PyTorch's own composites add one."""
+    return by_entry(_raised, (x,), node, by=by)
+
+
+def _raised(x: Any, *, by: float) -> Any:
+    return x + by
+
+
 def declared(name: str, *xs: Any, **params: Any) -> Any:
     """A declared operation, by its name and as scripts call it, on operands."""
     primitive = catalogue()[name]
-    function = primitive.call or primitive.definition or primitive
+    function = primitive.call or (primitive.definition if primitive.kind == "composite" else None) or primitive
     return function(*xs, **params)
 
 
@@ -65,9 +84,7 @@ def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool 
     """What is done with the losses of the entries; the two old switches are understood, with a UserWarning."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(
-            f"size_average and reduce are deprecated: write reduction={reduction!r} instead", UserWarning, stacklevel=4
-        )
+        warn(f"size_average and reduce are deprecated: write reduction={reduction!r} instead", UserWarning)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction: it is 'mean', 'sum' or 'none'")
     return reduction

@@ -11,7 +11,9 @@ from gradcli.eager import random as streams
 from gradcli.eager.dispatch import record
 from gradcli.eager.inplace import change
 from gradcli.eager.modes import no_grad
+from gradcli.eager.movement import t
 from gradcli.eager.nn.functional.fusing import declared, fused, need_tensor
+from gradcli.eager.recipes import again
 from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import known
 from gradcli.primitives import catalogue
@@ -29,8 +31,14 @@ def _affine(bias: Any, x: Any, y: Any) -> Any:
     return one + other
 
 
+_ADDMM = (_affine, "AddmmBackward0", None, False)
+
+
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
     """input + mat1 @ mat2 for two matrices, as one node. RuntimeError for shapes or formats that do not fit."""
+    done = again(_ADDMM, input, mat1, mat2)
+    if done is not None:
+        return done
     _check_product(mat1, mat2)
     if input._raw.dtype != mat1._raw.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {input.dtype} and {mat1.dtype}")
@@ -61,7 +69,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             [3.5000]])
     """
     need_tensor(input, "linear")
-    flipped = weight.t()
+    need_tensor(weight, "linear")
+    flipped = t(weight)
     if bias is not None and input._raw.ndim == 2 and weight._raw.ndim == 2:
         return addmm(bias, input, flipped)
     if weight.ndim != 2:
@@ -143,16 +152,16 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 
 
 def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: float) -> Any:
-    away = x - _mean_of(x, axes)
-    scaled = away / declared("sqrt", _mean_of(away * away, axes) + eps)
-    return _affine_of(scaled, weight, bias)
+    away = x - mean_of(x, axes)
+    scaled = away / declared("sqrt", mean_of(away * away, axes) + eps)
+    return affine_of(scaled, weight, bias)
 
 
-def _mean_of(x: Any, axes: tuple[int, ...]) -> Any:
+def mean_of(x: Any, axes: tuple[int, ...]) -> Any:
     return declared("broadcast_to", declared("mean", x, axis=axes, keepdims=True), shape=tuple(x.shape))
 
 
-def _affine_of(x: Any, weight: Any, bias: Any) -> Any:
+def affine_of(x: Any, weight: Any, bias: Any) -> Any:
     for name, operand in (("mul", weight), ("add", bias)):
         if operand is not None:
             one, other = together(x, operand)
@@ -182,14 +191,14 @@ def _batch_norm(x: Any, mean: Any, var: Any, weight: Any, bias: Any, *, trained:
     axes = tuple(i - len(x.shape) for i in range(len(x.shape)) if i != 1)
     shape = tuple(n if i == 1 else 1 for i, n in enumerate(x.shape))
     if trained:
-        away = x - _mean_of(x, axes)
-        var = _mean_of(away * away, axes)
+        away = x - mean_of(x, axes)
+        var = mean_of(away * away, axes)
     else:
         one, other = together(x, declared("reshape", mean, shape=shape), verb="subtract")
         away = one - other
         var = declared("broadcast_to", declared("reshape", var, shape=shape), shape=tuple(x.shape))
     scaled = away / declared("sqrt", var + eps)
-    return _affine_of(scaled, *[declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)])
+    return affine_of(scaled, *[declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)])
 
 
 def batch_norm(
@@ -244,7 +253,7 @@ def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: in
 # --- frames ------------------------------------------------------------------------------------------------------
 
 
-def _framed(x: Any, *, before: tuple[int, ...], after: tuple[int, ...]) -> Any:
+def framed(x: Any, *, before: tuple[int, ...], after: tuple[int, ...]) -> Any:
     slices, unslice = catalogue()["slice"], catalogue()["unslice"]
     first = tuple(max(-n, 0) for n in before)
     sizes = tuple(n - start - max(-end, 0) for n, start, end in zip(x.shape, first, after, strict=True))
@@ -273,7 +282,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if any(n + low + high < 0 for n, (low, high) in zip(input.shape, pairs, strict=True)):
         raise RuntimeError(f"pad: {tuple(pad)} would cut off more than there is of {list(input.shape)}")
     before, after = tuple([low for low, _ in pairs]), tuple([high for _, high in pairs])
-    found = record(_framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", whole=True)
+    found = record(framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", whole=True)
     if value:
         inside = tuple(
             [slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(found.shape, pairs, strict=True)]
@@ -310,4 +319,15 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         kept = streams.default_generator.bernoulli(tuple(input.shape), 1 - p)
         noise = kept.astype(kind) / kind.type(1 - p)
     factor = Tensor(noise)
+    return change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of (N, C, ...) set to zero with probability p, the others divided by 1 - p."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0:
+        return input
+    shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
+    factor = dropout(Tensor(np.ones(shape, input.dtype.np)), p)
     return change(input, lambda x: x * factor, (factor,)) if inplace else input * factor

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, reduced, reduction_of, refuse_grad
+from gradcli.eager.nn.functional.fusing import declared, fused, reduced, reduction_of, refuse_grad, shifted
 from gradcli.eager.pointwise import TABLE as POINTWISE
+from gradcli.eager.state import warn
 from gradcli.eager.tracing import known
 from gradcli.primitives.broadcasting import together
 
@@ -27,11 +28,10 @@ def _all(loss: Any, reduction: str) -> Any:
 
 def _compared(input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
-        warnings.warn(
+        warn(
             f"the target has size {target.shape} and the input {input.shape}: they are broadcast, which likely gives "
             "a wrong loss",
             UserWarning,
-            stacklevel=3,
         )
 
 
@@ -59,6 +59,8 @@ def mse_loss(
     _compared(input, target)
     if weight is not None:
         return _weighted((input - target) ** 2, weight, reduction)
+    if input.dtype.kind < 2 and target.dtype.kind < 2:
+        raise NotImplementedError(f"mse_loss is not implemented for {input.dtype}: it needs numbers with a point")
     return fused(_mse, (input, target), "MseLossBackward0", reduction=reduction)
 
 
@@ -216,10 +218,9 @@ def kl_div(
     UserWarning for reduction="mean", which also divides by the number of classes: "batchmean" does not.
     """
     if reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn(
+        warn(
             "reduction='mean' of kl_div divides by the number of classes too; 'batchmean' is the divergence",
             UserWarning,
-            stacklevel=2,
         )
     if reduction != "batchmean":
         reduction = reduction_of(reduction, size_average, reduce)
@@ -233,17 +234,13 @@ def kl_div(
     return reduced(loss, reduction)
 
 
-def _raised(x: Any, *, by: float) -> Any:
-    return x + by
-
-
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """How far the order of two scores is from the one that the target (1 or -1) wants."""
     away = -target * (input1 - input2)
     if margin:
-        away = by_entry(_raised, (away,), "AddBackward1", by=margin)
+        away = shifted(away, margin)
     return reduced(away.clamp_min(0), reduction_of(reduction))
 
 
@@ -258,8 +255,10 @@ def poisson_nll_loss(
     return reduced(loss, reduction_of(reduction))
 
 
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
-    """The negative log-likelihood of targets under normal distributions, without the constant term."""
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """The negative log-likelihood of targets under normal distributions; `full` adds the constant term."""
     from gradcli.eager.factory import full_like
     from gradcli.eager.modes import no_grad
 
@@ -269,4 +268,5 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, eps: float = 1e-6
     var = var.clone()
     with no_grad():
         var.clamp_(min=eps)
-    return reduced(0.5 * (var.log() + (input - target) ** 2 / var), reduction_of(reduction))
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction_of(reduction))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from gradcli.eager.nn.modules import activations, containers, layers, losses
+from gradcli.eager.nn.modules import (
+    activations,
+    attention,
+    containers,
+    convolution,
+    images,
+    layers,
+    losses,
+    recurrent,
+)
 from gradcli.eager.nn.modules.module import Module
 
 TABLE: dict[str, type[Module]] = {"Module": Module}
-for _file in (activations, containers, layers, losses):
+for _file in (activations, containers, layers, losses, convolution, images, recurrent, attention):
     TABLE.update(
         {
             name: found

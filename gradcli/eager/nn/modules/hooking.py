@@ -6,11 +6,11 @@ the gradients of the outputs, what leaves the input node are those of the inputs
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.autograd.function import Function
 from gradcli.eager.modes import is_grad_enabled
+from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -93,11 +93,10 @@ class BackwardHooks:
                 passed = tuple([self.grad_outputs[place] for place in places])
                 if self.inputs is None:
                     if self.hooks:
-                        warnings.warn(
+                        warn(
                             "a full backward hook fires for the outputs only, because no input of the module requires "
                             "grad",
                             UserWarning,
-                            stacklevel=2,
                         )
                     self._call((None,) * self.count)
                     self.grad_outputs = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gradcli.eager import dtypes
 from gradcli.eager.factory import empty, ones, tensor, zeros
@@ -260,6 +260,8 @@ class LayerNorm(Module):
 class BatchNorm1d(Module):
     """Each channel (axis 1) shifted and scaled by the batch in training, by running averages in evaluation."""
 
+    ranks: ClassVar[tuple[int, ...]] = (2, 3)
+
     def __init__(
         self,
         num_features: int,
@@ -284,9 +286,10 @@ class BatchNorm1d(Module):
         self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if tracked else None)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The channels in normal form. ValueError unless the input has 2 or 3 axes."""
-        if input.ndim not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.ndim}D input)")
+        """The channels in normal form. ValueError for another number of axes."""
+        if input.ndim not in self.ranks:
+            wanted = " or ".join(f"{rank}D" for rank in self.ranks)
+            raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)

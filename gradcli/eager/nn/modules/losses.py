@@ -137,3 +137,75 @@ class PoissonNLLLoss(_Loss):
     """The negative log-likelihood of counts under a Poisson distribution."""
 
     function, numbers = "poisson_nll_loss", {"log_input": True, "eps": 1e-8}
+
+
+class _PairLoss(Module):
+    """A loss of `functional` of two or three tensors and a target, with numbers as options."""
+
+    function = ""
+    numbers: dict[str, Any] = {}
+
+    def __init__(self, *args: Any, reduction: str = "mean", **kwargs: Any) -> None:
+        super().__init__()
+        self.reduction = reduction
+        given = {**self.numbers, **dict(zip(self.numbers, args, strict=False))}
+        for name in kwargs:
+            if name not in given:
+                raise TypeError(f"{type(self).__name__} has no option {name!r}")
+        for name, value in {**given, **kwargs}.items():
+            setattr(self, name, value)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """The loss of the tensors."""
+        options = {name: getattr(self, name) for name in (*self.numbers, "reduction")}
+        found: Tensor = getattr(functional, self.function)(*inputs, **options)
+        return found
+
+
+class MarginRankingLoss(_PairLoss):
+    """How far the order of two scores is from the wanted one."""
+
+    function, numbers = "margin_ranking_loss", {"margin": 0.0}
+
+
+class CosineEmbeddingLoss(_PairLoss):
+    """Whether two rows point the same way, or do not, as the target wants."""
+
+    function, numbers = "cosine_embedding_loss", {"margin": 0.0}
+
+
+class HingeEmbeddingLoss(_PairLoss):
+    """Distances of pairs that belong together, and what others lack to the margin."""
+
+    function, numbers = "hinge_embedding_loss", {"margin": 1.0}
+
+
+class SoftMarginLoss(_PairLoss):
+    """log(1 + exp(-target * input)) for targets 1 and -1."""
+
+    function = "soft_margin_loss"
+
+
+class TripletMarginLoss(_PairLoss):
+    """How much nearer than the margin the negative example is. ValueError unless the margin is positive."""
+
+    function, numbers = "triplet_margin_loss", {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.margin <= 0:
+            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {self.margin} instead")
+
+
+class GaussianNLLLoss(Module):
+    """The negative log-likelihood of targets under normal distributions with given variances."""
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__()
+        self.full = full
+        self.eps = eps
+        self.reduction = reduction
+
+    def forward(self, input: Tensor, target: Tensor, var: Any) -> Tensor:
+        """The loss."""
+        return functional.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)

@@ -143,10 +143,10 @@ class Module(Tree):
             raise KeyError(f"attribute '{name}' already exists")
 
     def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
         for table in _TABLES:
-            found = self.__dict__.get(table)
-            if found is not None and name in found:
-                return found[name]
+            if table in own and name in own[table]:
+                return own[table][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -1,0 +1,176 @@
+"""What NumPy does in more passes than needed goes in as arrays; the same numbers come out faster. Knows no operation.
+
+Generated functions call these in place of what a declaration says, where the result is the same to the last bit, or,
+for the sigmoid, as good as the formula.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+_SHORT = 64  # an axis up to so long is searched across, not along
+_LARGE = 4096  # entries from which on a detour pays
+_WIDE = 2**16  # entries that stay in the cache
+
+added_up = np.add.reduce
+_largest: Any = np.maximum.reduce
+
+
+def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest entries along an axis: NumPy is slow along a short last axis, and fast across it."""
+    if axis in (-1, (-1,)) and x.ndim == 2 and 0 < x.shape[1] <= _SHORT and x.flags.c_contiguous:
+        found = _largest(np.ascontiguousarray(x.T), axis=0)
+        return found.reshape(-1, 1) if keepdims else found
+    return _largest(x, axis=axis, keepdims=keepdims)
+
+
+def passed(ct: Any, below: Any) -> Any:
+    """A gradient where `below` does not hold, else it times zero: how relu goes back."""
+    through = np.logical_not(below)
+    if not isinstance(through, np.ndarray) or through.shape != ct.shape:
+        return ct * through
+    found = through.view(np.uint8).astype(ct.dtype)
+    found *= ct
+    return found
+
+
+def raised(x: Any, axis: Any) -> Any:
+    """The array with an axis more; the last one needs no arithmetic."""
+    return x[..., None] if axis in (-1, (-1,)) else np.expand_dims(x, axis)
+
+
+def turned_product(x: Any, y: Any) -> Any:
+    """The product of two matrices, laid out column by column."""
+    if x.shape[1] != 1:
+        return np.matmul(y.T, x.T).T
+    found = np.multiply(y.T, x.T)
+    found += 0  # a sum has no -0, not even one of a single product
+    return found.T
+
+
+@lru_cache(64)
+def _ones(count: int, kind: Any) -> Any:
+    found = np.ones(count, kind)
+    found.flags.writeable = False
+    return found
+
+
+def column_sums(x: Any) -> Any:
+    """The sums over the rows of a matrix: of a large one as a product, which is three times as fast."""
+    if x.size >= _LARGE and x.flags.c_contiguous and x.dtype.char in "fd":
+        return np.matmul(_ones(x.shape[0], x.dtype), x)
+    return np.add.reduce(x, 0)
+
+
+def row_sums(x: Any) -> Any:
+    """The sums along the rows of a matrix: of many short rows as a product, too."""
+    if 4 * x.size >= _LARGE and x.shape[1] <= _LARGE and x.flags.c_contiguous and x.dtype.char in "fd":
+        return np.matmul(x, _ones(x.shape[1], x.dtype))
+    return np.add.reduce(x, -1)
+
+
+@cache
+def _zeros(kind: Any) -> Any:
+    found = np.zeros(_WIDE, kind)
+    found.flags.writeable = False
+    return found
+
+
+def rectified(x: Any, zero: Any) -> Any:
+    """max(x, 0): NumPy compares with an array twice as fast as with a number, as long as both are in the cache."""
+    if x.__class__ is np.ndarray and _LARGE <= x.size <= _WIDE:
+        return np.maximum(x, _zeros(x.dtype)[: x.size].reshape(x.shape))
+    return np.maximum(x, zero)
+
+
+def written_out(x: Any, shape: tuple[int, ...]) -> Any:
+    """One number, repeated."""
+    found = np.empty(shape, x.dtype)
+    found[...] = x
+    return found
+
+
+@lru_cache(64)
+def _rows(count: int) -> Any:
+    """The numbers of the rows of a matrix, as a column."""
+    found = np.arange(count).reshape(-1, 1)
+    found.flags.writeable = False
+    return found
+
+
+def in_range(index: Any, size: int) -> bool:
+    """Whether all positions lie from 0 to below a size: in one pass, as a negative one is huge without its sign."""
+    if index.dtype != np.int64:
+        return not index.size or bool(index.min() >= 0 and index.max() < size)
+    return bool(_largest(index.view(np.uint64), axis=None, initial=0) < size)
+
+
+def _by_row(x: Any, index: Any, axis: int, size: int) -> bool:
+    """Whether positions stand in the rows of a matrix, all of them plain."""
+    if axis != -1 or x.ndim != 2 or index.ndim != 2 or index.shape[0] != x.shape[0] or index.dtype != np.int64:
+        return False
+    return in_range(index, size)
+
+
+def taken_along(general: Any, x: Any, index: Any, axis: int) -> Any:
+    """The entries at positions along an axis; `general` does what is not plain."""
+    if _by_row(x, index, axis, x.shape[-1]):
+        return x[_rows(x.shape[0]), index]
+    return general(x, index, axis=axis)
+
+
+def put_along(general: Any, x: Any, index: Any, axis: int, size: int) -> Any:
+    """Zeros with the entries of x added at positions along an axis; `general` does what is not plain."""
+    if index.shape[-1] == 1 and x.shape == index.shape and _by_row(x, index, axis, size):
+        found = np.zeros((x.shape[0], size), x.dtype)
+        found[_rows(x.shape[0]), index] = x
+        return found
+    return general(x, index, axis, size)
+
+
+def sigmoid(x: Any) -> Any:
+    """1/(1 + exp(-x)) in four passes; as steady as a formula with two branches until the result is no normal number."""
+    if not isinstance(x, np.ndarray):
+        return x.dtype.type(1 / (1 + np.exp(-np.float64(x))))
+    found = np.negative(x)
+    np.exp(found, out=found)
+    found += 1
+    return np.reciprocal(found, out=found)
+
+
+def sigmoid_of_negative(x: Any) -> Any:
+    """The sigmoid of -x."""
+    if not isinstance(x, np.ndarray):
+        return sigmoid(-x)
+    found = np.exp(x)
+    found += 1
+    return np.reciprocal(found, out=found)
+
+
+_PRECISE = {
+    **{name: getattr(math, name) for name in ("exp", "expm1", "tanh", "log", "log1p", "sin", "cos")},
+    "arctan": math.atan,
+}
+
+
+def of_scalars(name: str, function: Any) -> Any:
+    """The function, which for one number goes through Python's own: float32 results are rounded from doubles."""
+    precise = _PRECISE.get(name)
+    if precise is None:
+        return function
+
+    def chosen(x: Any, function: Any = function, precise: Any = precise) -> Any:
+        kind = x.__class__
+        if kind is np.float32 or kind is np.float64:
+            try:
+                return kind(precise(x))
+            except (ValueError, OverflowError):
+                return function(x)
+        return function(x)
+
+    chosen.precise, chosen.function = precise, function  # type: ignore[attr-defined]
+    return chosen

@@ -1,0 +1,322 @@
+"""Sizes go in, recurrent layers and cells come out: a sequence and a state to the states at each step.
+
+The graph is that of the definition, step by step: products of the whole sequence first, then one step after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gradcli.eager.factory import empty
+from gradcli.eager.indexing import renamed
+from gradcli.eager.joining import cat, split, stack
+from gradcli.eager.nn import functional, init
+from gradcli.eager.nn.modules.module import Module
+from gradcli.eager.nn.parameter import Parameter
+from gradcli.eager.state import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.eager.tensor import Tensor
+
+    State = tuple[Tensor, ...]
+    Step = Callable[[Tensor, State, tuple[Any, Any]], State]
+
+
+def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
+    return split(x, x.shape[-1] // count, -1, node="UnsafeSplitBackward0")
+
+
+def _tanh(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    found: Tensor = (functional.linear(state[0], *own) + given).tanh()
+    return (found,)
+
+
+def _relu(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    found: Tensor = (functional.linear(state[0], *own) + given).relu()
+    return (found,)
+
+
+def _lstm(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    hidden, cell = state
+    enter, keep, new, leave = _parts(functional.linear(hidden, *own) + given, 4)
+    cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
+    found: Tensor = leave.sigmoid() * cell.tanh()
+    return found, cell
+
+
+def _gru(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    (hidden,) = state
+    theirs, ours = _parts(given, 3), _parts(functional.linear(hidden, *own), 3)
+    reset = (ours[0] + theirs[0]).sigmoid()
+    update = (ours[1] + theirs[1]).sigmoid()
+    new = (theirs[2] + ours[2] * reset).tanh()
+    return ((hidden - new) * update + new,)
+
+
+_GATES = {"RNN_TANH": (1, 1, _tanh), "RNN_RELU": (1, 1, _relu), "LSTM": (4, 2, _lstm), "GRU": (3, 1, _gru)}
+
+
+class _Recurrent(Module):
+    """Layers of one kind of step, in one direction or both."""
+
+    mode = ""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
+            raise ValueError("dropout should be a number in range [0, 1] representing the probability of a zero")
+        if dropout > 0 and num_layers == 1:
+            warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers=1",
+                UserWarning,
+            )
+        if not isinstance(hidden_size, int):
+            raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
+        if hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if proj_size:
+            raise RuntimeError("proj_size is not supported")
+        self.mode = self.mode  # a number of the layer itself, as all options are
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        gates = _GATES[self.mode][0] * hidden_size
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            for end in ("", "_reverse")[: 1 + bidirectional]:
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, width), "weight_hh": (gates, hidden_size)}
+                if bias:
+                    shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+                for name, shape in shapes.items():
+                    self.register_parameter(f"{name}_l{layer}{end}", Parameter(empty(*shape, dtype=dtype)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start again from new random numbers."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing has to be done: the weights lie where they lie."""
+
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        """The states at each step, and the last state of each layer. RuntimeError for sizes that do not fit."""
+        if input.ndim not in (2, 3):
+            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D instead")
+        single = input.ndim == 2
+        at = 1 if single or not self.batch_first else 0
+        x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
+        if x.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
+            )
+        states = self._states(x, hx, single)
+        output, last = self._run(x, states)
+        if self.batch_first and not single:
+            output = renamed(output.transpose(0, 1), f"TransposeBackward{int(self.mode != 'LSTM')}")
+        if single:
+            output, last = output.squeeze(at), tuple([one.squeeze(1) for one in last])
+        return output, last if len(last) > 1 else last[0]
+
+    def _states(self, x: Tensor, hx: Any, single: bool) -> State:
+        count, shape = _GATES[self.mode][1], (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
+        if hx is None:
+            zeros: Tensor = x.new_zeros(shape)
+            return (zeros,) * count
+        given = tuple(hx) if count > 1 else (hx,)
+        if len(given) != count:
+            raise RuntimeError(f"{type(self).__name__} needs {count} states, not {len(given)}")
+        if single:
+            if any(one.ndim != 2 for one in given):
+                raise RuntimeError("For unbatched 2-D input, hx should also be 2-D")
+            given = tuple([one.unsqueeze(1) for one in given])
+        elif any(one.ndim != 3 for one in given):
+            raise RuntimeError("For batched 3-D input, hx should also be 3-D")
+        for one in given:
+            if tuple(one.shape) != shape:
+                raise RuntimeError(f"Expected hidden size {shape}, got {list(one.shape)}")
+        return given
+
+    def _run(self, x: Tensor, states: State) -> tuple[Tensor, State]:
+        step: Step = _GATES[self.mode][2]
+        ends: list[list[Tensor]] = [[] for _ in states]
+        given = [one.unbind(0) for one in states]
+        for layer in range(self.num_layers):
+            outputs = []
+            for way in range(1 + self.bidirectional):
+                at = layer * (1 + self.bidirectional) + way
+                found, last = self._layer(x, tuple([one[at] for one in given]), layer, way, step)
+                outputs.append(found)
+                for end, one in zip(ends, last, strict=True):
+                    end.append(one)
+            x = outputs[0] if len(outputs) == 1 else cat(outputs, -1)
+            if self.dropout and self.training and layer < self.num_layers - 1:
+                x = functional.dropout(x, self.dropout)
+        return x, tuple([stack(end) for end in ends])
+
+    def _layer(self, x: Tensor, state: State, layer: int, way: int, step: Step) -> tuple[Tensor, State]:
+        end = f"_l{layer}{'_reverse' if way else ''}"
+        biases = [getattr(self, f"bias_{name}{end}") if self.bias else None for name in ("ih", "hh")]
+        own = (getattr(self, f"weight_hh{end}"), biases[1])
+        rows = list(functional.linear(x, getattr(self, f"weight_ih{end}"), biases[0]).unbind(0))
+        found: list[Any] = [None] * len(rows)
+        for i in range(len(rows)) if not way else reversed(range(len(rows))):
+            state = step(rows[i], state, own)
+            found[i] = state[0]
+        return stack(found), state
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.input_size}, {self.hidden_size}"]
+        defaults: dict[str, Any] = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
+        for name, usual in {**defaults, "bidirectional": False}.items():
+            value = getattr(self, name)
+            if value != usual:
+                parts.append(f"{name}={value}")
+        return ", ".join(parts)
+
+
+class RNN(_Recurrent):
+    """h' = tanh(x @ W_ih.T + b_ih + h @ W_hh.T + b_hh) over a sequence (L, N, H), or relu in place of tanh."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if len(args) > 3:
+            nonlinearity, args = args[3], (*args[:3], *args[4:])
+        else:
+            nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity {nonlinearity!r}. Select from 'tanh' or 'relu'.")
+        self.__dict__["mode"] = f"RNN_{nonlinearity.upper()}"
+        super().__init__(*args, **kwargs)
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory over a sequence (L, N, H); the state is (h, c)."""
+
+    mode = "LSTM"
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units over a sequence (L, N, H)."""
+
+    mode = "GRU"
+
+
+# --- one step ----------------------------------------------------------------------------------------------------
+
+
+class _Cell(Module):
+    gates: ClassVar[int] = 1
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = self.gates * hidden_size
+        self.weight_ih = Parameter(empty(rows, input_size, dtype=dtype))
+        self.weight_hh = Parameter(empty(rows, hidden_size, dtype=dtype))
+        self.register_parameter("bias_ih", Parameter(empty(rows, dtype=dtype)) if bias else None)
+        self.register_parameter("bias_hh", Parameter(empty(rows, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start again from new random numbers."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _stepped(self, input: Tensor, given: tuple[Any, ...], step: Step) -> State:
+        name = type(self).__name__
+        if input.ndim not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
+        for one in given:
+            if one is not None and one.ndim not in (1, 2):
+                raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {one.ndim}D instead")
+        single = input.ndim == 1
+        x = input.unsqueeze(0) if single else input
+        if x.shape[1] != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
+        zeros = x.new_zeros((x.shape[0], self.hidden_size))
+        states = [zeros if one is None else one.unsqueeze(0) if one.ndim == 1 else one for one in given]
+        for one in states:
+            if tuple(one.shape) != (x.shape[0], self.hidden_size):
+                raise RuntimeError(f"hidden has inconsistent hidden_size: got {list(one.shape)}")
+        found = step(functional.linear(x, self.weight_ih, self.bias_ih), tuple(states), (self.weight_hh, self.bias_hh))
+        return tuple([one.squeeze(0) for one in found]) if single else found
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else f", bias={self.bias}")
+
+
+class RNNCell(_Cell):
+    """One step of `RNN`."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next state. RuntimeError for another nonlinearity than tanh and relu."""
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._stepped(input, (hx,), _tanh if self.nonlinearity == "tanh" else _relu)[0]
+
+    def extra_repr(self) -> str:
+        more = "" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}"
+        return super().extra_repr() + more
+
+
+class LSTMCell(_Cell):
+    """One step of `LSTM`; the state is (h, c)."""
+
+    gates = 4
+
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
+        """The next state."""
+        hidden, cell = self._stepped(input, (None, None) if hx is None else tuple(hx), _lstm)
+        return hidden, cell
+
+
+class GRUCell(_Cell):
+    """One step of `GRU`."""
+
+    gates = 3
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next state."""
+        return self._stepped(input, (hx,), _gru)[0]

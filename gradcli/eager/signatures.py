@@ -1,0 +1,224 @@
+"""Public functions go in, the same functions come out that check what they are given, as PyTorch's do: types first.
+
+What a function takes is read from its annotations, by name, so that it is said once. A wrong type is a TypeError before
+anything is computed; NumPy's words `axis` and `keepdims` are understood for `dim` and `keepdim`.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import dtypes
+from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Test = Callable[[Any], bool]
+
+# names of annotations, for signatures whose arguments have several forms
+Number = Any  # a plain number, or a tensor of one entry
+Operand = Any  # a number or a tensor
+Dims = Any  # a whole number, several of them, or None
+Sizes = Any  # whole numbers, or one
+Extents = Any  # the same, along the axes of an image
+
+_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "a": "input", "x2": "other"}
+# functions along one axis, which take a tensor without axes too
+_ALONG = frozenset(
+    ("max", "min", "sort", "argsort", "cumsum", "cumprod", "logcumsumexp", "var", "std", "median", "kthvalue", "topk")
+    + ("cummax", "cummin")
+)
+_NUMBERS = (int, float, complex, np.number, np.bool_)
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor)
+
+
+def _is_whole(x: Any) -> bool:
+    if isinstance(x, Tensor):
+        return (not x.ndim and x.dtype.kind == 1) or (x._raw.dtype == np.bool_ and not x.ndim)
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+
+
+def _is_real(x: Any) -> bool:
+    return isinstance(x, (int, float, np.floating, np.integer)) or (isinstance(x, Tensor) and not x.ndim)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, _NUMBERS) or (isinstance(x, Tensor) and not x.ndim)
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, (Tensor, *_NUMBERS))
+
+
+def _is_truth(x: Any) -> bool:
+    return isinstance(x, (bool, np.bool_))
+
+
+def _are_tensors(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and all(isinstance(one, Tensor) for one in x)
+
+
+def _are_whole(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and all(_is_whole(one) for one in x)
+
+
+def _or_none(test: Test) -> Test:
+    return lambda x: x is None or test(x)
+
+
+_TESTS: dict[str, Test] = {
+    "Tensor": _is_tensor,
+    "int": _is_whole,
+    "float": _is_real,
+    "Number": _is_number,
+    "Operand": _is_operand,
+    "bool": _is_truth,
+    "str": lambda x: isinstance(x, str),
+    "Sequence[Tensor]": _are_tensors,
+    "Sequence[int]": _are_whole,
+    "Dims": lambda x: x is None or _is_whole(x) or _are_whole(x),
+    "Sizes": lambda x: _is_whole(x) or _are_whole(x),
+    "Extents": lambda x: _is_whole(x) or _are_whole(x),
+    "dtypes.dtype": lambda x: isinstance(x, dtypes.dtype),
+}
+_TESTS.update({f"{name} | None": _or_none(test) for name, test in list(_TESTS.items())})
+_SPOKEN = {
+    "int": "int",
+    "Sequence[Tensor]": "tuple of Tensors",
+    "Sequence[int]": "tuple of ints",
+    "Sizes": "tuple of ints",
+    "Extents": "tuple of ints",
+    "Dims": "int or tuple of ints",
+    "Operand": "Tensor or Number",
+    "dtypes.dtype": "torch.dtype",
+}
+_NUMERIC = ("int", "float", "int | None", "float | None", "Number", "Number | None", "Dims")
+_LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they are
+
+
+def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
+    """The function with a check of its arguments in front; itself where its annotations say nothing.
+
+    The first argument of a method is a tensor anyway. `floating`: it has to be one of numbers with a point.
+    """
+    if not isinstance(function, FunctionType):
+        return function
+    code, said = function.__code__, function.__annotations__
+    names = code.co_varnames[: code.co_argcount]
+    only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    by_name = {name: _TESTS[said[name]] for name in (*names, *only) if said.get(name) in _TESTS and name not in _LOOSE}
+    tests = tuple([by_name.get(name) for name in names])
+    if not by_name or (method and set(by_name) <= {names[0]} and not set(names) & {"dim", "keepdim"}):
+        return function
+    known = frozenset((*names, *only))
+    plain = frozenset(at for at, name in enumerate(names) if said.get(name) in _NUMERIC)
+    title = function.__name__
+    along = title in _ALONG
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        check(args)
+        if kwargs:
+            kwargs = named(kwargs)
+        for at in plain:
+            if at < len(args) and isinstance(args[at], Tensor):
+                args = (*args[:at], args[at].item(), *args[at + 1 :])
+        try:
+            if along and args and not args[0]._raw.ndim:
+                return _alone(function, args, kwargs)
+            return function(*args, **kwargs)
+        except Exception as wrong:
+            if _meant(wrong):
+                raise
+            kind = TypeError if isinstance(wrong, AttributeError) else RuntimeError
+            raise kind(f"{title}() cannot be computed of these arguments: {wrong}") from wrong
+
+    def check(args: tuple[Any, ...]) -> None:
+        for x, test in zip(args, tests):  # noqa: B905 - more arguments than names is the function's own error
+            if test is not None and not test(x):
+                raise _wrong(title, names, said, args)
+        if floating and args and isinstance(args[0], Tensor) and args[0].dtype.kind < 2:
+            raise NotImplementedError(
+                f"{title}() is not implemented for {args[0].dtype}: it needs numbers with a point"
+            )
+
+    def named(kwargs: dict[str, Any]) -> dict[str, Any]:
+        if not kwargs.keys() <= known:
+            kwargs = _renamed(kwargs, known)
+        for name, x in kwargs.items():
+            if name in by_name and not by_name[name](x):
+                raise _wrong(title, (name,), said, (x,))
+        if not plain and not any(isinstance(x, Tensor) for x in kwargs.values()):
+            return kwargs
+        return {
+            name: x.item() if isinstance(x, Tensor) and said.get(name) in _NUMERIC else x for name, x in kwargs.items()
+        }
+
+    called.__name__, called.__qualname__, called.__doc__ = title, function.__qualname__, function.__doc__
+    called.__module__ = function.__module__
+    called.__wrapped__, called.check = function, check  # type: ignore[attr-defined]
+    return called
+
+
+def _alone(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function along an axis, of a tensor without axes: it counts as one with a single entry."""
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    usual = dict(zip(reversed(names), reversed(values), strict=False))
+    dim = {**usual, **dict(zip(names, args, strict=False)), **kwargs}.get("dim")
+    if type(dim) is not int:
+        return function(*args, **kwargs)
+    if dim not in (0, -1):
+        raise IndexError(f"Dimension out of range (expected to be in range of [-1, 0], but got {dim})")
+    found = function(args[0].reshape(1), *args[1:], **kwargs)
+    if isinstance(found, Tensor):
+        return found.reshape(())
+    return type(found)(*[one.reshape(()) for one in found])
+
+
+def _meant(wrong: BaseException) -> bool:
+    """Whether an error was raised by a `raise` of this package, or by the call itself; not by what it computes with."""
+    from opcode import opmap
+
+    if type(wrong) is TypeError:
+        return True
+    trace, depth = wrong.__traceback__, 0
+    while trace is not None and trace.tb_next is not None:
+        trace, depth = trace.tb_next, depth + 1
+    if trace is None or not depth:
+        return True
+    if type(wrong).__module__.startswith("gradcli.") and not type(wrong).__module__.startswith("gradcli.eager"):
+        return False
+    name = trace.tb_frame.f_globals.get("__name__", "")
+    if not name.startswith("gradcli."):
+        return not name.startswith("numpy")
+    instruction = trace.tb_frame.f_code.co_code[trace.tb_lasti]
+    return instruction in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
+
+
+def _renamed(kwargs: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Arguments by the names that the function has: `axis` is `dim`."""
+    found = {}
+    for name, x in kwargs.items():
+        other = _ALIASES.get(name, name) if name not in known else name
+        found[other if other in known and other not in kwargs else name] = x
+    return found
+
+
+def _wrong(title: str, names: tuple[str, ...], said: dict[str, str], args: tuple[Any, ...]) -> TypeError:
+    """The error that names the first argument of a wrong type."""
+    for at, (name, x) in enumerate(zip(names, args)):  # noqa: B905 - as above
+        kind = said.get(name, "")
+        if kind in _TESTS and name not in _LOOSE and not _TESTS[kind](x):
+            base = kind.removesuffix(" | None")
+            wanted = _SPOKEN.get(base, base)
+            return TypeError(
+                f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}"
+            )
+    return TypeError(f"{title}() received an invalid combination of arguments")

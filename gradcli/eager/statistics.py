@@ -1,0 +1,221 @@
+"""Functions that PyTorch builds from others: covariances, quantiles, integrals of samples, tables of columns.
+
+Tensors go in; the nodes are those of the same operations as PyTorch's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import random
+from gradcli.eager.dispatch import record
+from gradcli.eager.indexing import narrow, renamed, select
+from gradcli.eager.joining import cat
+from gradcli.eager.matrices import mm
+from gradcli.eager.movement import expand, reshape, squeeze, unsqueeze
+from gradcli.eager.movement import t as flipped
+from gradcli.eager.pointwise import add, div, mul, sub
+from gradcli.eager.products import lerp
+from gradcli.eager.recorder import noted
+from gradcli.eager.reductions import nansum, sort
+from gradcli.eager.reductions import sum as summed
+from gradcli.eager.selecting import diag_embed, gather
+from gradcli.eager.tensor import Size, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.eager.signatures import Dims, Sizes
+
+
+def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The average of the entries that are numbers."""
+    count = Tensor(np.asarray((~np.isnan(input._array)).sum(axis=_axes(dim), keepdims=keepdim), input._raw.dtype)[()])
+    found: Tensor = div(nansum(input, dim, keepdim), count)
+    return found
+
+
+def _axes(dim: Any) -> Any:
+    return tuple(dim) if isinstance(dim, (tuple, list)) else dim
+
+
+def cov(input: Tensor, *, correction: int = 1) -> Tensor:
+    """The covariances of the rows, whose columns are samples; of one row its variance. RuntimeError beyond matrices."""
+    if input.ndim > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got {input.ndim}")
+    x = reshape(input, (1, -1)) if input.ndim < 2 else input
+    count = x.shape[1]
+    away = sub(x, unsqueeze(div(summed(x, 1), float(count)), 1))
+    return squeeze(div(mm(away, flipped(away)), float(max(count - correction, 0))))
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlations of the rows, whose columns are samples."""
+    found = cov(input)
+    if not found.ndim:
+        result: Tensor = div(found, found)
+        return result
+    spread = found.diagonal().sqrt()
+    scaled = div(div(found, spread.view(-1, 1)), spread.view(1, -1))
+    bounded: Tensor = scaled.clamp(-1, 1)
+    return bounded
+
+
+def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The value below which a share `q` of the entries lies, between two entries in proportion.
+
+    RuntimeError for shares outside [0, 1], other formats than float, and empty tensors.
+    """
+    shares = np.asarray(q._array if isinstance(q, Tensor) else q, input._raw.dtype)
+    if input.dtype.kind != 2:
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if not input._raw.size:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
+        raise RuntimeError("quantile() q values must be in the range [0, 1], in at most one dimension")
+    x = reshape(input, (-1,)) if dim is None else input.movedim(dim, -1)
+    ordered = sort(x, -1)[0]
+    size = ordered.shape[-1]
+    ranks = np.atleast_1d(shares) * (size - 1)
+    below, above = np.floor(ranks), np.ceil(ranks)
+    lead = tuple(ordered.shape[:-1])
+
+    def wide(row: Any, kind: Any) -> Tensor:
+        return Tensor(np.broadcast_to(row, (*lead, row.size)).astype(kind))
+
+    low, high = (gather(ordered, -1, wide(at, np.int64)) for at in (below, above))
+    weight = wide(ranks - below, input._raw.dtype)
+    found = lerp(low, high, weight)
+    if shares.ndim:
+        rows: Tensor = found.movedim(-1, 0)
+        return unsqueeze(rows, dim % input.ndim + 1) if keepdim and dim is not None else rows
+    found = squeeze(found, -1, node="SqueezeBackward4")
+    if not keepdim:
+        return found
+    return reshape(found, (1,) * input.ndim) if dim is None else unsqueeze(found, dim)
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The integral of samples along an axis by trapezia, `dx` apart or at the places `x`."""
+    size = y.shape[dim]
+    if x is not None:
+        along = -1 if x.ndim == 1 else dim
+        gaps = sub(narrow(x, along, 1, size - 1), narrow(x, along, 0, size - 1))
+        pairs = add(narrow(y, dim, 1, size - 1), narrow(y, dim, 0, size - 1))
+        if x.ndim == 1 and dim not in (-1, y.ndim - 1):
+            gaps = reshape(gaps, (-1, *(1,) * (y.ndim - 1 - dim % y.ndim)))
+        found: Tensor = div(summed(mul(gaps, pairs), dim), 2.0)
+        return found
+    ends = _times(add(select(y, dim, 0), select(y, dim, -1)), 0.5)
+    return _times(sub(summed(y, dim), ends), dx)
+
+
+def _times(x: Tensor, factor: float) -> Tensor:
+    """The entries times a number that is no operand."""
+    return record(_multiplied, (x,), {"factor": factor}, "MulBackward1", pointwise=True)
+
+
+def _multiplied(x: Any, *, factor: float) -> Any:
+    return x * factor
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Vectors as the columns of a matrix, beside matrices."""
+    return cat([reshape(x, (-1, 1)) if x.ndim <= 1 else x for x in tensors], 1)
+
+
+def atleast_3d(input: Tensor) -> Tensor:
+    """The tensor with three axes at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
+    if input.ndim >= 3:
+        return input
+    if input.ndim == 1:
+        return unsqueeze(unsqueeze(input, 0), -1)
+    return unsqueeze(input, -1) if input.ndim == 2 else reshape(input, (1, 1, 1))
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes are repeated to. RuntimeError where they do not fit."""
+    try:
+        return Size(np.broadcast_shapes(*[(one,) if isinstance(one, int) else tuple(one) for one in shapes]))
+    except ValueError as wrong:
+        raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {wrong}") from None
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Tensors repeated to the shape that they have in common."""
+    xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    shape = broadcast_shapes(*[tuple(x.shape) for x in xs])
+    return tuple([expand(x, shape) for x in xs])
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """The matrix with the entries on a diagonal."""
+    return diag_embed(reshape(input, (-1,)), offset)
+
+
+def msort(input: Tensor) -> Tensor:
+    """The entries in order along the first axis."""
+    return sort(input, 0)[0]
+
+
+def normal(mean: Any, std: Any = 1.0, size: Sizes | None = None, *, generator: Any = None) -> Tensor:
+    """Normal numbers: of a mean and a deviation in a size, or one for each entry of tensors of these."""
+    source = generator or random.default_generator
+    given = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if not given:
+        if size is None:
+            raise TypeError("normal() needs a size where mean and std are numbers")
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        return Tensor(np.asarray(source.randn(shape, "float32") * np.float32(std) + np.float32(mean)))
+    kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
+    drawn = Tensor(np.asarray(source.randn(shape, kind.name)))
+    found = add(mul(drawn, std), mean)
+    return found.detach() if not any(x.requires_grad for x in given) else renamed(found, "NormalBackward3")
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
+    """Whole numbers from `low` (or 0) below `high`, in the shape and format of a tensor."""
+    low, high = (0, low) if high is None else (low, high)
+    drawn = random.default_generator.randint(low, high, input._raw.shape)
+    return Tensor(np.asarray(drawn).astype((dtype or input.dtype).np))
+
+
+def _bitwise(name: str) -> Any:
+    ufunc = getattr(np, name)
+
+    def function(input: Tensor, other: Any) -> Tensor:
+        for x in (input, other):
+            if isinstance(x, Tensor) and x.dtype.kind >= 2:
+                raise NotImplementedError(
+                    f"{name} is not implemented for {x.dtype}: it needs whole numbers or truth values"
+                )
+        right = other._array if isinstance(other, Tensor) else other
+        return noted(name, (input, other), Tensor(np.asarray(ufunc(input._array, right))))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name.replace('_', ' ')} of whole numbers or truth values."
+    return function
+
+
+def bitwise_not(input: Tensor) -> Tensor:
+    """The opposite of each bit, or of truth values."""
+    if input.dtype.kind >= 2:
+        raise NotImplementedError(f"bitwise_not is not implemented for {input.dtype}: it needs whole numbers")
+    return noted("bitwise_not", (input,), Tensor(np.asarray(np.invert(input._array))))
+
+
+TABLE: dict[str, Any] = {
+    function.__name__: function
+    for function in (*(nanmean, cov, corrcoef, quantile, trapezoid, diagflat, msort, bitwise_not),)
+}
+TABLE.update({name: _bitwise(name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")})
+# these are no methods
+FUNCTIONS: dict[str, Any] = {
+    "trapz": trapezoid,
+    **{
+        function.__name__: function
+        for function in (column_stack, atleast_3d, broadcast_shapes, broadcast_tensors, normal, randint_like)
+    },
+}

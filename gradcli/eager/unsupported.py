@@ -1,0 +1,86 @@
+"""A name that PyTorch has and this package has not goes in, an error that says what to use instead comes out.
+
+The nearest name by spelling is told where there is one; for what people use often, the way that does the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.diagnostics import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REAL = "gradcli run --real-torch runs the file on an installed PyTorch"
+_ATTENTION = "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one"
+_WHOLE = "leave it out: the function itself runs, and gradcli records it"
+_SAVED = "numpy.savez(file, **{name: x.numpy() for name, x in model.state_dict().items()}) keeps what was learnt"
+_PRECISION = f"leave it out, everything is computed in its own format; {REAL}"
+_ONE = f"gradcli runs in one process; {REAL}"
+
+# names below `torch`, and what does the same
+INSTEAD = {
+    "nn.Transformer": _ATTENTION,
+    "nn.TransformerEncoder": _ATTENTION,
+    "nn.TransformerEncoderLayer": _ATTENTION,
+    "nn.TransformerDecoderLayer": _ATTENTION,
+    "nn.DataParallel": _ONE,
+    "nn.parallel": _ONE,
+    "save": _SAVED,
+    "load": "numpy.load and model.load_state_dict bring back what numpy.savez has kept",
+    "jit": _WHOLE,
+    "compile": _WHOLE,
+    "fx": _WHOLE,
+    "export": _WHOLE,
+    "onnx": _WHOLE,
+    "distributed": _ONE,
+    "multiprocessing": _ONE,
+    "amp": _PRECISION,
+    "autocast": _PRECISION,
+    "cuda.amp": _PRECISION,
+    "cuda": "torch.cuda.is_available() and device='cuda' work without importing it",
+    "backends": f"leave it out, there is nothing to switch; {REAL}",
+    "quantization": _PRECISION,
+    "profiler": "`gradcli run --trace` shows what ran; Python's cProfile where the time went",
+    "autograd.profiler": "`gradcli run --trace` shows what ran; Python's cProfile where the time went",
+    "utils.tensorboard": "print the numbers, or keep loss.item() in a list",
+    "utils.bottleneck": "Python's cProfile tells where the time went",
+    "sparse": f"tensors are dense; {REAL}",
+    "fft": f"numpy.fft transforms arrays, without a gradient; {REAL}",
+    "hub": f"models are written as torch.nn modules; {REAL}",
+    "distributions": "torch.randn, torch.rand and torch.lgamma make samples and densities",
+    "optim.lr_scheduler.OneCycleLR": "torch.optim.lr_scheduler.LambdaLR takes any rule",
+}
+
+# packages that are built on PyTorch itself: they cannot run on these tensors
+COMPANIONS = {
+    "torchviz": "`gradcli graph FILE.py` draws the graph that a file built",
+    "torchsummary": "print(model) shows its modules",
+    "torchinfo": "print(model) shows its modules",
+}
+COMPANIONS |= dict.fromkeys(
+    ("torchvision", "torchaudio", "torchtext", "torchdata", "pytorch_lightning", "lightning", "ignite", "transformers"),
+    f"it is built on PyTorch itself; {REAL}",
+)
+
+
+def missing(room: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that a module does not have; `room` is `nn`, `optim`, ..., or empty for `torch` itself.
+
+    >>> str(missing("nn", "Linaer", ["Linear", "ReLU"]))
+    "torch.nn has no 'Linaer' in gradcli; the nearest that exists is Linear"
+    """
+    where = f"torch.{room}" if room else "torch"
+    return AttributeError(f"{where} has no {name!r} in gradcli{advice(room, name, known)}", name=name)
+
+
+def advice(room: str, name: str, known: Iterable[str]) -> str:
+    """`; the nearest that exists is ...`, what does the same, or nothing."""
+    dotted = f"{room}.{name}" if room else name
+    if name.startswith("__"):
+        return ""
+    if dotted in INSTEAD:
+        return f"; {INSTEAD[dotted]}"
+    meant = did_you_mean(name, known)
+    return f"; the nearest that exists is {meant}" if meant else ""

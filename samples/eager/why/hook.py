@@ -1,0 +1,8 @@
+# A hook that was meant to look at a gradient returns something else.
+import torch
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+h = w * 2
+h.register_hook(lambda gradient: gradient * 0)
+h.sum().backward()
+print(w.grad)

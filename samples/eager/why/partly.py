@@ -1,0 +1,9 @@
+# Half of the loss is computed under no_grad: the gradient is there, and too small. Asked for with --tensor x.
+import torch
+
+x = torch.tensor(3.0, requires_grad=True)
+with torch.no_grad():
+    square = x * x
+loss = square + x
+loss.backward()
+print(x.grad)
