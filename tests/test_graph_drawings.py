@@ -162,7 +162,9 @@ def test_a_python_file_without_a_backward(tmp_path: Path, capsys: pytest.Capture
     code, out, _ = of_file(tmp_path, capsys, text)
     assert code == 0
     assert "the file prints" not in out
-    assert "first: SumBackward0" in out and "loss: SumBackward0" in out
+    assert "first: sum" in out and "loss: sum" in out
+    _, named, _ = of_file(tmp_path, capsys, text, "--style", "torch")
+    assert "first: SumBackward0" in named and "loss: SumBackward0" in named
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from gradcli.commands._direct import Call, direct
 from gradcli.commands._full import full
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import running
+from gradcli.eager.unsupported import INSTEAD, missing
 from tests.test_rendering_schema import validator
 
 ROOT = Path(__file__).parent.parent
@@ -195,7 +198,21 @@ def test_an_imported_pytorch_is_put_back() -> None:
         ("import torch.dispatch", "No module named 'torch.dispatch'"),
         ("import torch.autograd.nowhere.deeper", "No module named 'torch.autograd.nowhere'"),
         ("import torch._C", "No module named 'torch._C'"),
-        ("import torchvision", "No module named 'torchvision'"),
+        ("import torchvision", "No module named 'torchvision' in gradcli; it is built on PyTorch itself"),
+        ("import torchviz", "`gradcli graph FILE.py` draws the graph"),
+        ("import torch.utils.tensorboard", "loss.item() in a list"),
+        ("from torch.cuda.amp import autocast", "work without importing it"),
+        ("from torch.nn import Transformer", "from 'torch.nn'; torch.nn.MultiheadAttention, torch.nn.LayerNorm"),
+        (
+            "import torch\ntorch.distributed.init_process_group()",
+            "torch has no 'distributed' in gradcli; gradcli runs in",
+        ),
+        ("import torch\ntorch.cuda.amp.GradScaler()", "torch.cuda has no 'amp' in gradcli; "),
+        (
+            "import torch\ntorch.nn.Linaer(2, 3)",
+            "torch.nn has no 'Linaer' in gradcli; the nearest that exists is Linear",
+        ),
+        ("import torch\ntorch.nn.functional.rulu(2)", "torch.nn.functional has no 'rulu' in gradcli; "),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,6 +220,52 @@ def test_what_is_missing_is_named(tmp_path: Path, text: str, told: str, capsys: 
     error = capsys.readouterr().err
     assert told in error
     assert error.startswith("Traceback") and "gradcli/" not in error
+
+
+def test_what_does_the_same_exists_and_what_is_missing_is_missing() -> None:
+    """The table of what does the same names nothing that exists by now, and its rows are reached."""
+    import gradcli.eager as torch
+
+    for dotted in INSTEAD:
+        found: object = torch
+        for part in dotted.split("."):
+            found = getattr(found, part, None)
+        assert found is None or dotted == "cuda", f"torch.{dotted} exists: its row in unsupported.py goes"
+    assert "LayerNorm and torch.nn.Linear make one" in str(missing("nn", "Transformer", ["Linear"]))
+    assert str(missing("", "__wrapped__", ["x"])) == "torch has no '__wrapped__' in gradcli"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import torch\nx = torch.ones(2, requires_grad=True)\n(x * 2).grad\n", 3),
+        ("from torch import nn, ones\nf = nn.MSELoss()\nf(ones(3),\n  ones(3, 1))\n", 3),
+        ("import torch\nx = torch.ones((), requires_grad=True)\n(x * x).backward(create_graph=True)\n", 3),
+        ("import torch\n\ntorch.tensor(torch.ones(2))\n", 3),
+        ("import torch\nwith torch.autograd.detect_anomaly():\n    pass\n", 2),
+        ("import torch\nx = torch.zeros(1, requires_grad=True)\ny = torch.sqrt(x) * 0\nwith torch.autograd.detect_anomaly():\n"
+         "    try:\n        y.sum().backward()\n    except RuntimeError:\n        pass\n", 6),
+        ("import torch\ntorch.ones(1).var()\n", 2),
+    ],
+)  # fmt: skip
+def test_warnings_name_the_line_of_the_file(tmp_path: Path, text: str, line: int) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert run(tmp_path, text) == 0
+    assert (Path(told[-1].filename).name, told[-1].lineno) == ("file.py", line)
+    assert all(Path(one.filename).name == "file.py" for one in told)
+
+
+def test_nodes_print_as_in_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "import torch\nclass F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return x * 1\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return g\n"
+        "y = F.apply(torch.ones(1, requires_grad=True)) * 2\nprint(y.grad_fn, y.grad_fn.next_functions[0][0])\n"
+    )
+    assert run(tmp_path, text) == 0
+    assert re.fullmatch(
+        r"<MulBackward0 object at 0x\w+> <torch.autograd.function.FBackward object at 0x\w+>\n", capsys.readouterr().out
+    )
 
 
 def test_hasattr_and_except_work_on_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -415,3 +478,26 @@ def test_a_run_loads_neither_torch_nor_what_it_does_not_need(tmp_path: Path) -> 
     command = [sys.executable, "-m", "gradcli", "run", str(tmp_path / "file.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.stdout == "[]\nTrue True\n"
+
+
+LARGE = """import torch
+w = torch.arange(12.).reshape(3, 4).requires_grad_()
+s = torch.tensor([1.25, 2.5, 3.125, 4.0625], requires_grad=True)
+loss = (w * 2 + s).sum()
+loss.backward()
+"""
+
+
+def test_large_arrays_are_told_by_their_entries_at_the_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the listing; programs get null. A leaf that was computed before requires_grad_() is a leaf."""
+    assert run(tmp_path, LARGE, options=("--trace",)) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["0", "leaf", "float32[3,", "4]", "0", "to", "11", "w"] in lines
+    assert ["2", "leaf", "float32[4]", "[1.25,", "2.5,", "3.12,", "4.06]", "s"] in lines
+    assert any(line[:2] == ["1", "MulBackward0"] and line[5:8] == ["0", "to", "22"] for line in lines)
+    target = tmp_path / "t.json"
+    assert run(tmp_path, LARGE, options=("--trace", "-o", str(target))) == 0
+    found = json.loads(target.read_text())
+    validator("run").validate(found)
+    assert found["forward"][0]["value"] is None and found["forward"][2]["value"] == [1.25, 2.5, 3.125, 4.0625]
+    assert found["forward"][0]["node"] == "leaf"

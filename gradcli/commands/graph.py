@@ -76,7 +76,7 @@ def graph(
 
 def ran(output: Output, file: str) -> tuple[int, Graph]:
     """The exit code of a Python file, and the graph that it built."""
-    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep)
+    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep, extents=True)
     with running.hushed():
         outcome = running.run_file(file, (), dtype="float32", watch=watch, tell=False)
     if outcome.code and outcome.error is not None:

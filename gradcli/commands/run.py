@@ -47,7 +47,7 @@ def run(output: Output, file: str, args: tuple[str, ...], *, trace: bool, real_t
             running.read(file)  # a file that cannot be read is told first
         running.installed().set_default_dtype(getattr(running.installed(), dtype))
         return int(running.run_file(file, args, alias=False).code)
-    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep) if trace else None
+    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep, extents=True) if trace else None
     outcome = running.run_file(file, args, dtype=dtype, watch=watch)
     if watch is not None:
         graphs = running.graphs_of(watch, file)

@@ -27,6 +27,7 @@ def trace(
     backend: str,
     limit: tuple[str, ...],
     why_topo: bool,
+    style: str,
 ) -> int:
     """The forward and the backward pass, step by step.
 
@@ -40,13 +41,14 @@ def trace(
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3
       gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
+      gradcli trace "sin(x)*x" --at x=2 --style torch
       gradcli trace loss.grad --format json
     """
     source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
-    result = calculator.trace(source, **told, why_topo=why_topo)
+    result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch")
     output.emit(
         View(
-            document=lambda style: listing.trace(result, style),
+            document=lambda look: listing.trace(result, look),
             payload=lambda: machine.trace("trace", result),
             lines=lambda: machine.trace_lines("trace", result),
             tidy=lambda: listing.tidy(result),
@@ -57,4 +59,5 @@ def trace(
 
 
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, *OUTPUT))
+STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
+DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, *OUTPUT))

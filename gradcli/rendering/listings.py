@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 
+from gradcli.execution.graphs import Extent
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
+from gradcli.rendering.graphs.numbers import extent_of, extent_text
 from gradcli.rendering.machine import SCHEMA_VERSION
 from gradcli.rendering.values import inline, jsonable, number, positions
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from gradcli.rendering.document import Block
 
 MOST_ROWS, MOST_BACKWARDS = 60, 4
-ENTRIES = 4
+ENTRIES, WIDEST = 4, 26  # of an array that is shown entry by entry: how many, and how many characters
 
 
 def graphs(result: Graphs, style: Style) -> Document:
@@ -116,11 +118,26 @@ def some(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 
 def shown(value: Any, norm: float | None, style: Style) -> str:
-    """A small array as it is, a large one by its norm."""
-    if value is not None and value.size <= ENTRIES:
-        digits = style.digits or (6 if value.size <= 3 else 3)
-        return inline(value, digits, ENTRIES) if value.ndim else number(value, digits)
-    return "" if norm is None else f"norm {number(float(norm), style.digits or 4)}"
+    """A small array as it is, a large gradient by its norm, a large value by its smallest and largest entry."""
+    if value is not None and not isinstance(value, Extent) and value.size <= ENTRIES:
+        digits = style.digits or (6 if value.size <= 2 else 3)
+        text = inline(value, digits, ENTRIES) if value.ndim else number(value, digits)
+        if len(text) <= WIDEST:
+            return text
+    if norm is not None:
+        return f"norm {number(float(norm), style.digits or 4)}"
+    return "" if value is None else span_of(value, style.digits or 3)
+
+
+def span_of(value: Any, digits: int) -> str:
+    """The smallest and the largest entry of an array; its shape stands beside it."""
+    one = value if isinstance(value, Extent) else extent_of(value)
+    return extent_text(one, digits).partition(" " if one.low == one.high else ", ")[2]
+
+
+def whole(value: Any) -> Any:
+    """A value for programs; None for an array that was not kept."""
+    return None if isinstance(value, Extent) else value
 
 
 def place(line: int | None, file: str) -> str:
@@ -140,7 +157,7 @@ def payload(result: Graphs) -> dict[str, Any]:
                 "node": step.node,
                 "reads": list(step.reads),
                 "type": step.type,
-                "value": jsonable(step.value),
+                "value": jsonable(whole(step.value)),
                 "name": step.name or None,
                 "line": step.line,
                 "file": step.file or None,
@@ -158,10 +175,10 @@ def payload(result: Graphs) -> dict[str, Any]:
                         "index": step.number,
                         "node": step.node,
                         "line": step.line,
-                        "cotangent": jsonable(step.arrived),
+                        "cotangent": jsonable(whole(step.arrived)),
                         "norm": jsonable(step.norm),
                         "contributions": [
-                            {"to": sent.to, "value": jsonable(sent.value), "norm": jsonable(sent.norm)}
+                            {"to": sent.to, "value": jsonable(whole(sent.value)), "norm": jsonable(sent.norm)}
                             for sent in step.sent
                         ],
                     }
@@ -171,7 +188,7 @@ def payload(result: Graphs) -> dict[str, Any]:
                     {
                         "index": leaf.number,
                         "name": leaf.name or None,
-                        "value": jsonable(leaf.value),
+                        "value": jsonable(whole(leaf.value)),
                         "norm": jsonable(leaf.norm),
                         "count": leaf.times,
                     }
@@ -187,14 +204,14 @@ def tidy(result: Graphs) -> Grid:
     """Every row of both passes, for CSV."""
     rows: list[tuple[str, ...]] = []
     for step in result.forward:
-        value = "" if step.value is None else inline(step.value, None, sys.maxsize)
+        value = "" if whole(step.value) is None else inline(step.value, None, sys.maxsize)
         rows.append(
             ("forward", str(step.number), step.node, " ".join(map(str, step.reads)), value, place(step.line, ""))
         )
     for at, one in enumerate(result.backwards, 1):
         for ran in one.ran:
             for sent in ran.sent:
-                value = "" if sent.value is None else inline(sent.value, None, sys.maxsize)
+                value = "" if whole(sent.value) is None else inline(sent.value, None, sys.maxsize)
                 index = "" if ran.number is None else str(ran.number)
                 rows.append((f"backward {at}", index, ran.node, str(sent.to), value, place(ran.line, "")))
     return Grid(tuple(map(Column, ("pass", "step", "node", "nodes", "value", "line"))), tuple(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error, visible
@@ -26,7 +27,8 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
             help="an operation leaves a node where one of its operands requires a gradient",
         )
     back = graphs.backwards[-1] if graphs.backwards else None
-    kept = [one for one in graphs.forward if back is None or one.number in beneath(graphs.forward, back)]
+    reached = None if back is None else beneath(graphs.forward, back)
+    kept = [one for one in graphs.forward if reached is None or one.number in reached]
     index = {one.number: place for place, one in enumerate(kept)}
     sent, cotangents = returned(back, {one.number: one for one in kept})
     vertices = tuple(vertex(one, index, sent, cotangents) for one in kept)
@@ -72,10 +74,10 @@ def vertex(
     """An operation or a leaf as a picture shows it."""
     leaf = one.node == "leaf"
     places = [(at, index[read]) for at, read in enumerate(one.reads) if read in index]
-    name = one.name or ("leaf" if leaf else one.node.removesuffix("0").removesuffix("Backward").lower())
+    name = one.name or "leaf" if leaf else operation(one.node)
     return Vertex(
         index[one.number],
-        name if leaf or not one.name else f"{one.name}: {one.node}",
+        name,
         "AccumulateGrad" if leaf else one.node,
         "leaf" if leaf else "operation",
         tuple(place for _, place in places),
@@ -86,4 +88,11 @@ def vertex(
         one.value,
         arrived.get(one.number),
         tuple(sent.get((one.number, at)) for at, _ in places),
+        "" if leaf else one.name,
     )
+
+
+def operation(node: str) -> str:
+    """The operation of a node of PyTorch's name: `MulBackward0` is `mul`, `LogSoftmaxBackward0` is `log_softmax`."""
+    plain = re.sub(r"Backward\d*$", "", node)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain).lower()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager.tensor import Tensor
+from gradcli.execution.graphs import Extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +36,10 @@ class Entry:
         "role",
         "seq",
         "shape",
+        "spoilt",
         "sweeps",
         "value",
+        "wanted",
         "zeros",
     )
     mark: int
@@ -45,6 +49,7 @@ class Entry:
     line: Line | None
     mode: str  # grad, no_grad, inference
     requires: bool
+    wanted: bool  # whether an operand required grad at that time
     seq: int | None  # of the node, if there is one
     sweeps: int  # how many backwards had begun before
     inside: bool  # made by a backward, not by the file
@@ -52,7 +57,8 @@ class Entry:
     shape: tuple[int, ...]
     finite: bool  # every entry is
     calm: bool  # every entry of every input was finite
-    value: Any  # a copy of a small array
+    spoilt: Line | None  # where NaN or infinity was written into it later
+    value: Any  # a copy of a small array; of a large one its extent, where these are wanted
     zeros: Any  # of a relu: which units were zero throughout
 
 
@@ -92,10 +98,10 @@ class Reached:
 
     __slots__ = ("added", "finite", "leaf", "norm", "peak", "value")
 
-    def __init__(self, leaf: int, array: Any, added: int) -> None:
+    def __init__(self, leaf: int, array: Any, added: int, extents: bool = False) -> None:
         self.leaf, self.added = leaf, added
         self.norm, self.finite = size_of(array)
-        self.value = array.copy() if array.size <= SMALL else None
+        self.value = kept(array, extents)
         self.peak = float(np.abs(array).max()) if array.size else 0.0
 
 
@@ -112,13 +118,35 @@ class Event:
         self.kind, self.mark, self.line, self.sweeps, self.name = kind, mark, line, sweeps, name
 
 
+def kept(array: Any, extents: bool) -> Any:
+    """What a record keeps of an array: a copy while it is small, else its extent or nothing."""
+    if array.size <= SMALL:
+        return array.copy()
+    return extent(array) if extents else None
+
+
+def extent(array: Any) -> Extent:
+    """Shape, smallest and largest finite entry, and norm of a large array."""
+    flat = np.abs(array) if array.dtype.kind == "c" else np.asarray(array)
+    finite = flat[np.isfinite(flat)].astype(np.float64)
+    if not finite.size:
+        return Extent(array.shape, math.nan, math.nan, math.nan, array.size)
+    norm = math.sqrt(float(finite @ finite))
+    low, high = float(finite.min()) + 0.0, float(finite.max()) + 0.0  # no -0
+    return Extent(array.shape, low, high, norm, int(array.size - finite.size))
+
+
 def size_of(array: Any) -> tuple[float, bool]:
     """The norm of an array, and whether every entry is finite."""
-    if array.dtype.kind not in "fc":
+    kind = array.dtype.kind
+    if kind not in "fc":
         return 0.0, True
-    flat = np.asarray(array, dtype=np.complex128 if array.dtype.kind == "c" else np.float64).reshape(-1)
-    norm = float(np.sqrt(np.vdot(flat, flat).real))
-    return norm, bool(np.isfinite(norm)) or bool(np.isfinite(flat).all())
+    if not array.ndim:
+        number = abs(array.item())
+        return number, number - number == 0
+    flat = array.reshape(-1).astype(np.float64 if kind == "f" else np.complex128)  # squares of float32 may overflow
+    norm = math.sqrt(flat.dot(flat) if kind == "f" else np.vdot(flat, flat).real)
+    return norm, norm - norm == 0 or bool(np.isfinite(flat).all())
 
 
 @cache

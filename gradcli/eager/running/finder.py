@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import did_you_mean
+from gradcli.eager.unsupported import COMPANIONS, INSTEAD, advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,10 +33,13 @@ class Finder:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of a module of ours; None for other names. ModuleNotFoundError names the nearest that exists."""
+        if name in COMPANIONS:
+            raise ModuleNotFoundError(f"No module named {name!r} in gradcli; {COMPANIONS[name]}", name=name)
         if name != ALIAS and not name.startswith(ALIAS + "."):
             return None
         if not exists(name):
-            raise ModuleNotFoundError(f"No module named {name!r} in gradcli{hint(name, submodules())}", name=name)
+            told = instead(name) or hint(name, submodules())
+            raise ModuleNotFoundError(f"No module named {name!r} in gradcli{told}", name=name)
         home = HOME + name.removeprefix(ALIAS)
         loader: Any = _Loader(home)
         return ModuleSpec(name, loader, is_package=hasattr(import_module(home), "__path__"))
@@ -87,6 +91,16 @@ def submodules() -> list[str]:
     return sorted(found)
 
 
+def instead(name: str) -> str:
+    """`; ...` with what does the same as a module that does not exist, or as the one around it; else nothing."""
+    parts = name.split(".")[1:]
+    for end in range(len(parts), 0, -1):
+        dotted = ".".join(parts[:end])
+        if dotted in INSTEAD:
+            return f"; {INSTEAD[dotted]}"
+    return ""
+
+
 def hint(name: str, known: Sequence[str]) -> str:
     """`; the nearest that exists is ...`, or nothing where nothing is near."""
     near = did_you_mean(name, known)
@@ -102,7 +116,8 @@ def explained(error: ImportError) -> str | None:
     if found is None or not (found[2] == HOME or found[2].startswith(HOME + ".")):
         return None
     known = [name for name in dir(import_module(found[2])) if not name.startswith("_")]
-    return f"cannot import name {found[1]!r} from {ALIAS + found[2].removeprefix(HOME)!r}{hint(found[1], known)}"
+    room = found[2].removeprefix(HOME)
+    return f"cannot import name {found[1]!r} from {ALIAS + room!r}{advice(room.removeprefix('.'), found[1], known)}"
 
 
 @contextmanager

@@ -83,7 +83,7 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
         mark: watch.entries[mark]
         for entry in shown.values()
         for mark in entry.inputs
-        if watch.entries[mark].role == "leaf" and watch.entries[mark].requires
+        if watch.entries[mark].seq is None and watch.entries[mark].requires
     }
     order = sorted([*leaves.values(), *shown.values()], key=lambda entry: entry.mark)
     index = {entry.mark: i for i, entry in enumerate(order)}
@@ -94,7 +94,7 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
 
 
 def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str) -> Made:
-    leaf = entry.role == "leaf"
+    leaf = entry.seq is None  # also what was computed before requires_grad_() made it one
     line = None if leaf else entry.line
     return Made(
         index[entry.mark],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.eager.tensor import Tensor
+from gradcli.eager.tracing import Traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,8 @@ def subjects_of(names: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
         name, value, depth = waiting.pop()
         visited += 1
         if isinstance(value, Tensor):
-            yield name, value
+            if not isinstance(value, Traced):  # a stand-in has no entries
+                yield name, value
         elif depth < DEEPEST and id(value) not in seen:
             inner = [(text, one, depth + 1) for text, one in _inside(name, value)]
             if inner:

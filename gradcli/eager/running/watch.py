@@ -17,7 +17,6 @@ import numpy as np
 
 from gradcli.eager import recorder
 from gradcli.eager.running.entries import (
-    SMALL,
     Entry,
     Event,
     Reached,
@@ -25,6 +24,7 @@ from gradcli.eager.running.entries import (
     Sweep,
     array_of,
     flat,
+    kept,
     name_of,
     size_of,
 )
@@ -44,9 +44,10 @@ _numbers = itertools.count()  # never reset: a number belongs to one record
 
 
 class Watch(recorder.Recorder):
-    """The record of one run."""
+    """The record of one run; with `extents`, large arrays leave their smallest and largest entry."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, extents: bool = False) -> None:
+        self.extents = extents
         self.folder = (folder, os.path.realpath(folder) + os.sep)  # the files in it are the user's own
         self.entries: dict[int, Entry] = {}
         self.sweeps: list[Sweep] = []
@@ -55,11 +56,13 @@ class Watch(recorder.Recorder):
         self.shared: dict[int, int] = {}  # number of a detach() or .data: number of the tensor whose memory it is
         self.subjects: dict[int, Subject] = {}
         self.holders: dict[str, tuple[int, ...]] = {}  # name of a container: numbers of the tensors with history in it
+        self.optimised: set[int] = set()  # what an optimizer was given
         self.refusal: int | None = None
         self.stop: tuple[str, str, Line | None, Line | None] | None = None
         self.fault: Line | None = None  # where a backward was refused or stopped last
         self.owners: set[int] = set()  # the objects whose attributes were looked at
         self.open: list[Sweep] = []
+        self.tracing = False  # whether functions of the file are followed, for their names
         self.last: Line | None = None  # where an exception ended the file
 
     # --- values -----------------------------------------------------------------------------------------------
@@ -74,28 +77,33 @@ class Watch(recorder.Recorder):
 
     def operation(self, name: str, xs: Sequence[Any], result: Tensor) -> None:
         """An operation gave a result, with or without a node."""
-        inputs = tuple([self.mark(x) for x in xs if isinstance(x, Tensor)])
-        self._enter(result, "operation", name, inputs, self._calm(inputs))
+        tensors = [x for x in xs if isinstance(x, Tensor)]
+        inputs = tuple([self.mark(x) for x in tensors])
+        entry = self._enter(result, "operation", name, inputs, self._calm(inputs))
+        entry.wanted = any(x._requires for x in tensors)
 
     def cut(self, how: str, xs: Sequence[Any], result: Tensor | None) -> None:
         """Values left the graph: by detach(), item(), numpy() and the like."""
-        inputs = tuple([self.mark(x) for x in flat(xs) if isinstance(x, Tensor)])
+        tensors = [x for x in flat(xs) if isinstance(x, Tensor)]
+        inputs = tuple([self.mark(x) for x in tensors])
         if inputs:
-            self._enter(result, "cut", how, inputs, self._calm(inputs))
+            entry = self._enter(result, "cut", how, inputs, self._calm(inputs))
+            entry.wanted = any(x._requires for x in tensors)
             if result is not None and how in ("detach()", ".data"):
                 self.shared[result._mark] = inputs[0]
 
     def _calm(self, inputs: Sequence[int]) -> bool:
-        return all(self.entries[mark].finite for mark in inputs)
+        entries = self.entries
+        return all(entries[mark].finite for mark in inputs)
 
-    def _enter(self, tensor: Tensor | None, role: str, name: str, inputs: tuple[int, ...], calm: bool) -> None:
+    def _enter(self, tensor: Tensor | None, role: str, name: str, inputs: tuple[int, ...], calm: bool) -> Entry:
         entry = Entry()
         entry.mark, entry.role, entry.name, entry.inputs, entry.calm = next(_numbers), role, name, inputs, calm
         entry.line = line_of(place())
         entry.mode = "grad" if recording() else "inference" if state.inference else "no_grad"
         entry.inside, entry.sweeps = bool(self.open), len(self.sweeps)
-        entry.requires, entry.seq, entry.dtype, entry.shape = False, None, "", ()
-        entry.finite, entry.value, entry.zeros = True, None, None
+        entry.requires, entry.wanted, entry.seq, entry.dtype, entry.shape = False, False, None, "", ()
+        entry.finite, entry.value, entry.zeros, entry.spoilt = True, None, None, None
         if tensor is not None:
             array = tensor._raw
             edge = tensor._edge
@@ -103,13 +111,13 @@ class Watch(recorder.Recorder):
             entry.seq = edge[0].seq if edge is not None else None
             entry.dtype, entry.shape = name_of(array.dtype), array.shape
             entry.finite = size_of(array)[1]
-            if array.size <= SMALL:
-                entry.value = array.copy()
+            entry.value = kept(array, self.extents)
             if name == "ReluBackward0" and array.size:
                 entry.zeros = np.asarray((array == 0).reshape(-1, array.shape[-1] if array.ndim > 1 else array.size))
                 entry.zeros = entry.zeros.all(axis=0)
             tensor._mark = entry.mark
         self.entries[entry.mark] = entry
+        return entry
 
     # --- changes ------------------------------------------------------------------------------------------------
 
@@ -130,6 +138,9 @@ class Watch(recorder.Recorder):
         else:
             self._event("altered" if tensor._array.any() else "zeroed", owner, name)
         if not recording() or tensor._edge is None:
+            self._spoilt(tensor, changed)
+            if tensor._base is not None:
+                self._spoilt(tensor._base, self.mark(tensor._base))
             return  # no new history: a leaf that an optimizer moves stays the same leaf
         tensor._mark = made
         base = tensor._base
@@ -140,6 +151,17 @@ class Watch(recorder.Recorder):
     def moved(self, tensor: Tensor) -> None:
         """A tensor was given new values, by an optimizer or through .data."""
         self._event("changed", self.mark(tensor), "step")
+        self._spoilt(tensor, tensor._mark)
+
+    def _spoilt(self, tensor: Tensor, mark: int) -> None:
+        """Note that NaN or infinity was written into a tensor that keeps its place in the record."""
+        entry = self.entries[mark]
+        if entry.finite and not size_of(tensor._raw)[1]:
+            entry.finite, entry.calm, entry.spoilt, entry.value = False, True, line_of(place()), None
+
+    def adopted(self, tensors: Sequence[Tensor]) -> None:
+        """An optimizer was given tensors to move."""
+        self.optimised.update(map(self.mark, tensors))
 
     def grad_read(self, tensor: Tensor) -> None:
         """Someone looked at `.grad`; only the file's own looks count."""
@@ -184,6 +206,8 @@ class Watch(recorder.Recorder):
         made.targets = None if targets is None else tuple([self.mark(x) for x in targets])
         self.sweeps.append(made)
         self.open.append(made)
+        if self.tracing:
+            sys.settrace(None)  # a backward calls much, and nothing that has names of the file
 
     def ran(self, node: Node, cts: Sequence[Any], results: Sequence[Any]) -> None:
         """A node ran in a backward."""
@@ -193,7 +217,7 @@ class Watch(recorder.Recorder):
         step.seq, step.name, step.line = node.seq, type(node).__name__, line_of(node.place)
         step.norm = max((norm for norm, _ in sizes), default=0.0)
         step.finite = all(finite for _, finite in sizes)
-        step.arrived = arrays[0].copy() if len(arrays) == 1 and arrays[0].size <= SMALL else None
+        step.arrived = kept(arrays[0], self.extents) if len(arrays) == 1 else None
         step.sent, step.withheld, step.stuck = [], [], 0.0
         for source, value in zip(node.inputs, results, strict=False):
             if source is None:
@@ -204,7 +228,7 @@ class Watch(recorder.Recorder):
                 continue
             array = array_of(value)
             norm, finite = size_of(array)
-            step.sent.append((to, norm, finite, array.copy() if array.size <= SMALL else None))
+            step.sent.append((to, norm, finite, kept(array, self.extents)))
             if not finite and step.finite and arrays and arrays[0].shape == array.shape:
                 step.stuck = max(step.stuck, float((~np.isfinite(array) & (arrays[0] == 0)).mean()))
         sweep = self.open[-1]
@@ -218,13 +242,15 @@ class Watch(recorder.Recorder):
         mark = self.mark(leaf)
         self.grads[self.mark(found)] = mark
         sweep = self.open[-1] if self.open else self.sweeps[-1]
-        sweep.reached.append(Reached(mark, value._raw, found._added))
+        sweep.reached.append(Reached(mark, value._raw, found._added, self.extents))
         self._event("added", mark)
         self.meet(leaf)
 
     def swept(self, ended: bool = True) -> None:
         """A backward ended, or broke off."""
         self.open.pop().ended = ended
+        if self.tracing and not self.open:
+            sys.settrace(self.trace)
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -259,12 +285,14 @@ class Watch(recorder.Recorder):
         recorder.current = self
         state.refresh()
         sys.settrace(self.trace)
+        self.tracing = True
         try:
             yield
         except BaseException as problem:
             self._broken_off(problem)
             raise
         finally:
+            self.tracing = False
             sys.settrace(traced)
             recorder.current = before
             state.refresh()

@@ -47,7 +47,9 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
         return None
     parts = [one for _, one in story.arrivals.get(mark, [])][-count:] if count else []
     equal = len(parts) > 1 and all(same(part, parts[0]) for part in parts)
-    left_out = count >= LOOP and story.watch.subjects[mark].parameter and bool(story.zeroed - {mark})
+    left_out = (
+        count >= LOOP and story.watch.subjects[mark].parameter and mark not in story.zeroed and bool(story.zeroed)
+    )
     if not (stale or equal or asked or left_out):
         return None
     line = lines[-1] if lines else None
@@ -113,6 +115,13 @@ def histories(story: Story) -> Iterator[Finding]:
     for name, marks in holders.items():
         held = {mark for mark in ancestors(story, marks) if mark in roots}
         held = held or {mark for mark in marks if not story.entries[mark].shape and not used(story, mark)}
+        walked = {at for mark in marks for at in story.walked.get(story.entries[mark].seq, ())[:1]}
+        if len(held) < LOOP <= len(walked):
+            line = story.entries[max(marks)].line
+            told = f"$it keeps the graphs of {len(walked)} backwards alive; the newest was made at {story.at(line)}"
+            yield story.find(
+                "history", name, line, told, graphs=len(walked), operations=sum(1 for _ in ancestors(story, marks))
+            )
         if len(held) >= LOOP:
             line = next(
                 (use.line for mark in sorted(marks, reverse=True) for use in [story.entries[mark]] if use.line), None

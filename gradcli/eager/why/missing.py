@@ -25,6 +25,8 @@ def missing(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
         looked = bool(looks) and looks[-1].kind == "none"
         left_out = subject.leaf and subject.requires and accumulating and not any(e.kind == "added" for e in events)
         left_out = left_out and mark not in asked_by_grad
+        if story.watch.optimised and mark not in story.watch.optimised:
+            left_out = False  # a target network, a frozen part: nothing would move it anyway
         if mark in wanted or looked or left_out or thrown_away(events):
             found = reason(story, mark)
             if found is not None:
@@ -100,6 +102,9 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
         if leaf != mark and story.watch.subjects.get(leaf) is not None and _once(story, leaf, name)
     ]
     made = f"{subject.node} made it at {story.at(entry.line)}"
+    if before and not entry.sweeps:
+        told = f"$it.grad is None: it is no leaf, {made}, and the leaf itself has no name any more"
+        return story.find("leaf-lost", name, entry.line, told)
     if before:
         return story.find("replaced", name, entry.line, f"$it.grad is None: it is not the leaf any more, {made}")
     return story.find(

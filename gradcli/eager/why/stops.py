@@ -23,7 +23,14 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
         yield refused(story, watch.refusal)
     elif ours and watch.stop is not None:
         why, node, line, changed = watch.stop
-        if why == "changed":
+        carried = why == "changed" and any(sweep.retain and not sweep.create for sweep in watch.sweeps[:-1])
+        if carried:
+            told = (
+                f"backward stopped: {story.at(changed)} changed in place what {node} at {story.at(line)} had saved in "
+            )
+            told += "an earlier step, whose graph is walked again"
+            yield story.find("changed-carried", None, changed, told, node=node, saved=line.number if line else None)
+        elif why == "changed":
             yield story.find(
                 "changed-in-place",
                 None,
@@ -42,6 +49,11 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
                 node=node,
                 saved=None if line is None else line.number,
             )
+    elif isinstance(problem, RuntimeError) and "inference tensors cannot be saved" in str(problem):
+        told = (
+            f"the file stopped at {story.at(watch.last)}: a tensor made in inference_mode has to be saved for backward"
+        )
+        yield story.find("inference", None, watch.last, told)
     else:
         told = str(problem).partition("\n")[0]
         yield story.find(
@@ -53,7 +65,11 @@ def refused(story: Story, root: int) -> Finding:
     """Why backward could not start."""
     entry, subject = story.entries[root], story.watch.subjects[root]
     name = story.called(root)
-    end = story.end_above(root) or story.number_at(entry.line if entry.role == "leaf" else None)
+    above = story.leaves_above(root)
+    end = story.end_above(root) or next(filter(None, (story.number_at(story.entries[one].line) for one in above)), None)
+    late = [one for one in above if story.entries[one].requires]
+    if end is None and not late:
+        end = next(filter(None, (story.left_before(one) for one in above)), None)
     name = "this tensor" if entry.role == "leaf" and not subject.name else name
     if not subject.floating:
         return story.find("integer-dtype", name, entry.line, f"cannot go backward from $it: it is {subject.dtype}")
@@ -62,7 +78,15 @@ def refused(story: Story, root: int) -> Finding:
         return found._replace(
             message="cannot go backward from $it: " + found.message.removeprefix("$it.grad is None: ")
         )
-    leaves = list(dict.fromkeys(story.called(leaf) for leaf in story.leaves_above(root)))
+    if late:
+        told = f"{story.called(late[0])} requires grad now, and did not when it was used"
+        return story.find("never-required", name, entry.line, f"cannot go backward from $it: {told}")
+    leaves = list(dict.fromkeys(story.called(leaf) for leaf in above))
+    whole = [leaf for leaf in above if not story.entries[leaf].dtype.startswith(("float", "complex", "bfloat"))]
+    if whole and len(whole) == len(above):
+        kinds = ", ".join(dict.fromkeys(f"{story.called(leaf)} is {story.entries[leaf].dtype}" for leaf in whole))
+        told = f"cannot go backward from $it: {kinds}, and only floats can require grad"
+        return story.find("integer-dtype", name, entry.line, told)
     return story.find(
         "never-required",
         name,

@@ -135,6 +135,8 @@ class Story:
     def end_at(self, entry: Entry) -> End | None:
         """Why no gradient passes an entry, or None where one does."""
         if entry.role == "cut":
+            if not entry.wanted and not any(below in self._historic for below in entry.inputs):
+                return None
             if entry.name in ("detach()", ".data"):
                 return End("detached", entry.line, f"{entry.name} was taken")
             if entry.name == "torch.tensor()":
@@ -142,7 +144,7 @@ class Story:
             return End("as-number", entry.line, f"{entry.name} made a plain number or array of it")
         if entry.role != "operation" or entry.seq is not None:
             return None
-        if not any(self.entries[mark].requires for mark in entry.inputs):
+        if not entry.wanted:
             return None
         if entry.mode == "inference":
             return End("inference", entry.line, "it was computed in inference_mode")
@@ -155,6 +157,30 @@ class Story:
     def first_end(self, way: list[Entry]) -> End | None:
         """Where a gradient on its way ends first."""
         return next((end for end in map(self.end_at, way) if end is not None), None)
+
+    def side_ends(self, mark: int) -> list[End]:
+        """Where ways from a value to a root end, each place once: beside those on which a gradient came."""
+        roots = self.roots()
+        leading: set[int] = set()  # what roots were made from
+        waiting = list(roots)
+        while waiting:
+            one = waiting.pop()
+            if one not in leading:
+                leading.add(one)
+                waiting.extend(self.entries[one].inputs)
+        found: dict[tuple[str, Line | None], End] = {}
+        seen, waiting = {mark}, [mark]
+        while waiting:
+            for entry in self.users.get(waiting.pop(), ()):
+                if entry.mark in seen or entry.mark not in leading:
+                    continue
+                seen.add(entry.mark)
+                end = self.end_at(entry)
+                if end is None:
+                    waiting.append(entry.mark)
+                else:
+                    found.setdefault((end.reason, end.line), end)
+        return list(found.values())
 
     def number_end(self, mark: int) -> End | None:
         """Where something made from a value left the graph, other than to be shown."""
@@ -180,6 +206,14 @@ class Story:
                     return self.end_at(entry)
         return None
 
+    def left_before(self, mark: int) -> End | None:
+        """Where something with a history last became a plain number before a value was made, other than to be shown."""
+        for entry in reversed(self.entries.values()):
+            if entry.mark < mark and entry.role == "cut" and entry.name in ("numpy()", "tolist()", "item()"):
+                if any(below in self._historic for below in entry.inputs) and not shown(entry.line):
+                    return self.end_at(entry)
+        return None
+
     def end_above(self, mark: int) -> End | None:
         """Where the history of a value that requires no grad was lost."""
         seen, waiting = {mark}, [mark]
@@ -202,7 +236,8 @@ class Story:
         """The values that require grad, or were made from one that does: an entry comes after its operands."""
         found: set[int] = set()
         for entry in self.entries.values():
-            if entry.requires or any(below in found for below in entry.inputs):
+            above = any(below in found and self.entries[below].role != "leaf" for below in entry.inputs)
+            if entry.wanted or above or (entry.requires and not entry.inputs):
                 found.add(entry.mark)
         return found
 
@@ -233,6 +268,16 @@ class Story:
         for sweep in self.watch.sweeps:
             for one in sweep.reached:
                 found.setdefault(one.leaf, []).append((sweep, one))
+        return found
+
+    @cached_property
+    def walked(self) -> dict[int | None, list[int]]:
+        """For each node the backwards that went through it, by their position."""
+        found: dict[int | None, list[int]] = {}
+        for at, sweep in enumerate(self.watch.sweeps):
+            if sweep.accumulate:
+                for seq in sweep.seqs:
+                    found.setdefault(seq, []).append(at)
         return found
 
     @cached_property

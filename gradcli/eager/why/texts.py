@@ -8,9 +8,14 @@ CURES: dict[str, str] = {
     "detached": "use the tensor itself where a gradient is wanted; detach() only what is shown or stored",
     "as-number": "compute with the tensor itself; item(), tolist() and numpy() are for showing results",
     "rewrapped": "use torch.stack or torch.cat, which keep the history; torch.tensor() copies numbers only",
-    "no-grad": "move the line out of the no_grad block, or wrap it in torch.enable_grad()",
-    "inference": "compute it outside inference_mode; what is made there can never be differentiated",
+    "no-grad": "move the line out of the no_grad block, wrap it in torch.enable_grad(), or undo "
+    "set_grad_enabled(False)",
+    "inference": "compute it outside inference_mode, or clone() it there; what is made inside can never be "
+    "differentiated",
     "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was made from",
+    "leaf-lost": "make the leaf last: `w = (0.1 * torch.randn(3)).requires_grad_()`, with dtype= and device= where it "
+    "is made; an operation on a leaf gives a result",
+    "partly": "nothing is wrong if this is meant; else use the tensor itself there",
     "replaced": "change the leaf in place under torch.no_grad(): `with torch.no_grad(): w -= lr * w.grad`",
     "no-path": "compute the loss from it; what does not enter the loss has no gradient",
     "never-ran": "call backward() on the loss, once, before looking at .grad",
@@ -21,15 +26,19 @@ CURES: dict[str, str] = {
     "retain-graph": "leave retain_graph=True out; if backward then needs the graph of an earlier step, detach() what "
     "is carried from step to step",
     "history": "keep loss.item() or loss.detach(), not loss",
+    "hook": "look at what the hook returns: it takes the place of the gradient",
     "dead-relu": "lower the learning rate, start the bias above zero, or use leaky_relu, gelu or softplus",
     "saturated": "scale the input down, or normalise it: far from zero this function is flat",
     "vanishing": "initialise larger, use relu-like activations, normalise, or add skip connections",
     "exploding": "clip the gradients (clip_grad_norm_), lower the learning rate, initialise smaller, or normalise",
+    "diverged": "lower the learning rate, or clip the gradients (clip_grad_norm_)",
     "nan-forward": "keep the operand inside the domain: clamp it, add a small number, or use the stable form",
     "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
     "nan-branch": "make the operand safe inside the branch too: torch.where(c, f(torch.where(c, x, safe)), other). As "
     "a .grad script the same expression gives the finite gradient: there a branch not taken never counts",
     "nan-data": "clean the data first: torch.isfinite(x) tells which entries to drop",
+    "changed-carried": "detach() what is carried from step to step, and leave retain_graph=True out: the graph of an "
+    "earlier step is walked again, after its weights were changed",
     "changed-in-place": "write the change out of place (y = y + 1), or clone() the tensor before it is changed",
     "freed": "pass retain_graph=True to the first backward, add the losses and call backward once, or detach() what is "
     "carried over from an earlier step",

@@ -1,24 +1,24 @@
-"""Gradients that arrived go in; why one is zero, NaN, vanishing or exploding comes out, and where that starts."""
+"""Gradients that arrived go in; why one is zero or not finite comes out, and which units are dead."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
+from gradcli.eager.why.sizes import blown_up, faded, worst
 from gradcli.eager.why.texts import flat_reason, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.eager.running.entries import Entry, Step, Sweep
+    from gradcli.eager.running.places import Line
     from gradcli.eager.why.story import Story
     from gradcli.execution.findings import Finding
 
 QUIET = {"flat", "times-zero", "not-selected"}  # ordinary zeros: told only to someone who asks
-TINY, SMALL_BESIDE, HUGE = 1e-9, 1e-7, 1e6
 MASKS = ("MaskedFill", "Where", "Add")  # how an infinity comes in on purpose
 DEAD_SHARE = 0.5
-STEPS_SHOWN = 12
+GROWN = 1e3  # times: gradients that grew so much from update to update diverge
 
 
 def values(story: Story, wanted: set[int]) -> Iterator[tuple[int | None, Finding]]:
@@ -32,6 +32,9 @@ def values(story: Story, wanted: set[int]) -> Iterator[tuple[int | None, Finding
                 if mark in wanted or looks[-1:] == ["zero"] or found.reason not in QUIET:
                     yield mark, found
         elif subject.grad == "fine":
+            for end in story.side_ends(mark) if mark in wanted else ():
+                told = f"$it.grad leaves a part of the loss out: {end.what} at {story.at(end.line)}"
+                yield mark, story.find("partly", story.called(mark), end.line, told)
             faint = faded(story, mark) or blown_up(story, mark)
             if faint is not None and (faint.reason != "flat" or mark in wanted):  # near a minimum all is well
                 extremes.setdefault((faint.reason, faint.line), []).append((mark, faint))
@@ -74,6 +77,9 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
                 f"$it.grad is zero: {step.name} at {story.at(step.line)} sends nothing on",
                 node=step.name,
             )
+    for node, at in () if told else hooked(story, sweep, mark):
+        told.add(("hook", at))
+        yield story.find("hook", name, at, f"$it.grad is zero: a hook made it so, before {node} at {story.at(at)}")
     if not told:
         yield story.find("flat", name, sweep.line, "$it.grad is zero: what came along the different paths cancels out")
 
@@ -93,6 +99,24 @@ def stoppers(story: Story, sweep: Sweep, mark: int) -> list[Step]:
     return found
 
 
+def hooked(story: Story, sweep: Sweep, mark: int) -> Iterator[tuple[str, Line | None]]:
+    """The nodes above a leaf at which only zeros arrived although something was sent to them."""
+    steps = {step.seq: step for step in sweep.steps}
+    waiting: list[tuple[str, int]] = [("leaf", mark)]
+    seen = set(waiting)
+    while waiting:
+        target = waiting.pop()
+        senders = story.senders(sweep, target)
+        if target[0] == "node" and steps[target[1]].norm == 0 and any(norm > 0 for _, norm in senders):
+            yield steps[target[1]].name, steps[target[1]].line
+        elif target[0] == "leaf" and len(senders) == 1 and senders[0][1] > 0:
+            yield "the leaf", senders[0][0].line
+        for step, _ in senders:
+            if ("node", step.seq) not in seen:
+                seen.add(("node", step.seq))
+                waiting.append(("node", step.seq))
+
+
 # --- NaN and infinity ---------------------------------------------------------------------------------------
 
 
@@ -107,6 +131,15 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
                     return
         bad = [one for one in sweep.reached if not one.finite]
         bad_step = next((step for step in sweep.steps if step.finite and any(not sent[2] for sent in step.sent)), None)
+        if bad and bad_step is None:
+            spoilt = next(
+                (s for s in sweep.steps if not s.finite and _sent_finite(story, sweep, ("node", s.seq))), None
+            )
+            for one in bad:
+                at, node = (spoilt.line, spoilt.name) if spoilt is not None else (sweep.line, "the leaf")
+                told = f"$it.grad is not finite: a hook made it so, before {node} at {story.at(at)}"
+                yield one.leaf, story.find("hook", story.called(one.leaf), at, told)
+            return
         if bad and bad_step is not None:
             for one in bad:
                 yield one.leaf, _backward_origin(story, sweep, bad_step, story.called(one.leaf))
@@ -118,6 +151,12 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
                 if found is not None:
                     yield mark, found
                     return
+
+
+def _sent_finite(story: Story, sweep: Sweep, target: tuple[str, int]) -> bool:
+    """Whether something was sent to a node, and all of it was finite."""
+    senders = story.senders(sweep, target)
+    return bool(senders) and all(norm - norm == 0 for _, norm in senders)
 
 
 def _forward_origin(story: Story, root: int) -> Finding | None:
@@ -140,6 +179,18 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
         return None
     first = min(origins, key=lambda entry: entry.mark)
     what = word(first)
+    if first.spoilt is not None:
+        name, line = story.called(first.mark), first.spoilt
+        if first.mark in story.watch.optimised or (first.requires and story.arrivals.get(first.mark)):
+            told = f"$it became NaN or inf in the update at {story.at(line)}: the steps before were too long"
+            return story.find("diverged", name, line, told)
+        return story.find("nan-data", name, line, f"NaN or inf was written into $it at {story.at(line)}")
+    grown = _grown(story, root)
+    if grown is not None and first.role != "leaf":
+        leaf, before, after, count = grown
+        told = f"$it is not finite after {count} updates: the gradient of {story.called(leaf)} had grown from norm "
+        told += f"{before:.3g} to {after:.3g}; the first {what} appears in {first.name} at {story.at(first.line)}"
+        return story.find("diverged", story.called(root), first.line, told, node=first.name, norms=[before, after])
     if first.role == "leaf":
         name = story.called(first.mark)
         return story.find(
@@ -153,6 +204,18 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
         node=first.name,
         operands=[story.called(mark) for mark in first.inputs],
     )
+
+
+def _grown(story: Story, root: int) -> tuple[int, float, float, int] | None:
+    """The leaf whose gradient grew most from update to update before a loss, and by how much, if that is a lot."""
+    found = None
+    for leaf in story.leaves_above(root):
+        norms = [one.norm for _, one in story.arrivals.get(leaf, []) if one.finite and one.norm > 0]
+        moved = sum(event.kind == "changed" for event in story.timeline(leaf))
+        if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0]:
+            if found is None or norms[-1] > found[2]:
+                found = (leaf, norms[0], norms[-1], moved)
+    return found
 
 
 def word(entry: Entry) -> str:
@@ -183,87 +246,6 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
         f"({how})",
         node=step.name,
     )
-
-
-# --- vanishing and exploding --------------------------------------------------------------------------------
-
-
-def faded(story: Story, mark: int) -> Finding | None:
-    """A gradient that is next to nothing beside what the backward started with."""
-    sweep, one = story.arrivals.get(mark, [(None, None)])[-1]
-    if sweep is None or one is None or not sweep.steps or not one.norm > 0:
-        return None
-    largest = max((r.norm for r in sweep.reached if r.finite), default=0.0)
-    if not (one.norm < TINY * sweep.steps[0].norm or (one.norm < SMALL_BESIDE * largest and one.norm < SMALL_BESIDE)):
-        return None
-    way = strongest_way(story, sweep, mark)
-    start = next((i for i in range(len(way)) if all(way[i][2] > 2 * later[2] for later in way[i + 1 :])), 0)
-    sharpest = max(range(len(way)), key=lambda i: way[i][0].norm / max(way[i][2], 1e-300))
-    flat = flat_reason(way[sharpest][0].name) == "saturated" and way[sharpest][0].norm > 1e6 * way[sharpest][2]
-    at = way[sharpest if flat else start][0]
-    reason, how = ("saturated", "it is flat there") if flat else ("vanishing", f"{len(way)} operations on the way")
-    if not flat and way[sharpest][0].norm > 1e6 * way[sharpest][2]:
-        at, reason, how = way[sharpest][0], "flat", "almost all of it in this operation"
-    return story.find(
-        reason,
-        story.called(mark),
-        at.line,
-        f"$it.grad has norm {one.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} on ({how})",
-        norm=one.norm,
-        norms=shown(way),
-    )
-
-
-def blown_up(story: Story, mark: int) -> Finding | None:
-    """A gradient that grew without measure on its way."""
-    sweep, one = story.arrivals.get(mark, [(None, None)])[-1]
-    if sweep is None or one is None or not sweep.steps or one.norm <= HUGE * max(sweep.steps[0].norm, 1e-300):
-        return None
-    way = strongest_way(story, sweep, mark)
-    start = next((i for i in range(len(way)) if way[i][2] > 2 * way[i][0].norm), 0)
-    at = way[start][0]
-    return story.find(
-        "exploding",
-        story.called(mark),
-        at.line,
-        f"$it.grad has norm {one.norm:.3g}: it grows from {at.name} at {story.at(at.line)} on",
-        norm=one.norm,
-        norms=shown(way),
-    )
-
-
-def worst(story: Story, group: list[tuple[int, Finding]]) -> tuple[int, Finding]:
-    """Of tensors with the same trouble the one that has most of it; the others by their names."""
-    at, one = max(group, key=lambda pair: abs(math.log(pair[1].evidence["norm"])))
-    if len(group) == 1:
-        return at, one
-    others = [story.called(mark) for mark, _ in group if mark != at]
-    told = f"{one.message}; so it is with {len(others)} other{'s' if len(others) > 1 else ''}"
-    return at, one._replace(message=told, evidence={**one.evidence, "others": others})
-
-
-def strongest_way(story: Story, sweep: Sweep, mark: int) -> list[tuple[Step, tuple[str, int], float]]:
-    """The way from the loss to a leaf along which most arrived: node, where to, norm of what it sent."""
-    way: list[tuple[Step, tuple[str, int], float]] = []
-    target: tuple[str, int] = ("leaf", mark)
-    while True:
-        senders = story.senders(sweep, target)
-        if not senders:
-            return way[::-1]
-        step, norm = max(senders, key=lambda pair: pair[1])
-        way.append((step, target, norm))
-        target = ("node", step.seq)
-
-
-def shown(way: list[tuple[Step, tuple[str, int], float]]) -> list[dict[str, Any]]:
-    """The norms on a way, at most a dozen of them."""
-    rows = [
-        {"node": s.name, "line": s.line.number if s.line else None, "arrived": s.norm, "sent": n} for s, _, n in way
-    ]
-    if len(rows) <= STEPS_SHOWN:
-        return rows
-    every = (len(rows) - 1) / (STEPS_SHOWN - 1)
-    return [rows[round(i * every)] for i in range(STEPS_SHOWN)]
 
 
 # --- dead units ---------------------------------------------------------------------------------------------

@@ -22,5 +22,5 @@ def text(
     """The graph as a tree, DOT, Mermaid, SVG or an HTML page."""
     module = import_module(f"gradcli.rendering.graphs.{WRITERS[form]}")
     writer = getattr(module, {"html": "page"}.get(form, form))
-    drawn: str = writer(picture(graph, style, torch=torch, most=most), backward)
+    drawn: str = writer(picture(graph, style, torch=torch, most=most, short=form != "tree"), backward)
     return drawn

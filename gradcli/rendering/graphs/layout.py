@@ -1,7 +1,8 @@
 """Sizes of boxes and arrows between them go in, places come out: layers from above to below, few crossings.
 
 The layered drawing of Sugiyama, Tagawa and Toda (1981): longest-path layers, waypoints for long arrows, orders by
-barycentres, then the places that are closest to their neighbours with the distances kept (isotonic regression).
+barycentres, then the places that are closest to their neighbours with the distances kept (isotonic regression). An
+arrow that points back is laid out as one that points forward.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 SWEEPS = 12
-GAP, RISE = 28.0, 62.0  # between boxes of a layer, and between layers
+LEAST, MOST, STEPS = 40, 300, 16_000  # rounds towards straight arrows, and boxes times rounds
+STRAIGHT = 6.0  # how much more a bend in a chain or a long arrow counts than a slope beside others
+GAP, RISE = 28.0, 52.0  # between boxes of a layer, and between layers
 WAYPOINT = 14.0
 
 
 class Layout(NamedTuple):
-    """The middle of each box, the points that each arrow goes through, and the size of the whole."""
+    """The middle of each box, the points that each arrow goes through, and the size of the whole.
+
+    A route passes a layer between two points, at the upper and at the lower edge of its tallest box.
+    """
 
     places: tuple[tuple[float, float], ...]
     routes: tuple[tuple[tuple[float, float], ...], ...]
@@ -28,17 +34,21 @@ class Layout(NamedTuple):
     height: float
 
 
-def layout(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]) -> Layout:
+def layout(
+    sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]], weights: Sequence[float] = ()
+) -> Layout:
     """Places for boxes of these widths and heights; boxes come in an order in which arrows point forward.
 
-    An arrow that points back (between lines of a loop) does not count for the layers.
+    A route goes from the start of its arrow to the end, also where that is above. A box of small weight stands where
+    the others leave room.
     """
-    forward = [(start, end) for start, end in arrows if start < end]
-    rank = ranks(len(sizes), forward)
-    graph = Layers(sizes, rank)
-    chains = [graph.chain(start, end) for start, end in arrows]
+    down = [(min(start, end), max(start, end)) for start, end in arrows]
+    rank = ranks(len(sizes), down)
+    graph = Layers(sizes, rank, weights or [1.0] * len(sizes))
+    chains = [graph.chain(start, end) for start, end in down]
     graph.order()
-    return graph.placed(chains)
+    turned = [chain if start <= end else chain[::-1] for chain, (start, end) in zip(chains, arrows, strict=True)]
+    return graph.placed(turned)
 
 
 def ranks(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
@@ -61,8 +71,9 @@ def ranks(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
 class Layers:
     """Boxes and waypoints by layer, while their orders and places are found."""
 
-    def __init__(self, sizes: Sequence[tuple[float, float]], rank: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[tuple[float, float]], rank: Sequence[int], weights: Sequence[float]) -> None:
         self.sizes = list(sizes)
+        self.weight = list(weights)
         self.rank = list(rank)
         self.count = len(self.sizes)
         self.above: list[list[int]] = [[] for _ in sizes]
@@ -80,6 +91,7 @@ class Layers:
         for layer in range(low + 1, high):
             point = len(self.sizes)
             self.sizes.append((WAYPOINT, 0.0))
+            self.weight.append(1.0)
             self.rank.append(layer)
             self.above.append([])
             self.below.append([])
@@ -128,38 +140,70 @@ class Layers:
 
     def placed(self, chains: Sequence[Sequence[int]]) -> Layout:
         """Places close to those of the neighbours, in the order of each layer."""
+        pairs = {(box, other) for box, below in enumerate(self.below) for other in below}
+        self.pulls = {pair: self._pull(*pair) for one, other in pairs for pair in ((one, other), (other, one))}
         x = [0.0] * len(self.sizes)
         for row in self.rows:
             left = 0.0
             for box in row:
                 x[box] = left + self.sizes[box][0] / 2
                 left += self.sizes[box][0] + GAP
-        for sweep in range(SWEEPS):
+        rounds = min(max(STEPS // max(len(x), 1), LEAST), MOST)
+        for sweep in range(SWEEPS + rounds):
             down = sweep % 2 == 0
             for row in self.rows if down else reversed(self.rows):
-                self._settle(row, x, sweep)
+                self._settle(row, x, (down, not down) if sweep < SWEEPS else (True, True))
         y = self._heights()
         left = min((x[box] - self.sizes[box][0] / 2 for box in range(self.count)), default=0.0)
         points = [(x[box] - left, y[self.rank[box]]) for box in range(len(x))]
         width = max((points[box][0] + self.sizes[box][0] / 2 for box in range(len(x))), default=0.0)
         height = y[-1] + max((self.sizes[box][1] for box in self.rows[-1]), default=0.0) / 2 if self.rows else 0.0
-        routes = tuple(tuple(points[box] for box in chain) for chain in chains)
+        tall = [max((self.sizes[box][1] for box in row), default=0.0) / 2 for row in self.rows]
+        routes = tuple(tuple(self._passed(chain, points, tall)) for chain in chains)
         return Layout(tuple(points[: self.count]), routes, width, height)
 
-    def _settle(self, row: Sequence[int], x: list[float], sweep: int) -> None:
-        wanted = []
+    def _settle(self, row: Sequence[int], x: list[float], sides: tuple[bool, bool]) -> None:
+        """Move the boxes of a layer towards their neighbours above, below, or both."""
+        wanted, weights = [], []
         for box in row:
-            near = self.above[box] if sweep % 2 == 0 else self.below[box]
+            near = [*(self.above[box] if sides[0] else ()), *(self.below[box] if sides[1] else ())]
             near = near or [*self.above[box], *self.below[box]]
-            wanted.append(sum(x[other] for other in near) / len(near) if near else x[box])
+            pulls = [self.pulls[box, other] for other in near]
+            total = sum(pulls)
+            wanted.append(
+                sum(x[other] * pull for other, pull in zip(near, pulls, strict=True)) / total if near else x[box]
+            )
+            weights.append(self.weight[box])
         offsets, at = [], 0.0
         for place, box in enumerate(row):
             if place:
                 at += (self.sizes[row[place - 1]][0] + self.sizes[box][0]) / 2 + GAP
             offsets.append(at)
-        free = ascending([want - offset for want, offset in zip(wanted, offsets, strict=True)])
+        free = ascending([want - offset for want, offset in zip(wanted, offsets, strict=True)], weights)
         for box, middle, offset in zip(row, free, offsets, strict=True):
             x[box] = middle + offset
+
+    def _pull(self, box: int, other: int) -> float:
+        """How strongly a neighbour pulls: chains want to be straight, boxes of small weight pull little."""
+        upper, lower = (box, other) if self.rank[box] < self.rank[other] else (other, box)
+        chained = self._heavy(self.below[upper]) == 1 and self._heavy(self.above[lower]) == 1
+        return self.weight[other] * (STRAIGHT if chained else 1.0)
+
+    def _heavy(self, boxes: Sequence[int]) -> int:
+        return sum(self.weight[box] == 1.0 for box in boxes)
+
+    def _passed(
+        self, chain: Sequence[int], points: Sequence[tuple[float, float]], tall: Sequence[float]
+    ) -> Iterator[tuple[float, float]]:
+        down = -1.0 if self.rank[chain[0]] < self.rank[chain[-1]] else 1.0
+        for box in chain:
+            x, y = points[box]
+            if box < self.count:
+                yield x, y
+            else:
+                half = tall[self.rank[box]] * down
+                yield x, y + half
+                yield x, y - half
 
     def _heights(self) -> list[float]:
         y, bottom = [], 0.0
@@ -170,20 +214,22 @@ class Layers:
         return y
 
 
-def ascending(wanted: Sequence[float]) -> list[float]:
+def ascending(wanted: Sequence[float], weights: Sequence[float] = ()) -> list[float]:
     """The ascending numbers closest to the wanted ones: neighbours that are out of order share their mean.
 
     >>> ascending([1.0, 3.0, 2.0, 5.0])
     [1.0, 2.5, 2.5, 5.0]
+    >>> ascending([3.0, 1.0], weights=[3.0, 1.0])
+    [2.5, 2.5]
     """
-    pools: list[tuple[float, int]] = []
-    for want in wanted:
-        total, size = want, 1
-        while pools and pools[-1][0] / pools[-1][1] > total / size:
+    pools: list[tuple[float, float, int]] = []
+    for want, weight in zip(wanted, weights or [1.0] * len(wanted), strict=True):
+        total, heavy, size = want * weight, weight, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / heavy:
             before = pools.pop()
-            total, size = total + before[0], size + before[1]
-        pools.append((total, size))
-    return [total / size for total, size in pools for _ in range(size)]
+            total, heavy, size = total + before[0], heavy + before[1], size + before[2]
+        pools.append((total, heavy, size))
+    return [total / heavy for total, heavy, size in pools for _ in range(size)]
 
 
 def inversions(numbers: Sequence[int]) -> int:

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 DEEPEST = 24  # levels of a tree that are indented; below, the level is told by its number
 MOST_TEXT = 60  # characters of an expression in a tree
-FILLS = {"leaf": "#dbeafe", "constant": "#f1f5f9", "operation": "#ffffff", "output": "#dcfce7"}
+FILLS = {
+    "leaf": "#dbeafe",
+    "constant": "#f1f5f9",
+    "operation": "#ffffff",
+    "output": "#dcfce7",
+    "gradient": "#ffedd5",
+}
 
 
 # --- a tree -----------------------------------------------------------------------------------------------------
@@ -82,9 +88,13 @@ def dot(picture: Picture, backward: bool = False) -> str:
     lines = ["digraph gradcli {", '  node [shape=box, style="rounded,filled", fontname="monospace", fontsize=11];']
     lines.append(f'  label="{dot_text(picture.title)}"; labelloc=t; fontname="monospace";')
     for at, box in enumerate(picture.boxes):
+        if backward and box.idle:
+            continue  # nothing is sent back to it
         label = dot_text("\n".join(words(box, backward)))
         lines.append(f'  n{at} [label="{label}", fillcolor="{FILLS[box.kind]}"];')
     for arrow in picture.arrows:
+        if backward and not arrow.live:
+            continue
         if backward:
             label = f' [label="{dot_text(arrow.sent)}"]' if arrow.sent else ""
             lines.append(f"  n{arrow.end} -> n{arrow.start}{label};")
@@ -112,10 +122,14 @@ def mermaid(picture: Picture, backward: bool = False) -> str:
     """The graph as a Mermaid flowchart, which many Markdown viewers draw."""
     lines = ["flowchart TD"]
     for at, box in enumerate(picture.boxes):
+        if backward and box.idle:
+            continue
         label = "<br/>".join(line.translate(HTML) for line in words(box, backward))
         start, end = ("([", "])") if box.kind in ("leaf", "constant") else ("[", "]")
         lines.append(f'  n{at}{start}"{label}"{end}:::{box.kind}')
     for arrow in picture.arrows:
+        if backward and not arrow.live:
+            continue
         if backward:
             label = f'|"{arrow.sent.translate(HTML)}"|' if arrow.sent else ""
             lines.append(f"  n{arrow.end} -->{label} n{arrow.start}")

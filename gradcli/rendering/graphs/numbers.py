@@ -1,0 +1,78 @@
+"""A value goes in, the few words that fit into a box come out, or the many that stand beside it; draws nothing."""
+
+from __future__ import annotations
+
+from gradcli.execution.graphs import Extent
+from gradcli.rendering.values import inline, nested, number, shape_of, size_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CELL = 4  # entries of an array that a box shows one by one
+ENTRIES = 60  # that facts show
+WIDE, WIDE_ARRAY = 9, 22  # characters of a number and of an array that are not cut down
+DIGITS, DIGITS_EACH = 6, 3  # significant, of a number and of an entry, where there are too many
+
+
+def brief(value: Any, digits: int | None) -> str:
+    """A number to six digits, a small array to three, a large one by its shape and its smallest and largest entry.
+
+    >>> import numpy as np
+    >>> brief(0.11515927053158781, None), brief(np.full((3, 3), 2.0), None)
+    ('0.115159', '3x3 of 2')
+    >>> brief(np.arange(12.0).reshape(3, 4), None)
+    '3x4, 0 to 11'
+    """
+    if isinstance(value, Extent) or size_of(value) > CELL:
+        return extent_text(value if isinstance(value, Extent) else extent_of(value), digits or DIGITS_EACH)
+    if not shape_of(value):
+        text = number(value, digits)
+        return text if len(text) <= WIDE else number(value, min(digits or DIGITS, DIGITS))
+    text = nested(value, digits)
+    return text if len(text) <= WIDE_ARRAY else nested(value, min(digits or DIGITS_EACH, DIGITS_EACH))
+
+
+def told(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
+    """A value for who looks closer: all digits, and all entries while they are few."""
+    if not isinstance(value, Extent):
+        return str(inline(value, digits, entries))
+    text = f"array {extent_text(value, digits or DIGITS)}"
+    return f"{text}, norm {number(value.norm, digits or DIGITS)}" if value.norm == value.norm else text
+
+
+def extent_text(one: Extent, digits: int) -> str:
+    """`3x4, -1.22 to 0.9`; `3x3 of 2` where all entries are equal."""
+    shape = "x".join(map(str, one.shape))
+    low, high = number(one.low, digits), number(one.high, digits)
+    entries = 1
+    for length in one.shape:
+        entries *= length
+    if one.rest == entries:
+        return f"{shape}, none finite" if entries else f"{shape}, empty"
+    text = f"{shape} of {low}" if one.low == one.high and not one.rest else f"{shape}, {low} to {high}"
+    return f"{text}, {one.rest} not finite" if one.rest else text
+
+
+def extent_of(value: Any) -> Extent:
+    """The extent of an array; of a complex one that of its magnitudes."""
+    sizes = abs(value) if value.dtype.kind == "c" else value + 0
+    finite = sizes[(sizes == sizes) & (abs(sizes) != float("inf"))].astype("float64")
+    if not finite.size:
+        return Extent(value.shape, float("nan"), float("nan"), float("nan"), value.size)
+    norm = float((finite**2).sum()) ** 0.5
+    low, high = float(finite.min()) + 0.0, float(finite.max()) + 0.0  # no -0
+    return Extent(value.shape, low, high, norm, value.size - finite.size)
+
+
+def norm_of(value: Any) -> float | None:
+    """The norm of what is known of a value; None for nothing, and where it is not finite."""
+    if value is None:
+        return None
+    if isinstance(value, Extent):
+        found = value.norm
+    elif shape_of(value):
+        found = extent_of(value).norm if value.size else 0.0
+    else:
+        found = float(abs(value))
+    return found if found - found == 0 else None
