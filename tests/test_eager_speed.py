@@ -319,6 +319,18 @@ def test_column_sums_and_turned_products(shape: tuple[int, int]) -> None:
     assert np.allclose(kernels.turned_product(x[:, :1], y[:1]), x[:, :1] @ y[:1])
 
 
+def test_products_of_one_column_and_one_row_have_no_negative_zeros() -> None:
+    """A product is a sum that starts from zero."""
+    for _ in range(USES):
+        x, y = torch.tensor([[-1.0], [2.0]], requires_grad=True), torch.zeros(1, 2, requires_grad=True)
+        turned = torch.zeros(2, 1, requires_grad=True)
+        F.linear(-x.detach(), turned).sum().backward()
+        (x @ y).sum().backward()
+        zeros = [x @ y, F.linear(x, turned), x.grad, torch.outer(x[:, 0], y[0]) * 0 + x @ y]
+    for one in zeros:
+        assert not np.signbit(one.detach().numpy()).any()
+
+
 @pytest.mark.parametrize("axis", [-1, 0, (-1,), (0, -1)])
 def test_raised(axis: Any) -> None:
     for x in (np.float32(3.0), np.ones(3), np.ones((2, 3))):

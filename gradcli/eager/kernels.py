@@ -45,11 +45,7 @@ def raised(x: Any, axis: Any) -> Any:
 
 def turned_product(x: Any, y: Any) -> Any:
     """The product of two matrices, laid out column by column."""
-    if x.shape[1] != 1:
-        return np.matmul(y.T, x.T).T
-    found = np.multiply(y.T, x.T)
-    found += 0  # a sum has no -0, not even one of a single product
-    return found.T
+    return (np.dot if x.shape[1] == 1 else np.matmul)(y.T, x.T).T  # matmul has a slow loop for one column
 
 
 @lru_cache(64)

@@ -56,7 +56,7 @@ class Script:
         if primitive.name == "cast" and node.params["kind"] == "float":
             return f"{args[0]}.astype({self.name(self.kind)})"
         if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args) and node.args[0].shape[1] == 1:
-            return f"({args[0]} * {args[1]})"  # NumPy has a slow loop for this
+            return f"{self.name(np.dot)}({args[0]}, {args[1]})"  # matmul has a slow loop for this
         pointwise = primitive.pointwise
         shapes = [None if pointwise else arg.shape for arg in node.args]
         params = node.params if pointwise else {**node.params, "ranks": tuple([len(arg.shape) for arg in node.args])}

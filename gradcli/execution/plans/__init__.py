@@ -6,7 +6,9 @@ multiplications, large arrays are computed block by block in cache, memory is us
 
 from __future__ import annotations
 
+import gc
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from gradcli.execution.plans.schedule import Loop, Schedule
 from gradcli.execution.plans.values import VIEW, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.results import Value as Result
@@ -31,6 +33,18 @@ MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """A context without the collector of cycles: a plan is built of many small objects, none of which is garbage."""
+    usual = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if usual:
+            gc.enable()
+
+
 class Plan:
     """A computation on arrays of fixed shapes. Several threads may run it at once."""
 
@@ -38,7 +52,7 @@ class Plan:
         self.tape = tape
         self.xp = namespace("numpy", dtype)
         self.threads = processors() if threads is None else threads
-        with self.xp.arithmetic():
+        with self.xp.arithmetic(), uncollected():
             self.schedule = Schedule(record(tape, dtype))
             self.constants = constants(self.schedule)
         self._spare: list[Workspace] = []
@@ -51,7 +65,8 @@ class Plan:
             space = self._spare.pop() if self._spare else None
         with self.xp.arithmetic():
             if space is None:
-                space = Workspace(self.schedule, dict(self.constants), self.threads)
+                with uncollected():
+                    space = Workspace(self.schedule, dict(self.constants), self.threads)
                 self.nbytes = space.nbytes
             given = zip(self.schedule.inputs, inputs, strict=True)
             found = space.run({value.serial: array for (_, value), array in given})
