@@ -13,11 +13,14 @@ from tests.benchmarks import driver
 from tests.benchmarks.__main__ import MODULES, table, text
 
 
+BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders"}  # rows whose yardstick is PyTorch or JAX
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_every_row_runs(name: str) -> None:
     lines = table((name,), 1, small=True)
-    if name == "eager" and importlib.util.find_spec("torch") is None:
-        pytest.skip("beside PyTorch only (extra `peers`)")
+    if name in BESIDE_PEERS and importlib.util.find_spec("torch") is None:
+        pytest.skip("beside PyTorch and JAX only (extra `peers`)")
     assert lines
     for line in lines:
         assert line["ours"] > 0 and line["yardstick"] > 0 and line["limit"] > 0

@@ -78,6 +78,7 @@ def test_documented_json(calculator: Calculator, capsys: pytest.CaptureFixture[s
         "backend": "auto",
         "limits": None,
         "order": 1,
+        "relax": False,
     }
 
 
