@@ -7,7 +7,6 @@ numbers alone is a kernel of `execution/kernels`, whatever the number of points;
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 
 from gradcli.diagnostics import GradcliError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 ALONE, SHARED = 1 << 14, 1 << 15  # entries of the largest value in a block: on one thread, and on several
 FEWEST = 4  # blocks on a thread of its own, below which starting it does not pay
-MOST_THREADS = 16
 MOST_KEPT = 64  # kernels of a compiled script
 LIBRARY = {"matmul", "einsum", "dot", "solve", "inv", "det", "cholesky", "qr", "expm"}  # have threads of their own
 
@@ -78,6 +76,8 @@ def in_blocks(
 
     `batched` names the values whose first axis counts points.
     """
+    from gradcli.execution.plans.libraries import processors
+
     largest = max((node.type.size for node in tape.nodes), default=1)
     threads = 1 if any(node.primitive.name in LIBRARY for node in tape.nodes) else processors()
     if count * largest <= FEWEST * SHARED * threads:
@@ -113,9 +113,3 @@ def in_blocks(
 def like(one: Any, shape: tuple[int, ...], count: int) -> Any:
     """Room for all results of an output, of the kind that a block gave."""
     return namespace("numpy").library.empty((count, *shape), dtype=getattr(one, "dtype", "float64"))
-
-
-def processors() -> int:
-    """How many threads may work at once."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(allowed, MOST_THREADS)

@@ -26,7 +26,10 @@ NAMES = tuple(
 
 
 def processors() -> int:
-    """How many threads may work at once."""
+    """How many threads may work at once: GRADCLI_THREADS of the environment, else what the machine has, at most 16."""
+    told = os.environ.get("GRADCLI_THREADS", "")
+    if told.isdecimal() and int(told) > 0:
+        return min(int(told), MOST_THREADS)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(allowed, MOST_THREADS)
 
