@@ -12,7 +12,6 @@ import pytest
 from tests.benchmarks import driver
 from tests.benchmarks.__main__ import MODULES, table, text
 
-
 BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders"}  # rows whose yardstick is PyTorch or JAX
 
 
