@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Expression
 
+IMAGINARY = frozenset("ij")
 _SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -80,9 +81,9 @@ def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, 
 
 
 def closed_value(expression: Expression, source: Source, limits: Limits) -> Any:
-    """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`.
+    """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`, `1 + 2i`.
 
-    Raises GradcliError GC202 where it reads a name.
+    Raises GradcliError GC202 where it reads a name other than i or j, the imaginary unit.
     """
     if isinstance(expression, Number):
         return _rounded(expression)
@@ -95,8 +96,11 @@ def closed_value(expression: Expression, source: Source, limits: Limits) -> Any:
 
     statement = ExpressionStatement(expression, expression.span)
     lowered = lower(Script((statement,), source, None, (), expression.span), limits=limits)
-    if lowered.program.leaves:
-        name = next(iter(lowered.program.leaves))
+    names = list(lowered.program.leaves)
+    if names and set(names) <= IMAGINARY:
+        return evaluate(lowered.program, dict.fromkeys(names, 1j), dtype="complex128")[0]
+    if names:
+        name = names[0]
         raise error(
             "GC202",
             f"`{visible(name)}` has no value here: a point is made of literals",

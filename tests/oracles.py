@@ -12,7 +12,8 @@ import numpy as np
 import sympy
 
 from gradcli.checks import balls
-from gradcli.checks.entries import Entries, Failure, Reading, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.reading import Reading
 from gradcli.checks.symbolic import Place, SymbolicField, Symbols
 
 if TYPE_CHECKING:

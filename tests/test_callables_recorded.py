@@ -128,12 +128,25 @@ BY_VALUES: list[tuple[str, Any, str, str]] = [
     ("a number is taken out", through_numpy, "DISAGREES", "RuntimeError"),
     ("random numbers", lambda x: torch.sum(x * torch.rand(3, dtype=torch.float64)), "INCONCLUSIVE", "random"),
     ("state", Counter(), "INCONCLUSIVE", "own values"),
-    ("a Function inside", lambda x: Cube.apply(x).sum(), "AGREES", "rule of its own"),
     (
-        "a wrong Function inside",
-        lambda x: with_backward(lambda ctx, ct: ct * 2 * ctx.saved_tensors[0] ** 2).apply(x).sum(),
+        "a Function inside that leaves the tensors",
+        lambda x: (
+            with_backward(lambda ctx, ct: ct * torch.tensor(3 * ctx.saved_tensors[0].detach().numpy() ** 2))
+            .apply(x)
+            .sum()
+        ),
+        "AGREES",
+        "Made.backward",
+    ),
+    (
+        "a wrong Function inside that leaves the tensors",
+        lambda x: (
+            with_backward(lambda ctx, ct: ct * torch.tensor(2 * ctx.saved_tensors[0].detach().numpy() ** 2))
+            .apply(x)
+            .sum()
+        ),
         "DISAGREES",
-        "rule of its own",
+        "Made.backward",
     ),
 ]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_script
+from gradcli.diagnostics import GradcliError
 from tests.rederive import rederive
 from tests.test_convention import IDS, PROGRAMS
 
@@ -145,6 +146,25 @@ def test_numbers_equalities_and_rules() -> None:
     for factor, expected in ((3, "CERTIFIED"), (2, "DISAGREES")):
         found = check_script(rule.format(factor), at=Z, dtype="complex128").checks
         assert found[-1].kind == "vjp" and found[-1].verdict == expected, found[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "z"),
+    [("1+2i", 1 + 2j), ("1+2j", 1 + 2j), ("-2.5j", -2.5j), ("i", 1j), ("3 - 2*i", 3 - 2j), ("[1+2i, 3]", [1 + 2j, 3])],
+)
+def test_points_as_they_are_typed(text: str, z: object) -> None:
+    """On the command line i and j are the imaginary unit, also right behind a number."""
+    typed, given = (check_script("sum(z**3)", at=at, dtype="complex128").checks for at in ([f"z={text}"], {"z": z}))
+    assert [(one.verdict, one.evidence) for one in typed] == [(one.verdict, one.evidence) for one in given]
+    untold = check_script("sum(z**3)", at=[f"z={text}"]).checks[0]
+    assert untold.verdict == "INCONCLUSIVE" and "say --dtype complex128" in untold.message
+
+
+def test_other_names_and_formulas_stay_as_they_were() -> None:
+    with pytest.raises(GradcliError, match="`k` has no value here"):
+        check_script("z**2", at=["z=1+2*k"], dtype="complex128")
+    with pytest.raises(GradcliError, match="there are no complex literals"):
+        check_script("z + 2j", at={"z": 1.0}, dtype="complex128")
 
 
 def test_points_are_drawn_and_reports_repeat() -> None:

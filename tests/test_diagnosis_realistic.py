@@ -20,6 +20,8 @@ BERNOULLI, QUOTIENT, PRODUCT = "y*log(x) + (1-y)*log(1-x)", "(x+1)/(x**2+y)", "x
 SCALARS: list[tuple[str, str, str, str]] = [
     ("sin(x**2*y)", "x", "2*x*cos(x**2*y)", "factor `y` is missing"),
     ("sin(x**2*y)", "x", "x**2*cos(x**2*y)*2*y", "exponent 2 was not lowered"),
+    ("x*y*z", "x", "y+z", "`y + z` is a product"),
+    ("x*exp(y*z)", "x", "exp(y+z)", "`y + z` is a product"),
     (GAUSS, "x", "-x/a*exp(-x**2/(2*a**2))", "the claim"),
     (GAUSS, "x", "x/a**2*exp(-x**2/(2*a**2))", "sign"),
     (GAUSS, "a", "x**2/a**2*exp(-x**2/(2*a**2))", "exponent 2 was not lowered"),
@@ -153,7 +155,9 @@ def test_array_derivations() -> None:
 def test_a_number_at_held_data_is_no_constant_factor() -> None:
     (one,) = readings("sin(x**2*y)", "x", "2*x*cos(x**2*y)", POINT, wrt=["x"])
     assert one["name"] == "chain factor dropped" and "13/10" not in one["text"]
-    (none,) = readings("x*y*z", "x", "y+z", POINT, wrt=["x"])
+    (sum_,) = readings("x*y*z", "x", "y+z", POINT, wrt=["x"])
+    assert sum_["name"] == "slip in the claim" and "`y + z` is a product" in sum_["text"]
+    (none,) = readings("x*y*z", "x", "y+z**2/y", POINT, wrt=["x"])
     assert none["name"] == "unexplained"
     (mean,) = readings("mean((x - y)**2)", "x", "2*(x - y)", TWO, wrt=["x"])[:1]
     assert mean["name"] == "constant factor" and mean["factor"] == "1/3"

@@ -16,12 +16,13 @@ from proofs import proofs
 from random_programs import Direct, make
 
 from gradcli.checks import balls
-from gradcli.checks.entries import Failure, Reading, Undecided
+from gradcli.checks.entries import Failure, Undecided
 from gradcli.checks.forms import proving
 from gradcli.checks.forms.derivation import Derivation
 from gradcli.checks.forms.places import ball
 from gradcli.checks.forms.polynomials import Full, Spent
 from gradcli.checks.forms.tower import Tower
+from gradcli.checks.reading import Reading
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives

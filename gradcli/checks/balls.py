@@ -8,16 +8,16 @@ taken does no harm. The precision is global to the process: only the oracle's ow
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from fractions import Fraction
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx, fmpq, fmpz
 
-from gradcli.checks.entries import Entries, Failure, Field, Reading, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.entries import Entries, Failure, Field, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.literals import FEW_DIGITS, last_unit
 from gradcli.checks.products import product
+from gradcli.checks.reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,19 +31,25 @@ if TYPE_CHECKING:
 START_BITS = 128
 MOST_BITS = 8192
 GOOD_BITS = 56
+DIGITS_A_BIT = 0.30103
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 OPERANDS = "xyzuvw"
 
 
-@contextmanager
-def precision(bits: int) -> Iterator[None]:
+class precision:
     """Work with so many bits, then with as many as before."""
-    before = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
+
+    __slots__ = ("before", "bits")
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+    def __enter__(self) -> None:
+        self.before = ctx.prec
+        ctx.prec = self.bits
+
+    def __exit__(self, *_: object) -> None:
+        ctx.prec = self.before
 
 
 class BallField(Field):
@@ -241,8 +247,8 @@ def digits(x: Any, count: int = 25) -> str:
         return "0"
     if x.is_integer() and abs(x) < 10**15:
         return str(x.unique_fmpz())
-    good = max(2, min(count, int(max(x.rel_accuracy_bits(), 0) * 0.30103)))
-    text: str = x.mid().str(good, radius=False)
+    good = x.rel_accuracy_bits() * DIGITS_A_BIT
+    text: str = x.mid().str(count if good >= count else max(2, int(good)), radius=False)
     if "e" not in text and "." in text:
         text = text.rstrip("0").rstrip(".")
     return text

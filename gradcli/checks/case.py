@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks import points
-from gradcli.checks.floats import evaluated
+from gradcli.checks.floats import evaluated, evaluator
 from gradcli.checks.shown import counted, node_text, point_text, position, shortened_list
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -58,6 +58,7 @@ class Case:
         self.names: dict[bool, dict[str, Any]] = {}  # the derivative, by whether decimals are read as written
         self.nearby: list[dict[str, Floats]] = []  # points beside the given one that lie in its region
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
+        self._floats: dict[tuple[Node, ...], Callable[[Values], list[Floats]]] = {}
         both = [node for node in (subject.judged, subject.left) if node is not None]
         self.number = any(not leaf_names([node]) for node in both)  # a bare number is claimed at one point only
 
@@ -149,7 +150,10 @@ class Case:
 
     def floats(self, nodes: Sequence[Node], values: Values) -> list[Floats]:
         """The values of some nodes in the arithmetic that is judged."""
-        return evaluated(nodes, values, self.dtype, self.backend)
+        key = tuple(nodes)
+        if key not in self._floats:
+            self._floats[key] = evaluator(nodes, self.dtype, self.backend)
+        return self._floats[key](values)
 
     def beside(self, entries: Sequence[int] | None = None, most: int | None = None) -> list[dict[str, Floats]]:
         """Points near the given one where only the checked leaf, or some of its entries, has moved.

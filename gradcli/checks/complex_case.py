@@ -87,7 +87,8 @@ class ComplexCase:
         self.tried["differences"] = seen.state
         evidence = {"basis": "numerical", "points": 1, "bound": seen.bound, "covered": seen.covered}
         if seen.state == "agrees":
-            return Outcome("AGREES", f"differences of the real part agree at 1 point to {seen.bound:.1g}", evidence)
+            message = f"differences of the real part agree at 1 point to {seen.bound:.1g}; not certified: {reason}"
+            return Outcome("AGREES", message, evidence)
         return Outcome("INCONCLUSIVE", f"{reason}; differences: {seen.reason}", evidence)
 
     # --- points -----------------------------------------------------------------------------------------------

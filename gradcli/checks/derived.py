@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from gradcli.checks.calculus import derivative, parts, substituted, symbols_of
-from gradcli.checks.entries import Entries, Failure, Reading, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.reading import Reading
 from gradcli.checks.shown import position
 from gradcli.checks.symbolic import SymbolicField, Symbols, decide, text
 from gradcli.graph.node import LEAF, Node, reachable
@@ -128,7 +129,7 @@ def accepted(found: Any) -> Any:
     """The expression of an entry; raises what is wrong with it."""
     if isinstance(found, Failure):
         raise (UndefinedAt if found.kind == "undefined" else Undecided)(found.reason)
-    expression = sympy.sympify(found) if isinstance(found, int) else found
+    expression = sympy.Integer(found) if isinstance(found, int) else found
     for part in parts(expression):
         if type(part).__name__ in NOT_REAL:
             raise Unsupported(f"SymPy's {type(part).__name__}")

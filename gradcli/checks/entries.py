@@ -1,7 +1,7 @@
-"""Arrays of symbols or balls as flat Python lists with a shape, and the walk that computes a program on them.
+"""Entries that are symbols, balls or series, as flat Python lists with a shape, and what a `Field` of them decides.
 
 NumPy never holds such entries (it would unpack or order them silently); it only says which entry goes where. A
-`Field` supplies the arithmetic: `checks.balls` and `checks.symbolic` each have one. No derivative rule is read.
+field supplies the arithmetic, `checks.reading` walks through the program. No derivative rule is read.
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.namespaces import namespace
-from gradcli.graph.arrays import ArrayData
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.definition import definition_key, written_out
 from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from gradcli.graph.definition import Definition
+    from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
-
-MOST_ENTRIES = 1_000_000  # entries over all nodes; beyond that an exact reading takes too long
 
 
 class Undecided(Exception):
@@ -81,7 +79,7 @@ class Field:
 
     def __init__(self) -> None:
         self._positions: dict[Any, list[int]] = {}
-        self._definitions: dict[Any, tuple[list[Node], list[Node], Node]] = {}
+        self._definitions: dict[Any, Definition] = {}
 
     # --- what a field decides -------------------------------------------------------------------------
 
@@ -198,131 +196,14 @@ class Field:
 
     # --- composites without a rule of their own ----------------------------------------------------------
 
-    def definition(self, node: Node) -> tuple[list[Node], list[Node], Node]:
-        """A composite written out on inputs of its own: these, the steps in order, and the result."""
-        primitive = node.primitive
-        key = (primitive, tuple(arg.type for arg in node.args), tuple(node.params.items()))
+    def definition(self, node: Node) -> Definition:
+        """A composite written out on inputs of its own."""
+        key = definition_key(node)
         known = self._definitions.get(key)
         if known is None:
-            builder = Builder(node.builder.vocabulary)
-            inputs = [builder.fresh_leaf(arg.type) for arg in node.args]
-            assert primitive.definition is not None
-            result: Node = primitive.definition(*inputs, **node.params)
-            builder.close()
-            known = self._definitions[key] = (inputs, reachable([result]), result)
+            known = self._definitions[key] = self.written_out(node)
         return known
 
-
-class Reading:
-    """The entries of a program's nodes in one field at one point, computed on demand and kept.
-
-    `point` gives each leaf its entries; `fixed` gives entries to further nodes, whose own arguments are then not read.
-    """
-
-    def __init__(self, field: Field, point: Mapping[str, Entries], fixed: Mapping[Node, Entries] | None = None) -> None:
-        self.field = field
-        self.point = point
-        self.known: dict[Node, Entries] = dict(fixed or {})
-        self.entries = 0
-
-    def inside(self, fixed: Mapping[Node, Entries]) -> Reading:
-        """A reading of a definition, on the entries of its inputs."""
-        return Reading(self.field, {}, fixed)
-
-    def __getitem__(self, output: Node) -> Entries:
-        return self.read([output])[0]
-
-    def read(self, outputs: Sequence[Node]) -> list[Entries]:
-        """The entries of some nodes; raises Unsupported where an operation cannot be read."""
-        for node in self._missing(outputs):
-            self.known[node] = self._step(node)
-        return [self.known[output] for output in outputs]
-
-    def follow(self, order: Sequence[Node]) -> None:
-        """Read nodes that are given in order, arguments first."""
-        known, step = self.known, self._step
-        for node in order:
-            if node not in known:
-                known[node] = step(node)
-
-    def _missing(self, outputs: Iterable[Node]) -> list[Node]:
-        seen: set[Node] = set()
-        stack = list(outputs)
-        while stack:
-            node = stack.pop()
-            if node not in seen and node not in self.known:
-                seen.add(node)
-                stack.extend(node.args)
-        return sorted(seen, key=lambda node: node.serial)
-
-    def _step(self, node: Node) -> Entries:
-        field, primitive, shape = self.field, node.primitive, node.type.shape
-        self.entries += size_of(shape)
-        if self.entries > MOST_ENTRIES:
-            raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
-        if primitive is LEAF:
-            return self.point[node.params["name"]]
-        if primitive is CONSTANT:
-            value = node.params["value"]
-            entry = bool(value) if node.type.kind == "bool" else field.constant(value)
-            return Entries([entry] * size_of(shape), shape)
-        if primitive is DATA:
-            data = node.builder.data[node.params["digest"]]
-            flat = data.flat if isinstance(data, ArrayData) else data.reshape(-1).tolist()
-            if node.type.kind == "bool":
-                return Entries([bool(entry) for entry in flat], shape)
-            return Entries([field.datum(entry) for entry in flat], shape)
-        xs = [self.known[arg] for arg in node.args]
-        if node.builder.vocabulary.get(primitive.name) is not primitive:
-            return xs[0]  # a function with a hand-written rule: its value
-        if primitive.name == "detach":
-            return field.detached(node, xs[0])
-        if primitive.name == "ste":
-            return field.straight_through(node, xs[0], xs[1])
-        rule = field.rule(primitive)
-        if primitive.pointwise and rule is not None:
-            return Entries(self._each(node, rule, xs), shape)
-        if primitive.moves:
-            places = field.sources(primitive, tuple(x.shape for x in xs), node.params)
-            flat = xs[0].flat if len(xs) == 1 else [entry for x in xs for entry in x.flat]
-            return Entries([flat[place] for place in places], shape)
-        if primitive.entries is not None:
-            return self._by_rule(node, xs, field.array_rule(primitive))
-        own = field.matrix_rule(node)
-        if own is not None:
-            return self._by_rule(node, xs, own)
-        if primitive.definition is not None:
-            inputs, steps, result = field.definition(node)
-            inner = self.inside(dict(zip(inputs, xs, strict=True)))
-            inner.entries = self.entries
-            for step in steps:
-                if step not in inner.known:
-                    inner.known[step] = inner._step(step)
-            self.entries = inner.entries
-            return _outside(node, inner.known[result], xs)
-        raise Unsupported(f"{primitive.name} cannot be read entry by entry")
-
-    def _each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
-        """A rule for single entries, on each of them."""
-        apply = self.field.apply
-        return [apply(node, rule, row) for row in zip(*(x.flat for x in xs), strict=True)]
-
-    def _by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
-        """A rule for whole arrays. It mixes entries, so a failure in one of them is a failure of all."""
-        shape = node.type.shape
-        try:
-            made: Any = rule(self.field, *xs, **node.params)
-        except Exception as reason:
-            return Entries([self.field.told(node, reason)] * size_of(shape), shape)
-        found = made if isinstance(made, Entries) else Entries([made], shape)
-        return Entries([self.field.checked(node, entry, xs) for entry in found.flat], shape)
-
-
-def _outside(node: Node, found: Entries, xs: Sequence[Entries]) -> Entries:
-    """The entries of a definition's result; what failed inside it failed at the node that it defines."""
-    failed = [x for x in found.flat if isinstance(x, Failure)]
-    if not failed:
-        return found
-    passed = {id(x) for one in xs for x in one.flat if isinstance(x, Failure)}
-    own = {id(x): Failure(x.kind, node, x.reason) for x in failed if id(x) not in passed}
-    return Entries([own.get(id(x), x) for x in found.flat], found.shape)
+    def written_out(self, node: Node) -> Definition:
+        """The definition of a composite, as this field reads it."""
+        return written_out(node)

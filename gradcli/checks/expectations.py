@@ -76,7 +76,7 @@ def settled(
         found.append(
             Check(
                 name if names[name] == 1 else f"{name}#{names[name]}",
-                source.path,
+                subject.file or source.path,
                 subject.line,
                 subject.kind,
                 subject.leaf,

@@ -12,12 +12,13 @@ import numpy as np
 from gradcli.checks.cuts import Held, hold
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from gradcli.graph.node import Node
 
     Floats = NDArray[np.floating[Any]]
     Values = Mapping[str, Floats]
@@ -37,12 +38,26 @@ def read_value(value: Any, shape: tuple[int, ...]) -> Floats | None:
 
 def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64", backend: str = "numpy") -> list[Floats]:
     """The values of some nodes at a point; NaN where a node cannot be evaluated."""
-    try:
-        found = Tape(list(nodes)).run(_needed(nodes, values), backend=backend, dtype=dtype)
-    except GradcliError:
-        return [np.full(node.type.shape, np.nan) for node in nodes]
+    return evaluator(nodes, dtype, backend)(values)
+
+
+def evaluator(
+    nodes: Sequence[Node], dtype: str = "float64", backend: str = "numpy"
+) -> Callable[[Values], list[Floats]]:
+    """The same for many points: what `evaluated` gives, as a function of the point."""
+    tape = Tape(list(nodes))
+    needed = {node.params["name"] for node, _ in tape.inputs}
     kind = np.complex128 if dtype == "complex128" else np.float64
-    return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, found, strict=True)]
+
+    def at(values: Values) -> list[Floats]:
+        given = {name: value for name, value in values.items() if name in needed}
+        try:
+            found = tape.run(given, backend=backend, dtype=dtype)
+        except GradcliError:
+            return [np.full(node.type.shape, np.nan) for node in nodes]
+        return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, found, strict=True)]
+
+    return at
 
 
 def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
@@ -82,11 +97,6 @@ def held_at(output: Node, targets: Sequence[Node], values: Values) -> tuple[Held
         for name, (first, *rest) in held.inputs.items():
             base[name] = known[first] - known[rest[0]] if rest else known[first]
     return held, base
-
-
-def _needed(nodes: Sequence[Node], values: Values) -> dict[str, Floats]:
-    names = {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}
-    return {name: value for name, value in values.items() if name in names}
 
 
 def ulps(found: float, exact: float, dtype: str = "float64", size: float | None = None) -> float:

@@ -93,7 +93,7 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
     for attempt in range(8 * count):
         size = 0.25 * 4.0 ** -(attempt // (2 * count))
         scale = np.where(x == 0, 1.0, np.abs(x))
-        step = scale * generator.uniform(0.4, 1.0, x.shape) * generator.choice([-1.0, 1.0], x.shape) * size
+        step = scale * generator.uniform(0.4, 1.0, x.shape) * (2.0 * generator.integers(0, 2, x.shape) - 1.0) * size
         if symmetric:
             step = np.triu(step) + np.triu(step, 1).T
         if diagonal:

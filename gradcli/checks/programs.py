@@ -41,7 +41,7 @@ def check_program(
     dtype: str = "float64",
     oracle: Oracle | None = None,
 ) -> Report:
-    """Judge the gradient of every output of a program by every leaf that is not constant.
+    """Judge the gradient of every output of a program by every leaf that is not constant, and its hand-written rules.
 
     `at` gives values to leaves, the others have their defaults; the options are those of `check_script`. A point at
     which a recorded branch changes is a KINK, as it is in a script.
@@ -52,7 +52,8 @@ def check_program(
     values = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
     source = Source("0")  # a script that says nothing stands for the one that there is not
     wrt = tuple(program.wrt())
-    lowered = Lowered(parse(source), source, program, values, (), (), wrt, (), text, False, {}, {}, None, {})
+    rules = tuple(getattr(program, "rules", ()))  # of a recorded one: the backwards of its Functions
+    lowered = Lowered(parse(source), source, program, values, (), rules, wrt, (), text, False, {}, {}, None, {})
     found = subjects(lowered, values, seed)
     outcomes = []
     if found:

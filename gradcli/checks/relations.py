@@ -6,7 +6,7 @@ or a size below the smallest double, make that an agreement.
 
 from __future__ import annotations
 
-from math import isfinite, log
+from math import isfinite
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     Answer = dict[str, Any]
 
-LOG_2 = log(2)
 DIGITS = 25
 MOST_DIGITS = 800
 DETAILS = 8  # entries whose digits are written out
 AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED, TIE = "=", "!", "?", "~", "E", "R", "T"
+WORST_FIRST = "!TER?~="
+DECIDED = frozenset((AGREE, DISJOINT, CLOSE))  # both entries are numbers
 HOPEFUL = "undecided"  # the kind of failure that more bits may mend
 
 
@@ -35,31 +36,34 @@ def compared(
 ) -> Answer:
     """The relation of each entry, decided with as few bits as will do; `agreed` are the bits that all pairs share."""
     end = monotonic() + seconds / 3
-    relations: dict[int, str] = {}
-    one: Mapping[int, Any] = {}
-    other: Mapping[int, Any] = {}
     for bits in balls.doubling():
         with balls.precision(bits):
             one, other = exact(bits), claimed(bits)
-            relations = {i: relation(one[i], other[i], rtol) for i in entries}
-        undecided = [i for i in entries if relations[i] == OPEN and hopeful(one[i]) and hopeful(other[i])]
-        if not undecided or monotonic() > end:
+            codes = {i: relation(one[i], other[i], rtol) for i in entries}
+        open_ones = [i for i, code in codes.items() if code == OPEN]
+        if not any(hopeful(one[i]) and hopeful(other[i]) for i in open_ones) or monotonic() > end:
             break
-    order = sorted(entries, key=lambda i: "!TER?~=".index(relations[i]))
-    failure = next((x for i in order for x in (one[i], other[i]) if isinstance(x, Failure)), None)
+    order = sorted(entries, key=lambda i: WORST_FIRST.index(codes[i])) if len(codes) > 1 else entries
+    failure = None
+    if not DECIDED.issuperset(codes.values()):
+        failure = next((x for i in order for x in (one[i], other[i]) if isinstance(x, Failure)), None)
+    exacts, claims, least = [], [], bits
+    for i in entries:
+        x, y = one[i], other[i]
+        exacts.append(nearest(x))
+        claims.append(nearest(y))
+        least = min(least, agreed(x, y, bits))
     return {
         "region": True,
-        "relations": "".join([relations[i] for i in entries]),
+        "relations": "".join(codes.values()),
         "entries": list(entries),
-        "exact": [nearest(one[i]) for i in entries],
-        "claimed": [nearest(other[i]) for i in entries],
-        "details": [
-            {"entry": i, "relation": relations[i], **written(one[i], other[i], relations[i])} for i in order[:DETAILS]
-        ],
+        "exact": exacts,
+        "claimed": claims,
+        "details": [{"entry": i, "relation": codes[i], **written(one[i], other[i], codes[i])} for i in order[:DETAILS]],
         "reason": None if failure is None else failure.reason,
         "node": None if failure is None else failure.node,
         "bits": bits,
-        "agreed": min((agreed(one[i], other[i], bits) for i in entries), default=bits),
+        "agreed": least,
     }
 
 
@@ -69,20 +73,23 @@ def speaks(relations: str) -> bool:
 
 
 def relation(exact: Any, claimed: Any, rtol: float | None) -> str:
-    for x, code in ((exact, NO_EXACT), (claimed, NO_CLAIMED)):
-        if isinstance(x, Failure):
-            return code if x.kind == "undefined" else TIE if x.kind == "tie" else OPEN
+    if isinstance(exact, Failure):
+        return _without(exact, NO_EXACT)
+    if isinstance(claimed, Failure):
+        return _without(claimed, NO_CLAIMED)
     if claimed.is_zero() and balls.is_tiny(exact):
         return AGREE  # no double is nearer than 0
     if not exact.overlaps(claimed):
         if rtol is not None and abs(exact - claimed) <= rtol * abs(exact).max(abs(claimed)):
             return CLOSE
         return DISJOINT
-    if balls.is_tiny(exact) and balls.is_tiny(claimed):
-        return AGREE
     if balls.settled(exact) and balls.settled(claimed) and not exact.contains(0):
         return AGREE
-    return OPEN
+    return AGREE if balls.is_tiny(exact) and balls.is_tiny(claimed) else OPEN
+
+
+def _without(missing: Failure, undefined: str) -> str:
+    return undefined if missing.kind == "undefined" else TIE if missing.kind == "tie" else OPEN
 
 
 def hopeful(x: Any) -> bool:
@@ -94,11 +101,13 @@ def agreed(exact: Any, claimed: Any, bits: int) -> int:
     """How many leading bits two entries share for certain; as many as there are where both are one number."""
     if isinstance(exact, Failure) or isinstance(claimed, Failure):
         return 0
-    gap = exact - claimed
-    if gap.is_zero() or balls.is_tiny(gap):
+    gap = abs(exact - claimed)
+    if gap < balls.TINY:
         return bits
-    found = -float((abs(gap) / abs(exact)).upper().log().upper()) / LOG_2 if not exact.contains(0) else 0.0
-    return max(0, min(bits, int(found))) if isfinite(found) else 0
+    if exact.contains(0) or not gap.is_finite():
+        return 0
+    mantissa, exponent = (gap / abs(exact)).upper().man_exp()
+    return max(0, min(bits, -int(exponent) - int(mantissa.bit_length())))
 
 
 def nearest(x: Any) -> float | None:

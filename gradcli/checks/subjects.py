@@ -82,6 +82,7 @@ class Subject:
         self.group = group
         self.derived = derived or {}
         self.names: Mapping[Node, str] = {}
+        self.file: str | None = None  # of a rule that was written in Python
         self.surfaces: list[Surface] = []
 
     def at(self, values: Mapping[str, Floats]) -> Subject:
@@ -136,7 +137,7 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[
             )
     found += [_claim(lowered, claim, values) for claim in lowered.claims]
     for rule in lowered.rules:
-        found += _rule(rule, values, seed)
+        found += of_rule(rule, values, seed)
     known: dict[Node, list[Surface]] = {}
     for subject in found:
         subject.names = lowered.names
@@ -213,7 +214,7 @@ def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subj
     )
 
 
-def _rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subject]:
+def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subject]:
     """The parameters of a hand-written rule, judged on a random cotangent at the operands of its first call."""
     generator = np.random.default_rng(seed + 1)
     point = dict(values)
@@ -228,21 +229,23 @@ def _rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subje
     )
     scalar = paired(rule.output, cotangent)
     names = [leaf.node.params["name"] for leaf in rule.leaves]
-    return [
-        Subject(
+    found = []
+    for leaf, result, line in zip(rule.leaves, rule.results, rule.lines, strict=True):
+        one = Subject(
             "vjp",
             result,
             point,
             (*names, cotangent.params["name"]),
-            leaf=leaf.name,
-            line=rule.span.line,
-            text=f"{rule.name}.vjp by {leaf.name}",
+            leaf=leaf.name if rule.file is None else f"{rule.name}.{leaf.name}",
+            line=line,
+            text=f"{rule.title} by {leaf.name}",
             output=scalar,
             target=leaf.node,
             domain=leaf.domain,
         )
-        for leaf, result in zip(rule.leaves, rule.results, strict=True)
-    ]
+        one.file = rule.file
+        found.append(one)
+    return found
 
 
 def paired(output: Node, cotangent: Node) -> Node:

@@ -19,11 +19,11 @@ from gradcli.checks.entries import (
     Entries,
     Failure,
     Field,
-    Reading,
     Undecided,
     UndefinedAt,
     Unsupported,
 )
+from gradcli.checks.reading import Reading
 from gradcli.graph.node import Node
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class SymbolicField(Field):
         """The sign of an expression at the point; raises Undecided where 1,024 bits do not tell."""
         if isinstance(x, Failure):
             raise Undecided(x.reason)
-        x = sympy.sympify(x) if isinstance(x, int) else x
+        x = sympy.Integer(x) if isinstance(x, int) else x
         if x.is_Rational:
             return int(x.p > 0) - int(x.p < 0)
         known = self.signs.get(x)
@@ -209,7 +209,7 @@ class SymbolicField(Field):
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         if not isinstance(entry, (bool, Failure)):
-            self.limit(sympy.sympify(entry) if isinstance(entry, int) else entry)
+            self.limit(sympy.Integer(entry) if isinstance(entry, int) else entry)
         return entry
 
     def limit(self, expression: Any) -> None:

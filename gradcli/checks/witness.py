@@ -51,6 +51,9 @@ def by_differences(case: Case) -> Outcome:
         message = f"differences from both sides agree at the point, and at {points_told(len(spoken))} nearby"
     elif seen[0].state == "silent":
         message += f"; at the point itself they cannot tell ({seen[0].reason})"
+    exact = case.tried.get("series", case.tried.get("balls"))
+    if exact is not None and not case.smooth_tie:
+        message += f"; not certified: {exact}"
     return Outcome("AGREES", message, evidence)
 
 

@@ -69,7 +69,7 @@ class BracketParser(TokenReader):
         text, name = self.texts[i], self.texts[i + 1]
         if not self.touches(i + 1):
             return
-        if name in ("j", "J"):
+        if name in ("j", "J") and self.source.name != "--at":  # where a point may be complex, and 2j is 2*j
             hint = f"write {messages.shown(text)}*{name} if {name} is a name"
             raise self.stop("GC106", f"`{messages.shown(text + name)}`: there are no complex literals", i, i + 1, hint)
         if text == "0" and len(name) > 1 and name[0] in "xXbBoO" and name[1].isdigit() | (name[0] in "xX"):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.callables.arguments import Argument
+    from gradcli.checks.subjects import Subject
 
     Floats = NDArray[np.floating[Any]]
     Derivative = Callable[..., Any] | bool | None
@@ -77,6 +78,7 @@ def check_callable(
     Verdicts: AGREES at best. DISAGREES needs two decades of steps and two directions. A function that does not move
     in float64, or whose noise hides its slope, is INCONCLUSIVE. Only of a function of gradcli's own tensors the graph
     can be recorded: then its own gradient, or a `Function`'s backward, is PROVED, CERTIFIED or refuted as a script's.
+    A `Function` that is called inside has a check of its own, of kind "vjp", at the line of its backward.
 
     Raises GradcliError GC732 where the point does not fit the function.
 
@@ -110,7 +112,7 @@ def check_callable(
             box, value = opened(box)
         except Failed as problem:
             return failed(problem, shown, file, place)
-        exact, remarks = recorded(box, chosen, samples) if not rtol else ({}, [])
+        exact, rules, remarks = recorded(box, chosen, samples) if not rtol else ({}, [], [])
         if exact.keys() >= {*box.names}:
             verdicts = exact
         else:
@@ -120,6 +122,10 @@ def check_callable(
     points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
     where = point_text(points, box.names or list(points))
     checks = []
+
+    def passed(one: Verdict) -> bool:
+        return passes(one, require=require, allow_kink=allow_kink, lenient=lenient)
+
     for name, one in verdicts.items():
         evidence = plain({"at": where, "seed": chosen, "library": TITLES[library.name], **one.evidence})
         if box.outside:
@@ -134,7 +140,15 @@ def check_callable(
                 one.verdict,
                 evidence,
                 one.message,
-                passed=passes(one, require=require, allow_kink=allow_kink, lenient=lenient),
+                passed=passed(one),
+            )
+        )
+    for rule, one in rules:
+        evidence = plain({"seed": chosen, "library": TITLES[library.name], **one.evidence})
+        shown_as = f"vjp:{rule.text}"
+        checks.append(
+            Check(
+                shown_as, rule.file, rule.line, "vjp", rule.leaf, one.verdict, evidence, one.message, passed=passed(one)
             )
         )
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
@@ -159,10 +173,12 @@ def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Cal
 # --- inner ----------------------------------------------------------------------------------------------------
 
 
-def recorded(box: Box, seed: int, samples: int) -> tuple[dict[str, Verdict], list[str]]:
-    """The verdicts on gradcli's own tensors, whose graph can be recorded, and notes; nothing for other libraries."""
+def recorded(box: Box, seed: int, samples: int) -> tuple[dict[str, Verdict], list[tuple[Subject, Verdict]], list[str]]:
+    """The verdicts on gradcli's own tensors, whose graph can be recorded: on the arguments, and on the backwards of
+    Functions inside; and notes. Nothing for other libraries.
+    """
     if box.library.name != EAGER:
-        return {}, []
+        return {}, [], []
     from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
 
     return by_recording(box, seed, samples)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from gradcli.checks.callables.libraries import EAGER, is_function_class
 from gradcli.checks.exact import Exact
 from gradcli.checks.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.shown import point_text
-from gradcli.checks.subjects import Subject, combined, paired
+from gradcli.checks.subjects import Subject, combined, of_rule, paired
 from gradcli.checks.verdict import judge
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
@@ -51,20 +51,30 @@ class Unfit(Exception):
     """A recording that may not stand for the function, and why."""
 
 
-def by_recording(box: Box, seed: int, samples: int) -> tuple[dict[str, Verdict], list[str]]:
-    """A verdict for each argument that the oracles decide, and notes; no verdict where only values can."""
+class Rigorous(NamedTuple):
+    """A verdict for each argument that the oracles decide, those on the rules of Functions inside, and notes."""
+
+    arguments: dict[str, Verdict]
+    rules: list[tuple[Subject, Verdict]]
+    notes: list[str]
+
+
+def by_recording(box: Box, seed: int, samples: int) -> Rigorous:
+    """What the oracles decide; no verdict where only values can."""
     record = getattr(sys.modules.get(EAGER), "record", None)
     if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all():
-        return {}, []
+        return Rigorous({}, [], [])
     if any(one.array is not None and one.array.dtype != np.float64 for one in box.arguments):
-        return {}, []
+        return Rigorous({}, [], [])
     try:
         program, subjects = (of_class if is_function_class(owner(box)) else of_function)(box, record, seed)
-        return judged(box, subjects, seed, samples), notes_on(program)
+        found = judged(box, [*subjects, *of_rules(program, seed)], seed, samples)
+        own = {str(one.leaf): verdict for one, verdict in found if one.file is None}
+        return Rigorous(own, [pair for pair in found if pair[0].file is not None], notes_on(program))
     except (OutOfTime, GradcliError):
-        return {}, []
+        return Rigorous({}, [], [])
     except Unfit as problem:
-        return {}, [f"judged by its values alone: {problem}"] if str(problem) else []
+        return Rigorous({}, [], [f"judged by its values alone: {problem}"] if str(problem) else [])
 
 
 # --- recording --------------------------------------------------------------------------------------------------
@@ -140,6 +150,15 @@ def of_class(box: Box, record: Any, seed: int) -> tuple[Program, list[Subject]]:
         raise Unfit("")
     same_rule(box, found, cotangent)
     return program, found
+
+
+def of_rules(program: Program, seed: int) -> list[Subject]:
+    """The backwards of the Functions inside a function, on inputs of their own."""
+    found = [one for rule in getattr(program, "rules", ()) for one in of_rule(rule, at_point(program), seed)]
+    for one in found:
+        assert one.output is not None
+        one.surfaces = kinks.surfaces([one.output])
+    return found
 
 
 class Kept:
@@ -247,19 +266,19 @@ def same_value(found: Floats, own: Floats) -> bool:
 # --- the verdicts -------------------------------------------------------------------------------------------------
 
 
-def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> dict[str, Verdict]:
-    """The verdicts of the oracles; an argument that they cannot decide is left out."""
+def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> list[tuple[Subject, Verdict]]:
+    """The verdicts of the oracles; a subject that they cannot decide is left out."""
     oracle = worker.shared()
     oracle.warm()
     exact = Exact(oracle, [node for one in subjects for node in one.nodes()], box.seconds)
-    found = {}
+    found = []
     for one in subjects:
         outcome = judge(exact, one, seed, samples)
         if outcome.verdict in DECIDED:
-            evidence = {"at": point_text(one.values, [*box.names, *one.moving]), "graph": "recorded"}
-            found[str(one.leaf)] = Verdict(
-                outcome.verdict, outcome.message, {**evidence, **outcome.evidence}, outcome.inside
-            )
+            moving = [*box.names, *one.moving] if one.file is None else one.moving
+            evidence = {"at": point_text(one.values, moving), "graph": "recorded"}
+            verdict = Verdict(outcome.verdict, outcome.message, {**evidence, **outcome.evidence}, outcome.inside)
+            found.append((one, verdict))
     return found
 
 

@@ -25,6 +25,12 @@ MOST_STEPS = 150
 MOST_NEW = 12_000
 CLOSE = 1e-9
 ENOUGH = 3  # numbers that must be equal
+OTHERWISE = {  # an operation for another one: which, and what it makes; a product for a quotient is 1/part
+    "add": (("mul", "a product"),),
+    "sub": (("mul", "a product"), ("div", "a quotient")),
+    "mul": (("add", "a sum"), ("sub", "a difference")),
+    "div": (("sub", "a difference"),),
+}
 
 
 class Edit(NamedTuple):
@@ -95,6 +101,9 @@ def _edits(part: Node) -> Iterator[Edit]:
             if part.args[kept].shape == part.shape:
                 told = f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}"
                 yield Edit(part, part.args[kept], told, 2)
+    for operation, what in OTHERWISE.get(name, ()):
+        made = part.builder.call(operation, *part.args)
+        yield Edit(part, made, f"{text} is {what}, `{node_text(made, 50)}`", 3)
     if len(part.args) == 1 and not part.params:
         yield Edit(part, part.args[0], f"{text} is its argument alone", 3)
         for family in FAMILIES:

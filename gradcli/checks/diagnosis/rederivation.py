@@ -1,7 +1,7 @@
 """A wrong gradient goes in, single slips that produce exactly it come out: where, which rule, and what is right.
 
 The gradient is derived again with one rule damaged at one node, for every node and every slip, at several points
-at once. Floats find the candidates; that one of them is the claim is confirmed in balls by `explanation`. A slip
+at once. Floats find the candidates; that one of them is the claim is confirmed in balls by `slips`. A slip
 that produces the claim is a way to read it, no proof that it was made.
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.checks.entries import Entries, Failure, Reading, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.forms import injective
 from gradcli.checks.forms.derivation import Derivation
 from gradcli.checks.forms.field import FormField
@@ -19,6 +19,7 @@ from gradcli.checks.forms.rebuild import WRITTEN_OUT, released
 from gradcli.checks.forms.ring import Form
 from gradcli.checks.forms.text import always_positive, relation, text
 from gradcli.checks.forms.tower import LARGE, SIZES, Tower
+from gradcli.checks.reading import Reading
 from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, Node, reachable
 

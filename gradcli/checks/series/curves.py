@@ -14,7 +14,7 @@ from flint import acb, acb_series, arb, arb_series, ctx, fmpq, fmpz
 from gradcli.checks import balls
 from gradcli.checks.entries import Undecided, UndefinedAt
 from gradcli.checks.series.curve_functions import CurveFunctions, is_positive, patched
-from gradcli.checks.series.numbers import Fractional, Series, Sided, Tie, TooShort, Unbounded
+from gradcli.checks.series.numbers import Fractional, Series, Sided, Tie, TooShort, Unbounded, shifted
 
 NUMBERS = (int, fmpz, fmpq, arb, acb)
 
@@ -261,15 +261,7 @@ class SidedCurve(Curve):
 
     def shifted(self, by: int) -> Any:
         """The series divided by tau**by (python-flint's series)."""
-        s = self.s
-        if s.prec <= by:
-            raise TooShort(f"a series of {s.prec} coefficients, divided by a power of {by}")
-        for k in range(by):
-            if not s[k].is_zero():
-                if s[k].contains(0):
-                    raise Undecided("a coefficient that may be 0")
-                raise Unbounded("a quotient without a finite limit")
-        return acb_series([s[k] for k in range(by, s.length())], s.prec - by)
+        return shifted(self.s, by, acb_series, _not_zero)
 
     def __truediv__(self, other: Any) -> Any:
         if not isinstance(other, SidedCurve) or other.fixed or not other.vanishes():
@@ -300,6 +292,11 @@ class SidedCurve(Curve):
 
     def _real_series(self, s: Any) -> Any:
         return Sided(s)
+
+
+def _not_zero(x: Any) -> None:
+    if x.contains(0):
+        raise Undecided("a coefficient that may be 0")
 
 
 __all__ = ["Curve", "SidedCurve", "is_positive"]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from flint import arb
 
 from gradcli.checks import balls
-from gradcli.checks.entries import Entries, Failure, Reading
+from gradcli.checks.entries import Entries, Failure
+from gradcli.checks.reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,6 +6,7 @@ no method for (two arguments, or an order of differentiation); they are composed
 
 from __future__ import annotations
 
+from functools import cache
 from math import factorial
 from typing import TYPE_CHECKING, Any
 
@@ -100,29 +101,33 @@ class SeriesField(BallField):
         return OWN.get(primitive.name) or primitive.ball
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        if node.primitive.name == "where":
+        name = node.primitive.name
+        if name == "where":
             chosen = xs[0]
             return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
         for x in xs:
             if type(x) is Failure:
                 return x
-        self.continuous = node.primitive.name in CONTINUOUS
         try:
-            made = rule(self, *xs, **node.params)
+            made = self._made(node, rule, xs) if name in CONTINUOUS else rule(self, *xs, **node.params)
         except Exception as reason:
             return self.told(node, reason)
-        finally:
-            self.continuous = False
         if isinstance(made, Series):
-            return made if node.primitive.name in CLOSED else self._finite(node, made, xs)
+            return made if name in CLOSED or made.is_finite() else self._not_smooth(node, made, xs)
         if type(made) is not arb or made.is_finite():
             return made
         return self._not_finite(node, made, constants(xs))
 
-    def _finite(self, node: Node, made: Series, xs: Sequence[Any]) -> Any:
-        """A series that is finite, or what it means that it is not: no value, or a value without a derivative."""
-        if made.is_finite():
-            return made
+    def _made(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        """An operation without a jump where a sign changes."""
+        self.continuous = True
+        try:
+            return rule(self, *xs, **node.params)
+        finally:
+            self.continuous = False
+
+    def _not_smooth(self, node: Node, made: Series, xs: Sequence[Any]) -> Any:
+        """What it means that a series is not finite: no value, or a value without a derivative."""
         value = made.constant
         if not value.is_finite():
             return self._not_finite(node, value, constants(xs))
@@ -146,7 +151,7 @@ class SeriesField(BallField):
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         if isinstance(entry, Series):
-            return entry if entry.is_finite() else self._finite(node, entry, [one for x in xs for one in x.flat])
+            return entry if entry.is_finite() else self._not_smooth(node, entry, [one for x in xs for one in x.flat])
         return super().checked(node, entry, xs)
 
 
@@ -241,6 +246,7 @@ def _polygamma(fl: Any, x: Any, *, n: int) -> Any:
     return total + x.polygamma(n)
 
 
+@cache
 def _declared(name: str) -> Callable[..., Any]:
     from gradcli.primitives import catalogue
 

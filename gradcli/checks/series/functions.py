@@ -6,7 +6,6 @@ bit. An inverse is the reversion of its forward function, digamma the derivative
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, ctx
@@ -14,18 +13,23 @@ from flint import arb, arb_series, ctx
 from gradcli.checks.entries import Undecided, UndefinedAt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
-@contextmanager
-def capacity(coefficients: int) -> Iterator[None]:
+class capacity:
     """Compute series to so many coefficients, then to as many as before."""
-    before = ctx.cap
-    ctx.cap = coefficients
-    try:
-        yield
-    finally:
-        ctx.cap = before
+
+    __slots__ = ("before", "coefficients")
+
+    def __init__(self, coefficients: int) -> None:
+        self.coefficients = coefficients
+
+    def __enter__(self) -> None:
+        self.before = ctx.cap
+        ctx.cap = self.coefficients
+
+    def __exit__(self, *_: object) -> None:
+        ctx.cap = self.before
 
 
 def replaced(s: Any, constant: Any) -> Any:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from flint import arb
 
 from gradcli.checks.balls import BallField
-from gradcli.checks.entries import Entries, Reading, UndefinedAt
+from gradcli.checks.entries import Entries, UndefinedAt
+from gradcli.checks.reading import Reading
 from gradcli.checks.series.field import Failed, SeriesField
 from gradcli.checks.series.germs import Germ, Huge, rational
 from gradcli.checks.series.numbers import Unbounded
@@ -60,8 +61,7 @@ def beside(lines: Lines, direction: Direction) -> Germ | Huge | Any | Failure:
     for i, speed in direction.items():
         moved[i] = Germ.along(moved[i], speed)
     reading = Reading(field, {}, {**base, **lines.paths.split(moved)})
-    for node in lines.paths.order:
-        reading.known[node] = reading._step(node)
+    reading.again(lines.paths.walk)
     return reading.known[lines.paths.outputs[0]].flat[0]
 
 

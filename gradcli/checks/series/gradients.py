@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, arb_series, ctx
 
 from gradcli.checks import balls
-from gradcli.checks.entries import Failure, Reading
+from gradcli.checks.entries import Failure
+from gradcli.checks.reading import Reading
 from gradcli.checks.series.field import SeriesField
 from gradcli.checks.series.functions import capacity
 from gradcli.checks.series.numbers import Series, Sided, TooShort
@@ -40,7 +41,7 @@ class Lines:
         self.paths = paths
         self.bits: int = ctx.prec
         self.base = Reading(field, balls.entries_of(field, point))
-        self.base.follow(paths.all)
+        self.base.follow(paths.still)
         self.center = [entry for target in paths.targets for entry in self.base.known[target].flat]
         self.signs: list[int] = []  # of all that decided a branch, so far
 
@@ -72,9 +73,9 @@ class Lines:
     def _run(self, moved: list[Any]) -> Any:
         field = SeriesField.beside(self.field, self.base.known)
         walk = Along(field, self.base.known, self.paths.split(moved))
-        found = walk.run(self.paths)[0].flat[0]
+        walk.again(self.paths.walk)
         self.signs += field.signs
-        return found
+        return walk.known[self.paths.outputs[0]].flat[0]
 
     def partial(self, i: int) -> Any:
         """The partial derivative by an entry of the target: a ball or a Failure."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import balls
 from gradcli.checks.entries import Failure, Unsupported
+from gradcli.checks.reading import prepared
 from gradcli.checks.series.gradients import Lines
 from gradcli.checks.series.plane import Plane
 from gradcli.checks.series.reading import Paths
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.balls import BallField, Point
+    from gradcli.checks.reading import Steps
     from gradcli.graph.node import Node
 
 
@@ -78,13 +80,13 @@ class Asked:
             raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
         self.wholesale = many
         self._together: Paths | None = None
-        self._beyond: dict[Node, list[Node]] = {}
+        self._beyond: dict[Node, Steps] = {}
 
-    def beyond(self, node: Node) -> list[Node]:
-        """The nodes that another one needs, beside those of the derivative."""
+    def beyond(self, node: Node) -> Steps:
+        """The steps that another node needs, beside those of the derivative."""
         if node not in self._beyond:
             have = set(self.paths.all)
-            self._beyond[node] = [one for one in reachable([node]) if one not in have]
+            self._beyond[node] = prepared([one for one in reachable([node]) if one not in have])
         return self._beyond[node]
 
     @property

@@ -10,13 +10,16 @@ known coefficients is smaller than every multiple of t**(n - 1), and no more is 
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, fmpz
 
 from gradcli.checks import balls
 from gradcli.checks.entries import UndefinedAt
 from gradcli.checks.series.functions import Functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NUMBERS = (int, fmpz, arb)
 
@@ -186,15 +189,8 @@ class Sided(Series):
         return found
 
     def shifted(self, by: int) -> Any:
-        """The series divided by tau**by, where nothing is lost by that (python-flint's series)."""
-        s = self.s
-        if s.prec <= by:
-            raise TooShort(f"a series of {s.prec} coefficients, divided by a power of {by}")
-        for k in range(by):
-            if not s[k].is_zero():
-                balls.sign(s[k])
-                raise Unbounded("a quotient without a finite limit")
-        return arb_series([s[k] for k in range(by, s.length())], s.prec - by)
+        """The series divided by tau**by (python-flint's series)."""
+        return shifted(self.s, by, arb_series, balls.sign)
 
     def raised(self, s: Any, by: int) -> Sided:
         """A series of python-flint times tau**by."""
@@ -243,3 +239,18 @@ class Sided(Series):
     def _rises_from(self, whole: Any) -> bool:
         side: int = (self - whole).sign()
         return side > 0
+
+
+def shifted(s: Any, by: int, made: Callable[[list[Any], int], Any], decide: Callable[[Any], object]) -> Any:
+    """A series of python-flint divided by the `by`-th power of what it runs in, where nothing is lost by that.
+
+    `made` makes a series of coefficients, `decide` raises Undecided for a coefficient that may be 0. Raises TooShort
+    where all that is known goes, Unbounded where the quotient has no limit.
+    """
+    if s.prec <= by:
+        raise TooShort(f"a series of {s.prec} coefficients, divided by a power of {by}")
+    for k in range(by):
+        if not s[k].is_zero():
+            decide(s[k])
+            raise Unbounded("a quotient without a finite limit")
+    return made([s[k] for k in range(by, s.length())], s.prec - by)

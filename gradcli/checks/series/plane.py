@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from flint import acb, acb_series, arb, ctx
 
 from gradcli.checks.balls import BallField
-from gradcli.checks.entries import Entries, Failure, Reading
+from gradcli.checks.entries import Entries, Failure
+from gradcli.checks.reading import Reading
 from gradcli.checks.series.curves import Curve, SidedCurve
 from gradcli.checks.series.functions import capacity
 from gradcli.checks.series.gradients import coefficient

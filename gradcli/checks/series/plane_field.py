@@ -17,12 +17,12 @@ from gradcli.checks.series.curves import Curve, SidedCurve, is_positive
 from gradcli.checks.series.field import SeriesField
 from gradcli.checks.series.matrices import rule_of
 from gradcli.checks.series.numbers import Tie
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import reachable
+from gradcli.graph.definition import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gradcli.graph.definition import Definition
     from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
 
@@ -117,18 +117,10 @@ class PlaneField(SeriesField):
     def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
         return rule_of(node, closed=False)
 
-    def definition(self, node: Node) -> tuple[list[Node], list[Node], Node]:
-        if node.primitive.name != "norm":
-            return super().definition(node)
-        key = ("sizes", node.args[0].type, tuple(node.params.items()))
-        if key not in self._definitions:  # that of complex entries is the norm of their sizes
-            builder = Builder(node.builder.vocabulary)
-            given = builder.fresh_leaf(node.args[0].type)
-            assert node.primitive.definition is not None
-            result = node.primitive.definition(builder.call("abs", given), **node.params)
-            builder.close()
-            self._definitions[key] = ([given], reachable([result]), result)
-        return self._definitions[key]
+    def written_out(self, node: Node) -> Definition:
+        if node.primitive.name == "norm":  # that of complex entries is the norm of their sizes
+            return written_out(node, lambda x: x.builder.call("abs", x))
+        return super().written_out(node)
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         name = node.primitive.name

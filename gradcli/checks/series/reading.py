@@ -9,7 +9,8 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.entries import Entries, Reading
+from gradcli.checks.entries import Entries
+from gradcli.checks.reading import Reading, prepared
 from gradcli.checks.series.field import CONTINUOUS
 from gradcli.graph.node import Node, reachable
 
@@ -28,12 +29,13 @@ class Paths:
     The entries of all targets are counted one after the other.
     """
 
-    __slots__ = ("all", "cost", "order", "outputs", "size", "targets")
+    __slots__ = ("all", "cost", "order", "outputs", "size", "sizes", "still", "targets", "walk")
 
     def __init__(self, outputs: Sequence[Node], *targets: Node) -> None:
         self.outputs = tuple(outputs)
         self.targets = targets
-        self.size = sum(target.type.size for target in targets)
+        self.sizes = [target.type.size for target in targets]
+        self.size = sum(self.sizes)
         moved = set(targets)
         self.order: list[Node] = []
         self.all = reachable([*outputs, *targets])
@@ -42,12 +44,13 @@ class Paths:
                 moved.add(node)
                 self.order.append(node)
         self.cost = sum(map(steps, self.order))  # of one walk, roughly
+        self.still, self.walk = prepared(self.all), prepared(self.order)
 
     def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
         """The entries of all targets, as those of each."""
         found, start = {}, 0
-        for target in self.targets:
-            stop = start + target.type.size
+        for target, size in zip(self.targets, self.sizes, strict=True):
+            stop = start + size
             found[target] = Entries(entries[start:stop], target.type.shape)
             start = stop
         return found
@@ -72,31 +75,23 @@ class Along(Reading):
     """The entries of a program along a direction, beside those at the point."""
 
     def __init__(self, field: SeriesField, base: Mapping[Node, Entries], moved: Mapping[Node, Entries]) -> None:
-        super().__init__(field, {}, {**base, **moved})
+        super().__init__(field, {}, base)
+        self.known.update(moved)
         self.base = base
 
-    def run(self, paths: Paths) -> list[Entries]:
-        """The outputs of some paths; raises Unsupported as `Reading` does."""
-        known, step = self.known, self._step
-        for node in paths.order:
-            known[node] = step(node)
-        return [known[output] for output in paths.outputs]
-
-    def _by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
+    def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
         field: Any = self.field
         field.continuous = node.primitive.name in CONTINUOUS
         try:
-            return super()._by_rule(node, xs, rule)
+            return super().by_rule(node, xs, rule)
         finally:
             field.continuous = False
 
-    def _each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
+    def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
         apply = self.field.apply
         before = self.base.get(node)
         if before is None:
-            return super()._each(node, rule, xs)
-        if len(before.flat) == 1:
-            return [apply(node, rule, tuple([x.flat[0] for x in xs]))]
+            return super().each(node, rule, xs)
         still = [self.base[arg].flat for arg in node.args]
         found = []
         rows = zip(*(x.flat for x in xs), strict=True)
