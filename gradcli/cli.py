@@ -55,7 +55,8 @@ def entry() -> None:
 def main(argv: Sequence[str]) -> int:
     """Run one command line; every outcome is an exit code, nothing escapes as a traceback."""
     gc.set_threshold(100_000, 50, 100)  # graphs are many small objects and few cycles: building them costs half
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # read when NumPy loads; idle BLAS threads do not spin
+    if argv[:1] not in (["run"], ["why"]):  # a training step needs them again at once
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # read when NumPy loads; idle BLAS threads do not spin
     signal.signal(signal.SIGTERM, terminate)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -1081,4 +1081,219 @@ grads = [p.grad for p in net.parameters()]
 shape = tuple(scores.shape)
 del scores, loss
 """,
+    "random choices": """
+import torch
+torch.manual_seed(42)
+single, double = torch.bernoulli(torch.full((5,), 0.4)), torch.bernoulli(torch.full((5,), 0.4, dtype=torch.float64))
+waits = torch.empty(20).exponential_(2.0)
+one = torch.multinomial(torch.tensor([0.1, 0.2, 0.7]), 1)
+several = torch.multinomial(torch.tensor([[0.1, 0.2, 0.7], [5.0, 1.0, 1.0]]), 2)
+again = torch.multinomial(torch.tensor([[1.0, 2.0, 7.0], [5.0, 1.0, 1.0]]), 6, replacement=True)
+generator = torch.Generator().manual_seed(3)
+own = torch.multinomial(torch.tensor([1.0, 1.0, 2.0, 4.0]), 4, replacement=True, generator=generator)
+seed, state = torch.initial_seed(), torch.get_rng_state()
+left = torch.rand(3)
+torch.set_rng_state(state)
+right = torch.rand(3)
+del generator, state
+""",
+    "weights that cannot be drawn by": """
+import torch
+raised = []
+for weights, count, again in (
+    ([0.0, 0.0], 1, False), ([1.0, -1.0], 1, False), ([1.0, float("nan")], 1, True), ([1.0, 1.0], 3, False), ([1.0], 0, True)
+):
+    try:
+        torch.multinomial(torch.tensor(weights), count, again)
+    except Exception as problem:
+        raised.append(type(problem).__name__)
+""",
+    "bigrams": """
+import torch
+import torch.nn.functional as F
+words = ["emma", "olivia", "ava"]
+letters = {letter: i + 1 for i, letter in enumerate(sorted(set("".join(words))))} | {".": 0}
+pairs = [(a, b) for word in words for a, b in zip("." + word, word + ".")]
+xs = torch.tensor([letters[a] for a, _ in pairs])
+ys = torch.tensor([letters[b] for _, b in pairs])
+N = torch.zeros((len(letters), len(letters)), dtype=torch.int32)
+for a, b in zip(xs, ys):
+    N[a, b] += 1
+P = (N + 1).float()
+P /= P.sum(1, keepdim=True)
+g = torch.Generator().manual_seed(2147483647)
+W = torch.randn(N.shape, generator=g, requires_grad=True)
+for k in range(3):
+    logits = F.one_hot(xs, num_classes=len(letters)).float() @ W
+    probs = logits.exp() / logits.exp().sum(1, keepdims=True)
+    loss = -probs[torch.arange(len(ys)), ys].log().mean() + 0.01 * (W**2).mean()
+    W.grad = None
+    loss.backward()
+    W.data += -10 * W.grad
+drawn = torch.multinomial(P[0], num_samples=4, replacement=True, generator=g)
+del g, loss, probs, logits
+""",
+    "penalty with only_inputs": """
+import torch
+from torch import nn, autograd
+torch.manual_seed(0)
+D = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+real, fake = torch.randn(4, 2), torch.randn(4, 2)
+alpha = torch.rand(4, 1)
+mixed = (alpha * real + (1 - alpha) * fake).requires_grad_(True)
+scores = D(mixed)
+grads = autograd.grad(
+    outputs=scores, inputs=mixed, grad_outputs=torch.ones_like(scores), create_graph=True, retain_graph=True,
+    only_inputs=True,
+)[0]
+penalty = ((grads.norm(2, dim=1) - 1) ** 2).mean()
+(D(fake).mean() - D(real).mean() + 10 * penalty).backward()
+found = [None if p.grad is None else p.grad for p in D.parameters()]
+del scores, grads, penalty, mixed
+""",
+    "grad by position": """
+import torch
+x, y = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+first = torch.autograd.grad(x * x, (x, y), None, True, False, True, True)
+batched = torch.autograd.grad(x * y, (x,), torch.tensor([1.0, 2.0]), None, False, True, None, True)
+zeros = torch.autograd.grad(x * x, (x, y), None, None, False, True, True, False, True)
+raised = []
+try:
+    torch.autograd.grad(x * x, (x, y), None, True, False, True)
+except Exception as problem:
+    raised.append(type(problem).__name__)
+""",
+    "formats of reductions": """
+import torch
+x = torch.tensor([[1.5, 2.5], [3.5, -1.0]], requires_grad=True)
+n = torch.tensor([1, 2, 3])
+found = [
+    x.sum(dtype=torch.float64), torch.sum(x, 0, dtype=torch.float64), x.mean(dtype=torch.float64),
+    n.sum(dtype=torch.float32), n.float().mean(), n.to(torch.int32).sum(), torch.mean(n, dtype=torch.float32),
+    n.cumsum(0, dtype=torch.float32), n.prod(dtype=torch.float64), n.cumprod(0, dtype=torch.int32),
+    x.softmax(-1, torch.float64), torch.softmax(x, 0, dtype=torch.float64), x.log_softmax(1, dtype=torch.float64),
+    x.sum(axis=1, keepdims=True, dtype=torch.float64),
+]
+kinds = [str(one.dtype) for one in found]
+nodes = [type(one.grad_fn).__name__ for one in found if one.requires_grad]
+(found[0] + found[2] + (found[10] * 2).sum() + found[12].sum()).backward()
+gradient = x.grad
+del found
+""",
+    "formats by Python's types": """
+import torch
+a, b, c = torch.zeros(2, dtype=int), torch.tensor([1, 2], dtype=float), torch.ones(2, dtype=bool)
+d, e, f = torch.tensor([1.7, -2.5]).to(int), torch.arange(3, dtype=float), torch.ones_like(a, dtype=float)
+g, h = torch.tensor([1.7]).type(torch.LongTensor), torch.tensor([1]).type("torch.DoubleTensor")
+i = torch.full((2,), 3, dtype=float)
+raised = []
+for wrong in (lambda: a.mean(), lambda: torch.full((2,), "a"), lambda: torch.tensor(2).type("torch.NoTensor")):
+    try:
+        wrong()
+    except Exception as problem:
+        raised.append(type(problem).__name__)
+""",
+    "whole numbers to powers": """
+import torch
+a, b, c, d = torch.tensor(2) ** -1.0, torch.tensor([2, 3]) ** 2.0, 5 ** torch.tensor([2, 0]), torch.tensor(2) ** 3
+e, f = 2.0 ** torch.tensor([2, -1]), torch.pow(2, torch.tensor([1.5, 2.0]))
+kinds = [str(x.dtype) for x in (a, b, c, d, e, f)]
+raised = []
+for wrong in (lambda: torch.tensor(2) ** -1, lambda: 2 ** torch.tensor([-1])):
+    try:
+        wrong()
+    except Exception as problem:
+        raised.append(type(problem).__name__)
+""",
+    "most frequent entries and choices": """
+import torch
+x = torch.tensor([[3.0, 1.0, 3.0, 1.0], [9.0, 9.0, 7.0, 8.0]], requires_grad=True)
+values, places = x.mode()
+values.sum().backward()
+grad = x.grad
+rows = torch.mode(x, 0, keepdim=True).values
+pairs, triples = torch.cartesian_prod(torch.arange(2), torch.arange(3)), torch.combinations(torch.arange(4), 3)
+same = torch.combinations(torch.tensor([1.0, 2.0]), with_replacement=True)
+index = torch.tensor([0, 1, 0, 2])
+source = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+start = torch.ones(4)
+added = start.scatter_reduce(0, index, source, reduce="sum")
+means = start.scatter_reduce(0, index, source, reduce="mean", include_self=False)
+((added**2).sum() + (means * torch.arange(4.0)).sum()).backward()
+back = source.grad
+raised = []
+try:
+    torch.ones(2).index_fill(0, torch.tensor([7]), 1.0)
+except Exception as problem:
+    raised.append(type(problem).__name__)
+""",
+    "batches of names": """
+import torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset, random_split
+class Rows(Dataset):
+    def __init__(self, n):
+        self.x = torch.arange(n, dtype=torch.float32).reshape(-1, 1)
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, i):
+        return {"x": self.x[i], "name": f"row {i}", "pair": (i, 2.5 * i)}
+torch.manual_seed(0)
+batches = [(b["x"], b["name"], b["pair"]) for b in DataLoader(Rows(5), batch_size=2, shuffle=True)]
+mixed = next(iter(DataLoader([(1, 2.5, "s"), (3, 4.5, "t")], batch_size=2)))
+one, other = random_split(TensorDataset(torch.eye(4)), [3, 1], generator=torch.Generator().manual_seed(1))
+kept = [list(one.indices), list(other.indices)]
+del one, other
+""",
+    "Functions misused": """
+import torch
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+x = torch.ones(2, requires_grad=True)
+raised = []
+for wrong in (lambda: Double()(x), lambda: Double.apply(x).sum().backward(), lambda: torch.linalg.inv(torch.zeros(2, 2))):
+    try:
+        wrong()
+    except Exception as problem:
+        raised.append(type(problem).__name__)
+""",
+    "meta-learning with a learned step": """
+import torch
+lr = torch.tensor(0.1, requires_grad=True)
+w = torch.tensor([1.0, 2.0])
+seen = []
+for _ in range(3):
+    fast = w.clone().requires_grad_()
+    (g,) = torch.autograd.grad(((fast - 3) ** 2).sum(), fast, create_graph=True)
+    lr.grad = None
+    ((fast - lr * g - 3) ** 2).sum().backward()
+    seen.append((lr.grad.clone(), fast.grad.clone()))
+    with torch.no_grad():
+        lr -= 0.001 * lr.grad
+del fast, g
+""",
+    "an averaged copy of a model": """
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+average = copy.deepcopy(model)
+for p in average.parameters():
+    p.requires_grad_(False)
+opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-2)
+for i in range(3):
+    loss = model(torch.randn(6, 3)).pow(2).sum()
+    opt.zero_grad(set_to_none=True)
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        for kept, p in zip(average.parameters(), model.parameters()):
+            kept.mul_(0.9).add_(p, alpha=0.1)
+        for kept, b in zip(average.buffers(), model.buffers()):
+            kept.copy_(b)
+state = [(name, value) for name, value in average.state_dict().items()]
+del model, average, opt, loss, p, kept, b
+""",
 }

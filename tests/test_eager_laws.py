@@ -58,6 +58,10 @@ OPERATIONS += [
     ("nansum", lambda a: a.nansum(), (A,)), ("aminmax", lambda a: a.aminmax(), (A,)),
     ("var_mean", lambda a: torch.var_mean(a, 1), (A,)), ("std_mean", lambda a: torch.std_mean(a, 1), (A,)),
     ("median", lambda a: a.median(1).values, (A,)), ("kthvalue", lambda a: a.kthvalue(2, 1).values, (A,)),
+    ("mode", lambda a: a.mode(1).values ** 2, (A,)), ("combinations", lambda a: torch.combinations(a) ** 2, (V,)),
+    ("cartesian_prod", lambda a, b: torch.cartesian_prod(a, b) ** 2, (V, W)),
+    ("scatter_reduce", lambda a, b: a.scatter_reduce(0, I0, b, "sum") ** 2, (A, [V])),
+    ("scatter_reduce", lambda a, b: a.scatter_reduce(0, I0, b, "mean", include_self=False) ** 2, (A, [V])),
     ("topk", lambda a: a.topk(2).values, (A,)), ("cummax", lambda a: a.cummax(1)[0], (A,)), ("cummin", lambda a: a.cummin(1)[0], (A,)),
     ("mm", torch.mm, (A, S)), ("mv", torch.mv, (A, V)), ("dot", torch.dot, (V, W)), ("bmm", torch.bmm, ([A], [S])),
     ("matmul", torch.matmul, (A, S)), ("addmm", torch.addmm, (V, A, S)), ("addmv", torch.addmv, (V[:2], A, V)),
@@ -105,7 +109,7 @@ signbit isreal isclose allclose equal logical_not logical_and logical_or logical
 round fix heaviside floor_divide argmax argmin argsort all any count_nonzero unique bincount nonzero argwhere
 histc isin searchsorted bucketize result_type promote_types can_cast finfo iinfo numel is_complex
 is_floating_point real imag conj complex sgn angle view_as_real view_as_complex polar resolve_conj resolve_neg
-conj_physical manual_seed Generator inf nan pi e newaxis strided rand randn randint randperm rand_like
+conj_physical manual_seed initial_seed seed get_rng_state set_rng_state multinomial Generator inf nan pi e newaxis strided rand randn randint randperm rand_like
 randn_like tensor as_tensor asarray from_numpy zeros ones empty full eye arange linspace logspace
 scalar_tensor zeros_like ones_like empty_like full_like tril_indices triu_indices bernoulli bitwise_and bitwise_or bitwise_xor
 bitwise_not broadcast_shapes randint_like normal detach

@@ -305,7 +305,8 @@ def test_rectified_and_passed(rows: int) -> None:
     zero = np.zeros((), np.float32)
     assert np.array_equal(kernels.rectified(x, zero), np.maximum(x, zero), equal_nan=True)
     ct = np.full_like(x, 2.0)
-    assert np.array_equal(kernels.passed(ct, x <= 0), np.where(x <= 0, 0, ct))
+    assert np.array_equal(kernels.held_back(ct, x <= 0), np.where(x <= 0, 0, ct))
+    assert np.array_equal(kernels.passed(ct, x > 0), np.where(x > 0, ct, 0))
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (500, 20), (1, 5000)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gradcli.eager
@@ -52,3 +53,73 @@ def test_an_entry_comes_after_what_it_reads() -> None:
         )
     assert all(below < mark for mark, entry in watch.entries.items() for below in entry.inputs)
     assert list(watch.entries) == sorted(watch.entries)
+
+
+FUNCTIONS = """
+import sys, torch
+
+class Net:
+    def __init__(self):
+        self.w = torch.ones(2, requires_grad=True)
+    def __call__(self, x):
+        hidden = x * self.w
+        return hidden.sum()
+
+def depth(x, n):
+    deeper = x * 2
+    return deeper if n == 0 else depth(deeper, n - 1)
+
+def numbers():
+    for i in range(2):
+        made = torch.full((2,), float(i), requires_grad=True) * 1
+        yield made
+
+def fails():
+    lost = torch.ones(3) * 2
+    raise ValueError
+
+def train():
+    net = Net()
+    loss = net(depth(torch.ones(2), 3))
+    try:
+        fails()
+    except ValueError:
+        pass
+    total = sum(one.sum() for one in numbers())
+    (loss + total).backward()
+
+before = sys.gettrace()
+train()
+same = sys.gettrace() is before
+"""
+
+
+def test_names_in_functions_are_those_at_their_ends(tmp_path: Path) -> None:
+    """Functions inside functions, recursion, generators and functions that fail, without a trace of all calls."""
+    path = tmp_path / "functions.py"
+    path.write_text(FUNCTIONS)
+    watch = running.Watch(str(tmp_path) + os.sep)
+    outcome = running.run_file(str(path), watch=watch)
+    assert outcome.code == 0 and outcome.names["same"] is True
+    names = {(subject.scope, subject.name) for subject in watch.subjects.values()}
+    assert {("__call__", "hidden"), ("depth", "deeper"), ("fails", "lost"), ("numbers", "made")} <= names
+    assert {("train", "loss"), ("train", "total"), ("train", "net.w")} <= names
+    assert not watch.functions.running
+    fine = next(subject for subject in watch.subjects.values() if subject.name == "net.w")
+    assert fine.grad == "fine" and fine.norm == pytest.approx(16 * 2**0.5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-12, 1e-30, 1e25, 3e38, 0.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_sizes_in_single_precision_are_those_in_double(scale: float, dtype: str) -> None:
+    from gradcli.eager.running.entries import finite, size_of
+
+    with np.errstate(all="ignore"):
+        array = (np.linspace(-1, 1, 40).reshape(5, 8) * scale).astype(dtype)
+    norm, sound = size_of(array)
+    exact = size_of(array, True)
+    assert sound == exact[1] == finite(array) == bool(np.isfinite(array).all())
+    assert norm == pytest.approx(exact[0], rel=1e-6, nan_ok=True)
+    for bad in (np.nan, np.inf):
+        array[2, 3] = bad
+        assert not finite(array) and not size_of(array)[1]

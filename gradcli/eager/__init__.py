@@ -146,7 +146,7 @@ for _table in (*_methods.TABLES, factory.TABLE, sampling.TABLE, counting.FUNCTIO
 for _name in _methods.METHODS_ONLY:
     _FUNCTIONS.pop(_name, None)
 _FUNCTIONS = {name: _checked(function) for name, function in _FUNCTIONS.items() if not name.startswith("new_")}
-_FUNCTIONS.update(bernoulli=_methods.bernoulli, detach=_checked(_detach))
+_FUNCTIONS.update(detach=_checked(_detach))
 _FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
 _FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch.strided")
 globals().update(_FUNCTIONS)
@@ -163,7 +163,7 @@ _TYPED = (
     *("HalfTensor", "FloatTensor", "DoubleTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor"),
     *("LongTensor", "BoolTensor"),
 )
-_LATER = {"record": "gradcli.eager.recording", "vmap": "gradcli.eager.func"}  # functions that few programs need
+_LATER = {"record": "gradcli.eager.paths", "vmap": "gradcli.eager.func"}  # functions that few programs need
 
 
 def __dir__() -> list[str]:

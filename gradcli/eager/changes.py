@@ -72,7 +72,7 @@ def _random(source: Any, x: Tensor, low: int = 0, high: int | None = None) -> An
 
 
 def _exponential(source: Any, x: Tensor, lambd: float = 1.0) -> Any:
-    return -np.log1p(-source.rand(x._raw.shape, x.dtype.name)) / lambd
+    return -np.log1p(-source.rand(x._raw.shape, "float64")) / lambd
 
 
 _DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}

@@ -6,6 +6,7 @@ one has a say only where its category (truth, whole, real) is higher.
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,15 @@ def of(array_type: Any) -> dtype:
         names = ", ".join(kind.name for kind in _BY_NUMPY.values())
         raise TypeError(f"no tensors of {array_type}: there are {names}")
     return found
+
+
+_WORDS: dict[type, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
+_WORDS[complex] = complex128
+
+
+def meant(kind: Any) -> Any:
+    """The format that one of Python's own types stands for; anything else as it is."""
+    return _WORDS.get(kind, kind) if isinstance(kind, type) else kind
 
 
 def get_default_dtype() -> dtype:

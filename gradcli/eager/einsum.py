@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradcli.eager.arranging import diagonal
 from gradcli.eager.matrices import bmm
 from gradcli.eager.movement import permute, reshape, unsqueeze, view
 from gradcli.eager.reductions import sum as summed
-from gradcli.eager.selecting import diagonal
 from gradcli.eager.tensor import Tensor
 
 

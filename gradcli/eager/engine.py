@@ -33,6 +33,11 @@ def backward(
     """Add the gradients of some tensors into the `.grad` of the leaves, or of `inputs` only."""
     if tracing.inside:
         raise RuntimeError("backward() was called inside a transform of torch.func: use func.grad or func.vjp there")
+    if gradients is None and inputs is None and not create_graph and isinstance(tensors, Tensor):
+        kind = tensors._raw.__class__
+        if (kind is np.float32 or kind is np.float64) and tensors._requires and not tensors._odd and _unwatched():
+            _swept([tensors._node or tensors], [kind(1)], bool(retain_graph))  # what a training step does
+            return
     roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
     chosen = None
     if inputs is not None:
@@ -96,6 +101,24 @@ def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
     return seeds
 
 
+def _unwatched() -> bool:
+    """Whether nobody can see in which order a backward comes to the leaves."""
+    return state.mode != SPECIAL and not sweeps.watched and not sweeps.anomaly and recorder.current is None
+
+
+def _swept(sources: list[Any], seeds: list[Any], retain_graph: bool) -> None:
+    """The short sweep, while operations leave no nodes."""
+    before, mode = state._grad, state.mode
+    state._grad, state.mode = False, SILENT
+    try:
+        short.sweep(sources, seeds, retain_graph)
+    finally:
+        if state.mode == SILENT:
+            state._grad, state.mode = before, mode
+        else:
+            state.grad_enabled = before  # a Function of the user's has changed other flags
+
+
 def run(
     roots: Sequence[Tensor],
     seeds: Sequence[Tensor],
@@ -107,15 +130,13 @@ def run(
     """One sweep; the gradients of `targets` as tensors, None where no path leads to one."""
     if recorder.current is not None:
         recorder.current.sweep(roots, targets, retain_graph, create_graph, accumulate)
-    before, mode = state._grad, state.mode
+    if targets is None and not create_graph and _unwatched():
+        _swept([source_of(root) for root in roots], [seed._raw for seed in seeds], retain_graph)
+        return []
+    before = state._grad
     try:
-        if targets is None and not create_graph and not sweeps.watched and not sweeps.anomaly and mode != SPECIAL:
-            state._grad, state.mode = False, SILENT
-            short.sweep([source_of(root) for root in roots], [seed._raw for seed in seeds], retain_graph)
-            found: list[Any] = []
-        else:
-            state.grad_enabled = create_graph
-            found = Sweep(retain_graph, create_graph, accumulate).run(roots, seeds, targets)
+        state.grad_enabled = create_graph
+        found = Sweep(retain_graph, create_graph, accumulate).run(roots, seeds, targets)
     except BaseException:
         if recorder.current is not None:
             recorder.current.swept(ended=False)

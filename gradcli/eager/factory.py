@@ -108,6 +108,8 @@ def empty(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = F
 
 def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """One number, repeated over a shape."""
+    if isinstance(fill_value, (str, bytes)):
+        raise TypeError(f"full(): argument 'fill_value' must be Number, not {type(fill_value).__name__}")
     kind = dtypes.of_number(fill_value) if dtype is None else dtype
     return _leaf(np.full(_shape((size,)), fill_value, kind.np), requires_grad)
 
@@ -205,6 +207,8 @@ def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(make)
     def made(*args: Any, device: Any = None, pin_memory: bool = False, layout: Any = None, **options: Any) -> Tensor:
         where = None if device is None else devices.device(device)
+        if "dtype" in options:
+            options["dtype"] = dtypes.meant(options["dtype"])
         found = make(*args, **options)
         if where is not None and where.type != "cpu":
             found._raw = devices.moved(found._array, where)

@@ -8,16 +8,36 @@ from __future__ import annotations
 
 import math
 from functools import cache, lru_cache
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 _SHORT = 64  # an axis up to so long is searched across, not along
+_FEW = 16  # an axis up to so long is gone through entry by entry
 _LARGE = 4096  # entries from which on a detour pays
 _WIDE = 2**16  # entries that stay in the cache
 
-added_up = np.add.reduce
+added_up: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
+
+
+def _held() -> int:
+    """What is counted for an array that only one view holds, asked as `alone` asks."""
+    x = np.empty(2).reshape(1, 2)
+    base = x.base
+    return getrefcount(base)
+
+
+_HELD = _held()
+
+
+def alone(x: Any) -> Any:
+    """The array, if nobody else holds its memory and it lies there row by row; else a copy."""
+    base = x.base
+    if base is not None and x.flags.c_contiguous and x.flags.writeable and getrefcount(base) <= _HELD:
+        return x
+    return x.copy()
 
 
 def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
@@ -28,14 +48,32 @@ def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
     return _largest(x, axis=axis, keepdims=keepdims)
 
 
-def passed(ct: Any, below: Any) -> Any:
-    """A gradient where `below` does not hold, else it times zero: how relu goes back."""
-    through = np.logical_not(below)
+def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
+    """Where the largest entry along a short last axis stands, no number before all others: rows go in step."""
+    if axis != -1 or x.dtype.kind != "f" or not 1 < x.shape[-1] <= _FEW or x.size < _LARGE:
+        return general(x, axis=axis)
+    best, found = x[..., 0].copy(), np.zeros(x.shape[:-1], np.int8)
+    for k in range(1, x.shape[-1]):
+        here = np.ascontiguousarray(x[..., k])
+        larger = np.logical_not(here <= best)
+        larger &= best == best  # what is no number stays
+        np.maximum(best, here, out=best)
+        np.maximum(found, np.multiply(larger, k, dtype=np.int8), out=found)
+    return found.astype(np.int64)
+
+
+def passed(ct: Any, through: Any) -> Any:
+    """A gradient where `through` holds, else it times zero: how relu goes back."""
     if not isinstance(through, np.ndarray) or through.shape != ct.shape:
         return ct * through
     found = through.view(np.uint8).astype(ct.dtype)
     found *= ct
     return found
+
+
+def held_back(ct: Any, below: Any) -> Any:
+    """A gradient where `below` does not hold, else it times zero: how a product with a step function goes back."""
+    return passed(ct, np.logical_not(below))
 
 
 def raised(x: Any, axis: Any) -> Any:
@@ -56,9 +94,9 @@ def _ones(count: int, kind: Any) -> Any:
 
 
 def column_sums(x: Any) -> Any:
-    """The sums over the rows of a matrix: of a large one as a product, which is three times as fast."""
-    if x.size >= _LARGE and x.flags.c_contiguous and x.dtype.char in "fd":
-        return np.matmul(_ones(x.shape[0], x.dtype), x)
+    """The sums over the rows of a matrix, as a product, which is three times as fast."""
+    if x.size and x.dtype.char in "fd":
+        return _ones(x.shape[0], x.dtype).dot(x)
     return np.add.reduce(x, 0)
 
 
@@ -67,6 +105,21 @@ def row_sums(x: Any) -> Any:
     if 4 * x.size >= _LARGE and x.shape[1] <= _LARGE and x.flags.c_contiguous and x.dtype.char in "fd":
         return np.matmul(x, _ones(x.shape[1], x.dtype))
     return np.add.reduce(x, -1)
+
+
+def sums_of(shape: tuple[int, int], axes: tuple[int, ...], kind: Any) -> Any:
+    """The function that adds up matrices of a shape and format along one axis, in any order; None for other axes."""
+    if axes == (-2,):
+        return _ones(shape[0], kind).dot if kind.char in "fd" and shape[0] else column_sums
+    return row_sums if axes == (-1,) else None
+
+
+def along_rows(x: Any, keepdims: bool) -> Any:
+    """The sums along the last axis: of many short rows of float32 as a product, as NumPy adds those up one by one."""
+    if x.ndim == 2 and 0 < x.shape[1] <= _SHORT and x.size >= _LARGE // 4 and x.dtype == np.float32:
+        found = x.dot(_ones(x.shape[1], x.dtype))
+        return found.reshape(-1, 1) if keepdims else found
+    return added_up(x, axis=-1, keepdims=keepdims)
 
 
 @cache

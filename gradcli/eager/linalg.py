@@ -28,6 +28,9 @@ class LinAlgError(RuntimeError):
     """A matrix is singular, or not what an operation needs."""
 
 
+LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in a traceback
+
+
 def _called(x: Any, *, name: str, **params: Any) -> Any:
     primitive = catalogue()[name]
     return (primitive.call or primitive)(x, **params)  # a `definition` is for exact readings: it stops at 2 x 2
@@ -217,8 +220,8 @@ def matrix_exp(A: Tensor) -> Tensor:
 
 def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
     """The Frobenius norm of matrices; 'nuc' and 2 through singular values, 1 and inf through sums."""
+    from gradcli.eager.extremes import amax
     from gradcli.eager.pointwise import TABLE
-    from gradcli.eager.reductions import amax
     from gradcli.eager.reductions import sum as summed
 
     if ord == "fro":

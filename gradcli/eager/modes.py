@@ -9,7 +9,7 @@ import functools
 import inspect
 from typing import Any
 
-from gradcli.eager.state import recording, state, warn
+from gradcli.eager.state import PLAIN, SILENT, SPECIAL, recording, state, warn
 
 
 def is_grad_enabled() -> bool:
@@ -43,7 +43,11 @@ class _Mode:
             state.inference = self.inference
 
     def __exit__(self, *exc: object) -> None:
-        state.grad_enabled, state.inference = self.before.pop()
+        grad, inference = self.before.pop()
+        if inference is state._inference and state.mode != SPECIAL:
+            state._grad, state.mode = grad, PLAIN if grad else SILENT
+        else:
+            state.grad_enabled, state.inference = grad, inference
 
     def __call__(self, function: Any) -> Any:
         if inspect.isclass(function):
@@ -101,10 +105,16 @@ class no_grad(_Mode):
     grad = False
 
     def __new__(cls, function: Any = None) -> Any:
-        return super().__new__(cls) if function is None else _direct(cls, function)
+        return object.__new__(cls) if function is None else _direct(cls, function)
 
     def __init__(self, function: Any = None) -> None:
-        super().__init__()
+        self.before = []
+
+    def __enter__(self) -> None:  # the general way without its questions: training steps come here often
+        self.before.append((state._grad, state._inference))
+        state._grad = False
+        if state.mode == PLAIN:
+            state.mode = SILENT
 
 
 class enable_grad(_Mode):

@@ -74,7 +74,34 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return added_at(input, along(input, dim, index), _part(src, index), "ScatterAddBackward0")
 
 
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """The tensor with entries of `src` joined to those at positions along an axis: by "sum" or by "mean"."""
+    if reduce not in ("sum", "mean"):
+        raise RuntimeError(
+            f"scatter_reduce: reduce is 'sum' or 'mean' here, not {reduce!r}; group by a mask for others"
+        )
+    positions = np.asarray(along(input, dim, index))
+    counts = np.bincount(positions.reshape(-1), minlength=input._raw.size).reshape(input._raw.shape)
+    kept = np.ones(counts.shape) if include_self else counts == 0
+    parts = np.maximum(counts + int(include_self), 1) if reduce == "mean" else np.ones(counts.shape)
+    kind = input._raw.dtype
+    at, factor, share = Tensor(positions.reshape(-1)), Tensor(kept.astype(kind)), Tensor(parts.astype(kind))
+    xs = (input, _part(src, index), at, factor, share)
+    return record(_reduced, xs, {}, "ScatterReduceBackward0", whole=True, apart=(2,), edges=2, pointwise=False)
+
+
+def _reduced(x: Any, source: Any, at: Any, factor: Any, share: Any) -> Any:
+    return _added_at(x * factor, source, at, alpha=1) / share
+
+
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
+    if not x._raw.ndim:
+        return np.zeros((), np.int64)
+    count = x._raw.shape[dim]
+    if ((index._array < -count) | (index._array >= count)).any():
+        raise IndexError(f"index out of range in self: dimension {dim} has {count} entries")
     return np.take(numbers(x), index._array.reshape(-1), axis=dim)
 
 
@@ -110,5 +137,5 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 TABLE: dict[str, Any] = {
     function.__name__: function
-    for function in (scatter, scatter_add, index_add, index_copy, index_fill, masked_scatter, index_put)
+    for function in (scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill, masked_scatter, index_put)
 }

@@ -150,8 +150,7 @@ class Way:
         if count:
             script.lines.append("saved = node.saved")
             script.lines += [f"s{i} = saved[{i}]" for i in range(count)]
-            asked = " or ".join(f"((c := s{i}._count) is not None and c.value)" for i in range(count))
-            script.lines += [f"if {asked}: node.check_versions()"]
+            script.lines += _unchanged(count)
             if self.mixed:
                 suited = script.name(self.suited)
                 script.lines += [f"v{i} = {suited}(s{i}._raw)" for i in range(count)]
@@ -172,6 +171,17 @@ class Way:
             for at, needed in zip(self.where, masked, strict=True)
         ]
         return script.function("back", "node, ct", f"return ({', '.join(shown)},)")
+
+
+def _unchanged(count: int) -> list[str]:
+    """The lines that ask whether saved values have the versions they had."""
+    counters = [f"(c := s{i}._count) is not None and c.value" for i in range(count)]
+    return [
+        "known = node.vers",
+        "if known is None:",
+        f"    if {' or '.join(f'({one})' for one in counters)}: node.check_versions()",
+        f"elif {' or '.join(f'({one} != known[{i}])' for i, one in enumerate(counters))}: node.check_versions()",
+    ]
 
 
 class Plan:

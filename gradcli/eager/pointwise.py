@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import operators
+from gradcli.eager import operators, truths
 from gradcli.eager.dispatch import apply, record
-from gradcli.eager.recorder import noted
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -155,7 +154,7 @@ def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
     if exponent.__class__ is int or exponent.__class__ is float:
         found = _POWERS.get(exponent)
-        if found is not None:
+        if found is not None and (exponent.__class__ is int or (isinstance(input, Tensor) and input.dtype.kind >= 2)):
             return found(input)  # type: ignore[no-any-return]
     return _pow(input, exponent)
 
@@ -176,6 +175,10 @@ def _pow(input: Any, exponent: Any) -> Tensor:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
             return Tensor(np.asarray(base._array**other._array))
         return record(catalogue()["pow"], (base, other), {}, "PowBackward1")
+    if type(base) is int and other.dtype.kind < 2:
+        n = other._array.astype(np.int64)
+        below = 0 if abs(base) != 1 else np.where(n % 2, base, 1)  # what is left of 1/base**n
+        return Tensor(np.asarray(np.where(n < 0, below, base ** np.maximum(n, 0))))
     return record(_exponential, (other, base), {}, "PowBackward2", pointwise=True, edges=1)
 
 
@@ -264,50 +267,10 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     return clamp(input, max=max)
 
 
-def _truth(name: str) -> Callable[[Tensor], Tensor]:
-    def function(input: Tensor) -> Tensor:
-        return noted(name, (input,), Tensor(np.asarray(getattr(np, name)(input._array))))
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Where entries are {name[2:]}."
-    return function
-
-
-def logical_not(input: Tensor) -> Tensor:
-    """Where entries are zero."""
-    return noted("logical_not", (input,), Tensor(np.logical_not(input._array)))
-
-
-def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """Where both are not zero."""
-    return noted("logical_and", (input, other), Tensor(np.logical_and(input._array, other._array)))
-
-
-def logical_or(input: Tensor, other: Tensor) -> Tensor:
-    """Where one is not zero."""
-    return noted("logical_or", (input, other), Tensor(np.logical_or(input._array, other._array)))
-
-
-def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Where two tensors agree within a tolerance."""
-    close = np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan))
-    return noted("isclose", (input, other), Tensor(close))
-
-
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether two tensors agree within a tolerance everywhere."""
-    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
-
-
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape and entries."""
-    return bool(np.array_equal(input._array, other._array))
-
-
 TABLE: dict[str, Any] = {name: _unary(name) for name in _ONE.split()}
 TABLE.update({name: _binary(name, name) for name in _TWO})
 TABLE.update({name: _binary(name, ours) for name, ours in _COMPARED.items()})
-TABLE.update({name: _truth(name) for name in ("isnan", "isinf", "isfinite")})
+TABLE.update(truths.TABLE)
 TABLE.update(
     {
         function.__name__: function
@@ -326,12 +289,6 @@ TABLE.update(
             clamp,
             clamp_min,
             clamp_max,
-            logical_not,
-            logical_and,
-            logical_or,
-            isclose,
-            allclose,
-            equal,
         )
     }
 )

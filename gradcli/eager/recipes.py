@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager import kernels
 from gradcli.eager.nodes import class_named
 from gradcli.eager.rules import RuleNode, source_of
 from gradcli.eager.saving import Saved, versions
-from gradcli.eager.state import SPECIAL, outside, sequence, state
+from gradcli.eager.state import SPECIAL, ours, sequence, state
 from gradcli.eager.tensor import Counter, Tensor
 from gradcli.execution import generated
 
@@ -34,7 +35,7 @@ def follow(recipe, {xs}):
         if {inference}:
             return None
     {raws}
-    out = recipe.value({arrays})[0]
+    out, = recipe.value({arrays})
     {apart}
     r = new(Tensor)
     r._raw = out
@@ -67,7 +68,13 @@ _TAIL = """
     n.ins = ({ins},)
     n.saved = keep({xs}, r)
     n.vers = None if {calm} else versions(n.saved)
-    n._code, n._at = outside(_getframe(2)) or (None, 0)
+    f = _getframe(2)
+    while f is not None and ours[f.f_globals.get("__name__")]:
+        f = f.f_back
+    if f is None:
+        n._code, n._at = None, 0
+    else:
+        n._code, n._at = f.f_code, f.f_lasti
     n._seq = next(sequence)
     n.extra = None
     r._node = n
@@ -79,11 +86,12 @@ _SCOPE: dict[str, Any] = {
     "Counter": Counter,
     "Saved": Saved,
     "Tensor": Tensor,
+    "alone": kernels.alone,
     "_getframe": _getframe,
     "__name__": "gradcli.eager.generated",
     "ndarray": np.ndarray,
     "new": object.__new__,
-    "outside": outside,
+    "ours": ours,
     "sequence": sequence,
     "source_of": source_of,
     "state": state,
@@ -104,7 +112,7 @@ def _follower(
     else:
         raws = [f"a{k} = x{k}._raw" for k in every]
         same = " or ".join(f"out is a{k}" for k in every)
-        apart = f"if out.base is not None or {same}: out = out.copy()"
+        apart = f"if out.base is not None or {same}: out = alone(out)"
     text = _HEAD.format(
         xs=xs,
         odd=" or ".join(f"x{k}._odd" for k in every),
@@ -175,6 +183,9 @@ def key_of(signature: Any, xs: Sequence[Any]) -> Any:
         if len(xs) == 1:
             raw = xs[0]._raw
             return (signature, raw.shape, raw.dtype)
+        if len(xs) == 2:
+            raw, other = xs[0]._raw, xs[1]._raw
+            return (signature, raw.shape, raw.dtype, other.shape, other.dtype)
         return (signature, *[part for x in xs for part in (x._raw.shape, x._raw.dtype)])
     except AttributeError:
         return None
@@ -207,6 +218,5 @@ def again(signature: Any, *xs: Any) -> Tensor | None:
     """
     if state.mode == SPECIAL:
         return None
-    key = key_of(signature, xs)
-    recipe = None if key is None else _recipes.get(key)
+    recipe = _recipes.get(key_of(signature, xs))
     return None if recipe is None else recipe.follow(recipe, *xs)

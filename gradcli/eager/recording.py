@@ -1,13 +1,12 @@
-"""A function of tensors and an example go in, the graph that it computes comes out, for every oracle and transform.
+"""Operations on stand-ins go in, the nodes of a graph that compute the same come out; runs no function itself.
 
-The function runs once, on stand-ins (`tracing`); every operation on them becomes nodes of the graph, by the same
-functions of operands that tensors compute with. A branch that depends on data is a guard: `record` runs the function
-again for the other side, and joins both by `where`, as far as a number of runs allows.
+Every operation on stand-ins (`tracing`) becomes nodes, by the same functions of operands that tensors compute with. A
+branch that depends on data is a guard, which `paths` joins to the other side. A `Function` with a rule of its own
+becomes one operation (`handwritten`).
 """
 
 from __future__ import annotations
 
-import inspect
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,19 +22,20 @@ from gradcli.eager.tracing import Hidden, Traced, refused
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node, reachable
-from gradcli.graph.program import Leaf, Program
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
+from gradcli.transforms.handwritten import by_hand
 from gradcli.transforms.reverse import between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gradcli.eager.state import Place
+    from gradcli.graph.handrule import HandRule
 
+HELD = by_hand("held", "A value that derivatives take for a constant, and oracles do not.", 0, lambda value, xs, ct: ())
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
-MOST_RUNS = 16
 
 
 def _uniform(array: Any) -> bool:
@@ -74,7 +74,12 @@ class Trace:
         self.guards: list[Guard] = []
         self.adopted: list[tuple[Tensor, Any]] = []  # plain tensors that stand for their values now, and their entries
         self.forced: tuple[bool, ...] = ()
+        self.aside = False  # whether this run goes another way than the example
         self.places: dict[Node, Node] = {}  # inputs of inner derivatives, and what they stand for
+        self.standing: dict[Node, Node | None] = {}  # the same of inputs of rules; None: nobody knows it yet
+        self.rules: list[HandRule] = []  # the backwards of Functions, to be judged
+        self.judged: set[Any] = set()  # what tells them apart
+        self.lines: dict[Node, Place] = {}  # where a node of such a backward was computed
 
     # --- inputs ---------------------------------------------------------------------------------------------
 
@@ -135,8 +140,10 @@ class Trace:
             wanted = None if i in apart else kind
             node = self._operand(x, wanted, out.shape if pointwise else ())
             nodes.append(stretch(node, out.shape) if pointwise else node)
-        result = function(*nodes, **params)
-        return Traced(out, self._of_kind(result, KINDS[out.dtype.kind]))
+        result = self._of_kind(function(*nodes, **params), KINDS[out.dtype.kind])
+        if self.standing:
+            self.lines[result] = place()
+        return Traced(out, result)
 
     def _operand(self, x: Any, kind: str | None, shape: tuple[int, ...]) -> Node:
         if isinstance(x, Tensor):
@@ -173,6 +180,14 @@ class Trace:
     def stopped(self, x: Traced) -> Traced:
         """A stand-in that nothing flows back through."""
         return Traced(x._raw.like, self.builder.call("detach", x._graph))
+
+    def constants(self, answer: Any) -> Any:
+        """One or several results as values that oracles read and no derivative follows."""
+        if isinstance(answer, tuple):
+            return tuple([self.constants(x) for x in answer])
+        if type(answer) is not Traced or answer._graph.type.kind != "float":
+            return answer
+        return Traced(answer._raw.like, self.builder.apply(HELD, (answer._graph,), {}))
 
     def change(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A stand-in takes over the result of an in-place operation; RuntimeError for views and, in `vmap`, tensors.
@@ -223,9 +238,27 @@ class Trace:
         if at < len(self.forced):
             taken = self.forced[at]
         else:
-            taken = bool(Tape([condition]).run(self.values, backend="numpy")[0])
+            (known,) = self.outermost([condition])
+            if known is None:
+                raise refused("a branch on the gradient that arrives")
+            taken = bool(Tape([known]).run(self.values, backend="numpy")[0])
         self.guards.append(Guard(condition, taken, place()))
         return taken
+
+    def outermost(self, nodes: Sequence[Node]) -> list[Node | None]:
+        """Nodes in terms of the program's own inputs; None for one that reads a gradient that is to arrive."""
+        found: list[Node | None] = []
+        for node in nodes:
+            one: Node | None = node
+            while one is not None:
+                inner = [leaf for leaf in reachable([one]) if leaf in self.places or leaf in self.standing]
+                if not inner:
+                    break
+                known = {leaf: self.places.get(leaf) or self.standing.get(leaf) for leaf in inner}
+                stands = {leaf: other for leaf, other in known.items() if other is not None}
+                one = placed(self.builder, [one], stands)[0] if len(stands) == len(inner) else None
+            found.append(one)
+        return found
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -265,109 +298,3 @@ def placed(builder: Builder, outputs: Sequence[Node], places: dict[Node, Node]) 
         args = tuple([made[arg] for arg in node.args])
         made[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
     return [made[node] for node in outputs]
-
-
-class Recorded(Program):
-    """A program that was recorded, with the guards of the example's own way through the function."""
-
-    __slots__ = ("guards",)
-    guards: tuple[Guard, ...]
-
-
-def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, values_only: bool = False) -> Recorded:
-    """The graph of a function of tensors, at the types of an example; its leaves are named like the arguments.
-
-    Branches on data become `where`, both sides of which are recorded; beyond `runs` runs of the function, the other
-    side is NaN. Tensors that the function reads from outside are constants. RuntimeError for what reads entries:
-    `item()`, random numbers, shapes that depend on data; and for a `Function`, whose rule no graph has, unless only
-    values are asked for.
-
-    >>> import gradcli.eager as torch
-    >>> from gradcli.execution.evaluate import evaluate
-    >>> program = torch.record(lambda x: x * 2 if x > 0 else -x, torch.tensor(3.0))
-    >>> evaluate(program, {"x": 3.0}), evaluate(program, {"x": -5.0})
-    ([6.0], [5.0])
-    """
-    trace = Trace(guarded=True, values_only=values_only)
-    names = _names(f, len(example))
-    leaves: dict[str, Leaf] = {}
-    inputs: list[Tensor] = []
-    for name, x in zip(names, example, strict=True):
-        array = np.array(x._raw)
-        if array.dtype.kind != "f":  # whole numbers decide: they are constants
-            inputs.append(x)
-            continue
-        node = trace.builder.leaf(name, array.shape)
-        leaves[name] = Leaf(name, node, array)
-        trace.values[name] = array
-        inputs.append(Traced(np.zeros_like(array), node))
-    paths = _Paths(trace, f, inputs, runs)
-    outputs = paths.joined(())
-    for one in trace.captures.values():
-        name = one.leaf.params["name"]
-        leaves[name] = Leaf(name, one.leaf, np.array(one.array), None, True)
-    program = Recorded(trace.builder, leaves, outputs)
-    program.guards = paths.guards
-    return program
-
-
-class _Paths:
-    """All ways through a function, each recorded by a run of its own."""
-
-    def __init__(self, trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor], runs: int) -> None:
-        self.trace, self.f, self.inputs, self.runs = trace, f, inputs, runs
-        self.guards: tuple[Guard, ...] = ()
-
-    def joined(self, forced: tuple[bool, ...]) -> list[Node]:
-        """The outputs, where the first conditions are decided so and the others as the point decides."""
-        trace = self.trace
-        trace.guards, trace.forced = [], forced
-        self.runs -= 1
-        inputs = [trace.copied(x) if isinstance(x, Traced) else x for x in self.inputs]
-        try:
-            with trace.running():
-                found = self.f(*inputs)
-            tensors = [found] if isinstance(found, Tensor) else list(found)
-            if not all(isinstance(x, Tensor) for x in tensors):
-                raise TypeError("a function that is recorded returns tensors")
-            outputs = [trace.node_of(x) for x in tensors]
-        finally:
-            trace.release()
-        guards = tuple(trace.guards)
-        if not forced:
-            self.guards = guards
-        ways = [(*[one.taken for one in guards[:i]], not guards[i].taken) for i in range(len(forced), len(guards))]
-        others = [self._other(way, outputs) for way in ways]  # early branches first: loops end there
-        for guard, other in zip(reversed(guards[len(forced) :]), reversed(others), strict=True):
-            outputs = self._either(guard, outputs, other)
-        return outputs
-
-    def _other(self, way: tuple[bool, ...], like: list[Node]) -> list[Node]:
-        """What the other side of a branch gives; NaN where it fails, or where there are too many."""
-        if self.runs > 0:
-            try:
-                found = self.joined(way)
-            except (ArithmeticError, ValueError, RuntimeError):
-                found = []
-            if [node.type for node in found] == [node.type for node in like]:
-                return found
-        zero = self.trace.builder.constant(0)
-        return [stretch(self.trace.builder.call("div", zero, zero), node.type.shape) for node in like]
-
-    def _either(self, guard: Guard, here: list[Node], there: list[Node]) -> list[Node]:
-        found = []
-        for one, other in zip(here, there, strict=True):
-            condition = stretch(guard.condition, one.type.shape)
-            yes, no = (one, other) if guard.taken else (other, one)
-            found.append(self.trace.builder.call("where", condition, yes, no))
-        return found
-
-
-def _names(f: Callable[..., Any], count: int) -> list[str]:
-    """The names of a function's arguments, or x0, x1, ... where it does not say them."""
-    try:
-        parameters = list(inspect.signature(f).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    return names[:count] if len(names) >= count else [f"x{i}" for i in range(count)]

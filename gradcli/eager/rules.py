@@ -124,7 +124,15 @@ class FixedNode(RuleNode):
 
 def fit(found: Any, fits: tuple[Any, ...]) -> list[Any]:
     """Gradients in the shapes and formats of their inputs."""
-    return [None if one is None else fitted(value, *one) for value, one in zip(found, fits, strict=True)]
+    results: list[Any] = []
+    for value, one in zip(found, fits):  # noqa: B905 - the keyword costs as much as the loop
+        if one is None:
+            results.append(None)
+        elif value is not None and value.shape == one[0] and value.dtype is one[1]:
+            results.append(value)
+        else:
+            results.append(fitted(value, *one))
+    return results
 
 
 def fit_tensors(found: Any, fits: tuple[Any, ...]) -> list[Any]:

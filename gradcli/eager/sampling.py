@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradcli.eager import dtypes
 from gradcli.eager import random as streams
+from gradcli.eager.entrywise import refused
 from gradcli.eager.factory import _leaf, _shape, placed_on_device
+from gradcli.eager.recorder import noted
 from gradcli.eager.tensor import Tensor
 
 
@@ -51,9 +55,76 @@ def randn_like(input: Tensor, *, requires_grad: bool = False) -> Tensor:
     return randn(tuple(input.shape), dtype=input.dtype, requires_grad=requires_grad)
 
 
+def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
+    """Ones with the probabilities in the tensor, or with one probability, else zeros."""
+    source = generator or streams.default_generator
+    raw = input._raw
+    if p is None:
+        drawn = source.bernoulli_each(np.asarray(raw))
+    else:
+        drawn = source.rand(raw.shape, "float64") < p
+    found = Tensor(np.asarray(drawn).astype(raw.dtype))
+    return refused(found, (input,), "bernoulli") if input.requires_grad else found
+
+
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    """Positions, drawn with probabilities in proportion to the entries of each row.
+
+    RuntimeError for weights that are negative, not finite, or all zero, and for more samples than there are.
+    """
+    weights = np.asarray(input._array, np.float64)
+    if weights.ndim not in (1, 2):
+        raise RuntimeError(f"prob_dist must be 1 or 2 dim, and this has {weights.ndim}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (weights.sum(axis=-1) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    source = generator or streams.default_generator
+    if replacement and num_samples > 1:
+        edges = np.cumsum(weights, axis=-1)
+        rows = (edges / edges[..., -1:]).reshape(-1, weights.shape[-1])
+        draws = source.rand((len(rows), num_samples), "float64")
+        places = [np.searchsorted(row, draw) for row, draw in zip(rows, draws, strict=True)]
+        found = np.reshape(places, (*weights.shape[:-1], num_samples))
+    else:  # the first to arrive, where each waits for a time that is exponential in its weight
+        kind = input._raw.dtype
+        waits = (-np.log1p(-source.rand(weights.shape, "float64"))).astype(kind)
+        found = np.argsort(-(input._array / waits), axis=-1, kind="stable")[..., :num_samples]
+    return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
+
+
+def initial_seed() -> int:
+    """The seed that the stream of random numbers started from."""
+    return streams.default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Start the stream from a seed of the operating system, which is returned."""
+    return streams.default_generator.seed()
+
+
+def get_rng_state() -> streams.State:
+    """The state of the stream now, for `set_rng_state`."""
+    return streams.default_generator.get_state()
+
+
+def set_rng_state(new_state: streams.State) -> None:
+    """Continue the stream from a state."""
+    streams.default_generator.set_state(new_state)
+
+
 TABLE: dict[str, Any] = {
     function.__name__: placed_on_device(function)
     for function in (rand, randn, randint, randperm, rand_like, randn_like)
 }
-TABLE["manual_seed"] = manual_seed
+TABLE.update(
+    {
+        function.__name__: function
+        for function in (manual_seed, bernoulli, multinomial, initial_seed, seed, get_rng_state, set_rng_state)
+    }
+)
 TABLE["Generator"] = streams.Generator

@@ -1,8 +1,7 @@
-"""Entries picked from a tensor by position, and entries put into one: every such function is one of two operations.
+"""A tensor and positions go in, or a question that is answered by positions; the entries that stand there come out.
 
-What a function picks is found by letting NumPy do it to the numbers of the entries; so `rot90`, `unfold` and `median`
-need no rule of their own. Views that PyTorch makes here (`diagonal`, `unfold`) share memory only where a slice of the
-flattened tensor can say it.
+What a function picks is found by letting NumPy do it to the numbers of the entries; so `median` and `take` need no rule
+of their own.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager.dispatch import record
+from gradcli.eager.extremes import Found
 from gradcli.eager.indexing import part
-from gradcli.eager.movement import axis_of, permute, reshape, viewed
+from gradcli.eager.movement import axis_of
 from gradcli.eager.nodes import class_named
 from gradcli.eager.recorder import noted
-from gradcli.eager.reductions import Found
 from gradcli.eager.returned import of_node
 from gradcli.eager.rules import FixedNode, RuleNode
 from gradcli.eager.tensor import Tensor
@@ -24,7 +23,7 @@ from gradcli.eager.tracing import Traced
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from gradcli.eager.signatures import Sizes
+    pass
 
 Shape = tuple[int, ...]
 
@@ -139,7 +138,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if k > (input.shape[dim] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
     if isinstance(input, Traced):
-        from gradcli.eager.reductions import sort
+        from gradcli.eager.extremes import sort
 
         values, at = sort(input, dim, largest)
         axis = dim % input.ndim
@@ -167,6 +166,16 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return _found(input, np.take(order, [(input.shape[dim] - 1) // 2], axis=dim), dim, "MedianBackward1", keepdim)
 
 
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Found:
+    """The most frequent entry along an axis, the smallest of several, and where it stood last."""
+    rows = np.moveaxis(input._array, dim, -1)
+    places = np.empty(rows.shape[:-1], np.int64)
+    for at in np.ndindex(places.shape):
+        known, counts = np.unique(rows[at], return_counts=True)
+        places[at] = np.flatnonzero(rows[at] == known[counts.argmax()])[-1]
+    return _found(input, np.expand_dims(places, dim), dim, "ModeBackward0", keepdim)
+
+
 def _extreme_so_far(input: Tensor, dim: int, largest: bool) -> Found:
     array = np.moveaxis(input._array, dim, 0)
     at = np.zeros(array.shape, np.int64)
@@ -190,128 +199,10 @@ def cummin(input: Tensor, dim: int) -> Found:
 # --- diagonals, windows, repetitions ---------------------------------------------------------------------------
 
 
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis; of a contiguous matrix a view."""
-    rank = input.ndim
-    one, two = axis_of(dim1, rank) + rank, axis_of(dim2, rank) + rank
-    if one == two:
-        raise RuntimeError("diagonal dimensions cannot be identical")
-    if rank == 2 and (one, two) == (0, 1) and input._raw.flags.c_contiguous and input._raw.size:
-        rows, columns = input.shape
-        start = offset if offset >= 0 else -offset * columns
-        count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-        params = {"start": start, "step": columns + 1, "size": count}
-        return viewed(input, _diagonal, params, "DiagonalBackward0")
-    return fixed(picked(input, np.diagonal(numbers(input), offset, one, two), "DiagonalBackward0"))
-
-
-def _diagonal(x: Any, *, start: int, step: int, size: int) -> Any:
-    return catalogue()["slice"](flat(x), start=(start if size else 0,), step=(step,), size=(size,))
-
-
-def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
-    if input.ndim == 1:
-        return diag_embed(input, diagonal)
-    if input.ndim != 2:
-        raise RuntimeError(f"diag(): expected 1-D or 2-D tensor, got {input.ndim}-D")
-    return fixed(picked(input, np.diagonal(numbers(input), diagonal), "DiagonalBackward0_copy"))
-
-
-def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
-    """Matrices with the last axis on their diagonal."""
-    size = input.shape[-1] + abs(offset)
-    shape = (*input.shape[:-1], size, size)
-    positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
-    at = Tensor(np.ascontiguousarray(positions).reshape(-1))
-    how: dict[str, Any] = {"whole": True, "apart": (1,), "edges": 1, "pointwise": False}
-    return fixed(record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", **how))
-
-
-def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:
-    size = 1
-    for n in shape:
-        size *= n
-    return catalogue()["reshape"](catalogue()["put_along"](flat(x), at, axis=-1, size=size), shape=shape)
-
-
-def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Windows along an axis, one after the other, with the entries of each as the last axis."""
-    axis = axis_of(dimension, input.ndim) + input.ndim
-    if size > input.shape[axis]:
-        raise RuntimeError(
-            f"maximum size for tensor at dimension {dimension} is {input.shape[axis]} but size is {size}"
-        )
-    windows = np.lib.stride_tricks.sliding_window_view(numbers(input), size, axis=axis)
-    return fixed(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
-
-
-def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 0) -> Tensor:
-    """The entries at regular distances in memory."""
-    positions = np.full(tuple(size), storage_offset)
-    for i, (n, by) in enumerate(zip(size, stride, strict=True)):
-        positions = positions + (np.arange(n) * by).reshape([-1 if j == i else 1 for j in range(len(size))])
-    if positions.size and positions.max() >= input._raw.size:
-        raise RuntimeError("as_strided(): sizes and strides reach outside the storage")
-    return fixed(picked(input, positions, "AsStridedBackward0"))
-
-
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Turned by right angles in the plane of two axes."""
-    return fixed(picked(input, np.rot90(numbers(input), k, tuple(dims)), "Rot90Backward0"))
-
-
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
-    """Each entry repeated, one after the other."""
-    if dim is None:
-        input, dim = reshape(input, (-1,)), 0
-    if isinstance(repeats, Tensor):
-        return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), "IndexSelectBackward0")
-    from gradcli.eager.movement import clone, expand, unsqueeze
-
-    axis = axis_of(dim, input.ndim) + input.ndim
-    wide = unsqueeze(input, axis + 1)
-    shape = list(wide.shape)
-    shape[axis + 1] = repeats
-    whole = list(input.shape)
-    whole[axis] *= repeats
-    return reshape(clone(expand(wide, tuple(shape))), tuple(whole))
-
-
-def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
-    """Some axes moved to other places."""
-    rank = input.ndim
-    given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
-    old, new = ([axis_of(d, rank) + rank for d in dims] for dims in given)
-    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
-        raise RuntimeError(
-            f"movedim: source {given[0]} and destination {given[1]} must name as many distinct dimensions"
-        )
-    rest = iter([i for i in range(rank) if i not in old])
-    goes = dict(zip(new, old, strict=True))
-    return permute(input, tuple([goes[i] if i in goes else next(rest) for i in range(rank)]))
-
-
-def fliplr(input: Tensor) -> Tensor:
-    """The second axis in the opposite order."""
-    from gradcli.eager.joining import flip
-
-    return flip(input, 1)
-
-
-def flipud(input: Tensor) -> Tensor:
-    """The first axis in the opposite order."""
-    from gradcli.eager.joining import flip
-
-    return flip(input, 0)
-
-
 TABLE: dict[str, Any] = {
     function.__name__: function
     for function in (
         *(gather, take_along_dim, index_select, take, masked_select),
-        *(topk, kthvalue, median, cummax, cummin, diagonal, diag, diag_embed),
-        *(unfold, as_strided, rot90, repeat_interleave, movedim, fliplr, flipud),
+        *(topk, kthvalue, median, mode, cummax, cummin),
     )
 }
-TABLE["moveaxis"] = movedim

@@ -27,31 +27,11 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
     top: Any = None
     last = 0  # the number of `top`
     first: Any = None  # what has arrived at it
-
-    def arrive(source: Any, value: Any) -> None:
-        """The general way to deliver one contribution; the loop below has the common cases written out."""
-        s = source._seq
-        if s == 0:
-            entry = leaves.get(id(source))
-            if entry is None:
-                leaves[id(source)] = [source, value, False]
-            else:
-                entry[1], entry[2] = entry[1] + value, True
-            return
-        node, at = (source, 0) if s > 0 else (source.node, source.nr)
-        s = node._seq
-        if s not in nodes:
-            nodes[s] = node
-            heappush(heap, -s)
-            cts[s] = [None] * node.outputs if node.outputs > 1 else None
-        if node.outputs > 1:
-            known = cts[s][at]
-            cts[s][at] = value if known is None else known + value
-        else:
-            cts[s] = value if cts[s] is None else cts[s] + value
-
-    for source, seed in zip(sources, seeds, strict=True):
-        arrive(source, seed)
+    if len(sources) == 1 and sources[0]._seq > 0:
+        top, last, first = sources[0], sources[0]._seq, seeds[0]
+    else:
+        for source, seed in zip(sources, seeds, strict=True):
+            _arrive(source, seed, heap, nodes, cts, leaves)
     try:
         while True:
             if heap and -heap[0] > last:
@@ -109,12 +89,42 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
                     else:
                         entry[1], entry[2] = entry[1] + value, True
                 else:
-                    arrive(source, value)
+                    _arrive(source, value, heap, nodes, cts, leaves)
             value = results = None
     except BaseException:
         _complete(leaves, [*nodes.values(), *[one for one in (node, top) if one is not None]])
         raise
     _accumulate(leaves)
+
+
+def _arrive(
+    source: Any,
+    value: Any,
+    heap: list[int],
+    nodes: dict[int, Any],
+    cts: dict[int, Any],
+    leaves: dict[int, list[Any]],
+) -> None:
+    """The general way to deliver one contribution; the loop above has the common cases written out."""
+    s = source._seq
+    if s == 0:
+        entry = leaves.get(id(source))
+        if entry is None:
+            leaves[id(source)] = [source, value, False]
+        else:
+            entry[1], entry[2] = entry[1] + value, True
+        return
+    node, at = (source, 0) if s > 0 else (source.node, source.nr)
+    s = node._seq
+    if s not in nodes:
+        nodes[s] = node
+        heappush(heap, -s)
+        cts[s] = [None] * node.outputs if node.outputs > 1 else None
+    if node.outputs > 1:
+        known = cts[s][at]
+        cts[s][at] = value if known is None else known + value
+    else:
+        cts[s] = value if cts[s] is None else cts[s] + value
 
 
 def _retain(node: Any, ct: Any) -> None:

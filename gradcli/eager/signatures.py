@@ -86,7 +86,7 @@ _TESTS: dict[str, Test] = {
     "Dims": lambda x: x is None or _is_whole(x) or _are_whole(x),
     "Sizes": lambda x: _is_whole(x) or _are_whole(x),
     "Extents": lambda x: _is_whole(x) or _are_whole(x),
-    "dtypes.dtype": lambda x: isinstance(x, dtypes.dtype),
+    "dtypes.dtype": lambda x: isinstance(dtypes.meant(x), dtypes.dtype),
 }
 _TESTS.update({f"{name} | None": _or_none(test) for name, test in list(_TESTS.items())})
 _SPOKEN = {
@@ -151,6 +151,8 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
     def named(kwargs: dict[str, Any]) -> dict[str, Any]:
         if not kwargs.keys() <= known:
             kwargs = _renamed(kwargs, known)
+        if "dtype" in kwargs:
+            kwargs = {**kwargs, "dtype": dtypes.meant(kwargs["dtype"])}
         for name, x in kwargs.items():
             if name in by_name and not by_name[name](x):
                 raise _wrong(title, (name,), said, (x,))

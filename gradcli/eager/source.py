@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.eager import kernels
 from gradcli.eager.spies import written
+from gradcli.eager.windowing import Joined, steps_of
 from gradcli.execution import generated
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.arrays import nearest_float
@@ -55,8 +56,9 @@ class Script:
         primitive = node.primitive
         if primitive.name == "cast" and node.params["kind"] == "float":
             return f"{args[0]}.astype({self.name(self.kind)})"
-        if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args) and node.args[0].shape[1] == 1:
-            return f"{self.name(np.dot)}({args[0]}, {args[1]})"  # matmul has a slow loop for this
+        if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args):
+            product = np.dot if node.args[0].shape[1] == 1 else np.matmul  # matmul has a slow loop for one column
+            return f"{self.name(product)}({args[0]}, {args[1]})"
         pointwise = primitive.pointwise
         shapes = [None if pointwise else arg.shape for arg in node.args]
         params = node.params if pointwise else {**node.params, "ranks": tuple([len(arg.shape) for arg in node.args])}
@@ -93,7 +95,10 @@ def _joined(script: Script, node: Node, names: dict[Node, str]) -> str | None:
         return None
     for step, other in (node.args, reversed(node.args)):
         if step.primitive.name == "step" and other.primitive.name != "step":
-            return f"{script.name(kernels.passed)}({names[other]}, {names[step.args[0]]} <= 0)"
+            at = step.args[0]
+            if at.primitive.name == "relu":  # what is not 0 is positive, or no number
+                return f"{script.name(kernels.passed)}({names[other]}, {names[at]} != 0)"
+            return f"{script.name(kernels.held_back)}({names[other]}, {names[at]} <= 0)"
     return None
 
 
@@ -140,8 +145,15 @@ def straight(
     for node in order:
         for arg in node.args:
             users.setdefault(arg, []).append(node)
+    together, gone = steps_of(order, uses)
     for node in order:
-        if node in names:
+        if node in names or node in gone:
+            continue
+        step = together.get(node)
+        if step is not None:
+            given_names = [names[one] for one in ([step.array] if isinstance(step, Joined) else step.arrays)]
+            names[node] = f"t{len(script.lines)}"
+            script.lines.append(f"{names[node]} = {script.name(step)}({', '.join(given_names)})")
             continue
         if node not in outputs and _left_to_numpy(node, users.get(node, [])):
             names[node] = names[node.args[0]]

@@ -73,12 +73,16 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
     texts = [x.text if isinstance(x, _Spy) else None for x in xs]
     if name == "reshape" and not options and len(xs) == 2:
         return f"{texts[0]}.reshape({script.name(tuple(xs[1]))})"
+    if name == "transpose" and not options and len(xs) == 2 and isinstance(xs[0], _Spy):
+        return f"{texts[0]}.transpose({script.name(tuple(xs[1]))})"
     if name == "sum" and script.backward and len(options) == 1 and xs[0].known and len(xs[0].known) == 2:
-        sums = {(-2,): kernels.column_sums, (-1,): kernels.row_sums}.get(options.get("axis", ()))
+        sums = kernels.sums_of(xs[0].known, options.get("axis", ()), script.kind)
         if sums is not None:
             return f"{script.name(sums)}({texts[0]})"
     if name == "maximum" and len(xs) == 2 and not isinstance(xs[1], _Spy) and xs[1] == 0 and script.kind.kind == "f":
         return f"{script.name(kernels.rectified)}({texts[0]}, {_plain(script, xs[1])})"
+    if name == "sum" and options.get("axis") in (-1, (-1,)) and set(options) <= {"axis", "keepdims"}:
+        return f"{script.name(kernels.along_rows)}({texts[0]}, {script.name(options.get('keepdims', False))})"
     if name == "sum" and set(options) == {"axis"}:
         return f"{script.name(kernels.added_up)}({texts[0]}, {script.name(options['axis'])})"
     if name == "sum" and "axis" in options and set(options) == {"axis", "keepdims"}:
@@ -91,6 +95,9 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
         given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
         return f"{script.name(_ALONG[name])}({script.name(known)}, {', '.join(given)})"
+    if name == "argmax" and set(options) == {"axis"}:
+        general = script.name(getattr(script.xp, name))
+        return f"{script.name(kernels.place_of_largest)}({general}, {texts[0]}, {_plain(script, options['axis'])})"
     if name == "max" and "axis" in options and set(options) <= {"axis", "keepdims"}:
         how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
         return f"{script.name(kernels.largest)}({texts[0]}, {how})"

@@ -32,12 +32,14 @@ class _State(threading.local):
         self._dual: Any = None
         self._watched = 0
         self.mode = PLAIN
+        self.told = False  # whether a recorder is all that is unusual: the recipes of `dispatch` hold
         self.refresh()
 
     def refresh(self) -> None:
         """Sum the flags up again; also called by whoever starts or stops a recorder."""
         unusual = self._inference or self._hooks or self._dual is not None or self._watched
-        if unusual or recorder.current is not None:
+        self.told = recorder.current is not None and not unusual
+        if unusual or self.told:
             self.mode = SPECIAL
         else:
             self.mode = PLAIN if self._grad else SILENT

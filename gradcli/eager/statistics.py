@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager import random
+from gradcli.eager.arranging import diag_embed
 from gradcli.eager.dispatch import record
+from gradcli.eager.extremes import sort
 from gradcli.eager.indexing import narrow, renamed, select
 from gradcli.eager.joining import cat
 from gradcli.eager.matrices import mm
@@ -19,9 +21,9 @@ from gradcli.eager.movement import t as flipped
 from gradcli.eager.pointwise import add, div, mul, sub
 from gradcli.eager.products import lerp
 from gradcli.eager.recorder import noted
-from gradcli.eager.reductions import nansum, sort
+from gradcli.eager.reductions import nansum
 from gradcli.eager.reductions import sum as summed
-from gradcli.eager.selecting import diag_embed, gather
+from gradcli.eager.selecting import gather
 from gradcli.eager.tensor import Size, Tensor
 
 if TYPE_CHECKING:

@@ -22,8 +22,6 @@ _ONE = f"gradcli runs in one process; {REAL}"
 # names below `torch`, and what does the same
 INSTEAD = {
     "nn.Transformer": _ATTENTION,
-    "nn.TransformerEncoder": _ATTENTION,
-    "nn.TransformerEncoderLayer": _ATTENTION,
     "nn.TransformerDecoderLayer": _ATTENTION,
     "nn.DataParallel": _ONE,
     "nn.parallel": _ONE,
@@ -50,7 +48,6 @@ INSTEAD = {
     "fft": f"numpy.fft transforms arrays, without a gradient; {REAL}",
     "hub": f"models are written as torch.nn modules; {REAL}",
     "distributions": "torch.randn, torch.rand and torch.lgamma make samples and densities",
-    "optim.lr_scheduler.OneCycleLR": "torch.optim.lr_scheduler.LambdaLR takes any rule",
 }
 
 # packages that are built on PyTorch itself: they cannot run on these tensors

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.engine import backward, run, seeds_of
 from gradcli.eager.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 from gradcli.eager.unsupported import missing
 
@@ -41,16 +42,18 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
-    materialize_grads: bool = False,
-    *,
     is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the outputs by the inputs, as a tuple; `.grad` of no tensor changes.
 
     `is_grads_batched`: each of `grad_outputs` has one axis more, and so have the gradients: one for each of its
     entries. Raises RuntimeError where an input was not used (None with `allow_unused`) or does not require grad.
     """
+    if not only_inputs:
+        warn("only_inputs=False is no longer done: call backward() to fill .grad", FutureWarning)
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if not targets:
@@ -84,7 +87,11 @@ def _batched(roots: Any, targets: Any, seeds: Any, retain_graph: bool | None, *m
     given = (seeds,) if isinstance(seeds, Tensor) else tuple(seeds)
     keep = more[0] if retain_graph is None else retain_graph
     rows = list(zip(*[unbind(seed) for seed in given], strict=True))
-    found = [grad(roots, targets, row, keep or i + 1 < len(rows), *more) for i, row in enumerate(rows)]
+    create, unused, zeros = more
+    found = [
+        grad(roots, targets, row, keep or i + 1 < len(rows), create, True, unused, False, zeros)
+        for i, row in enumerate(rows)
+    ]
     return tuple([None if column[0] is None else stack(column) for column in zip(*found, strict=True)])
 
 

@@ -6,156 +6,14 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gradcli.eager import modes, recorder, tracing
-from gradcli.eager.inplace import refuse, rewrite
-from gradcli.eager.nodes import Node
-from gradcli.eager.rules import fitted_tensor, kept, kept_result, source_of
-from gradcli.eager.saving import Packed, Saved, versions
+from gradcli.eager.autograd.context import Context, FunctionNode, attach, class_of
+from gradcli.eager.rules import source_of
 from gradcli.eager.state import place, recording, sequence, state, warn
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class Context:
-    """The `ctx` that forward and backward of a Function receive; users keep what they like on it."""
-
-    needs_input_grad: tuple[bool, ...] = ()
-    saved_for_forward: tuple[Any, ...] = ()
-    _node: Any = None  # a weak reference
-    _to_save: tuple[Any, ...] = ()
-    _fixed: tuple[Any, ...] = ()
-    _dirty: tuple[Any, ...] = ()
-    _materialize = True
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors for `saved_tensors` in backward; None is allowed."""
-        for one in tensors:
-            if one is not None and not isinstance(one, Tensor):
-                raise TypeError("save_for_backward can only save tensors; keep others as attributes of ctx")
-        self._to_save = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for `jvp`, which finds them in `saved_for_forward`."""
-        self.saved_for_forward = tensors
-
-    def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Results that need no gradient."""
-        self._fixed = tensors
-
-    def mark_dirty(self, *tensors: Tensor) -> None:
-        """Inputs that forward changed in place and returns."""
-        self._dirty = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether gradients that did not arrive come as zeros (the default) or as None."""
-        self._materialize = value
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved; RuntimeError once it was freed, or where it was changed in place since."""
-        node = self._node()
-        return self._to_save if node is None or self._to_save else node.saved_tensors
-
-    @property
-    def next_functions(self) -> tuple[Any, ...]:
-        """Those of the node."""
-        return self._node().next_functions  # type: ignore[no-any-return]
-
-    def name(self) -> str:
-        """The name of the node."""
-        return self._node().name()  # type: ignore[no-any-return]
-
-
-class FunctionNode(Node):
-    """The node of a Function's result."""
-
-    __slots__ = ("context", "outputs", "owner", "results", "slots")
-    context: Context
-    owner: type[Function]
-    slots: list[Any]  # for each argument the shape and format of a tensor, else None
-    results: list[Any]  # for each result its shape and format
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What forward saved; RuntimeError once it was freed, or where it was changed in place since."""
-        self.check_not_freed()
-        self.check_versions()
-        found: list[Any] = []
-        for one in self.saved or ():
-            if type(one) is Packed:
-                found.append(one.attached(self))
-            elif type(one) is Saved:
-                result = Tensor(one._raw, True, one._count)
-                result._edge = (self, one.output)
-                if one.tangent is not None and state.dual is not None:
-                    state.dual.give(result, one.tangent)
-                found.append(result)
-            else:
-                found.append(one)
-        return tuple(found)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in Node.__slots__ or name in FunctionNode.__slots__:
-            raise AttributeError(name)
-        return getattr(self.context, name)
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """What the class's backward returns, fitted to the inputs."""
-        self.check_not_freed()
-        given = []
-        for ct, (shape, kind) in zip(cts, self.results, strict=True):
-            if ct is None and self.context._materialize:
-                ct = np.zeros(shape, kind)
-            given.append(ct if ct is None or isinstance(ct, Tensor) else Tensor(ct))
-        owner = self.owner
-        way = owner.vjp if owner.backward is Function.backward and owner.vjp is not Function.vjp else owner.backward
-        with modes.set_grad_enabled(create_graph):
-            answer = way(self.context, *given)
-            values = answer if isinstance(answer, tuple) else (answer,)
-            return self._fitted(values, create_graph)
-
-    def _fitted(self, values: tuple[Any, ...], create_graph: bool) -> list[Any]:
-        count = len(self.slots)
-        if len(values) > count and all(value is None for value in values[count:]):
-            values = values[:count]
-        if len(values) != count:
-            raise RuntimeError(
-                f"{self.name()} returned an incorrect number of gradients (expected {count}, got {len(values)})"
-            )
-        found = []
-        for value, slot in zip(values, self.slots, strict=True):
-            if slot is None:
-                if value is not None:
-                    raise RuntimeError(f"{self.name()} returned a gradient for an input that is not a tensor")
-                continue
-            if value is not None:
-                if not isinstance(value, Tensor):
-                    raise TypeError(f"{self.name()} returned {type(value).__name__} where a tensor or None is expected")
-                value = self._one(value, slot, create_graph)
-            found.append(value)
-        return found
-
-    def _one(self, value: Tensor, slot: Any, create_graph: bool) -> Any:
-        shape, kind = slot
-        try:
-            fits = np.broadcast_shapes(value._raw.shape, shape) in (shape, value._raw.shape)
-        except ValueError:
-            fits = False
-        if not fits:
-            raise RuntimeError(
-                f"{self.name()} returned a gradient of shape {list(value.shape)}, but expected one expandable to "
-                f"{list(shape)}"
-            )
-        if value._raw.size < int(np.prod(shape)):
-            from gradcli.eager.movement import expand
-
-            value = expand(value, shape)
-        fitted = fitted_tensor(value, shape, kind)
-        return fitted if create_graph else fitted._raw
 
 
 class Function:
@@ -179,6 +37,11 @@ class Function:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warn(f"{type(self)} should not be instantiated: call {type(self).__name__}.apply(...)", DeprecationWarning)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"{type(self).__name__} is a Function: call {type(self).__name__}.apply(...), not an instance"
+        )
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The value; written by the class."""
@@ -200,15 +63,22 @@ class Function:
         raise NotImplementedError("a Function needs a static method backward")
 
     @classmethod
+    def way(cls) -> Callable[..., Any]:
+        """The static method that gives the gradients: `backward`, or `vjp` where only that is written."""
+        return cls.vjp if cls.backward is Function.backward and cls.vjp is not Function.vjp else cls.backward
+
+    @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward, and leave a node where an input requires grad."""
         tensors = [x for x in args if isinstance(x, Tensor)]
         if tracing.current is not None and tracing.traced(args):
             if tracing.current.values_only:
                 return cls._value(args)
-            raise RuntimeError(f"{cls.__name__} has a rule of its own, which vmap and record do not know")
+            from gradcli.eager.handwritten import called
+
+            return called(tracing.current, cls, args)
         tracked = recording() and any(x.requires_grad for x in tensors)
-        node: FunctionNode = object.__new__(_class_of(cls))
+        node: FunctionNode = object.__new__(class_of(cls))
         node.ins = tuple([source_of(x) for x in tensors]) if tracked else ()
         node.saved, node.vers, node.extra = (), None, None
         node.place, node._seq, node.outputs = place(), next(sequence), 1
@@ -235,13 +105,15 @@ class Function:
             if isinstance(out, Tensor) and any(out is x for x in args) and not any(out is x for x in context._dirty):
                 outputs[i] = out.detach()
         if tracked:
-            _record(node, outputs, list(answer) if several else [answer])
+            attach(node, outputs, list(answer) if several else [answer])
         if dual is not None and any(x._tangent is not None for x in tensors):
             _push(node, args, outputs, dual)
         if recorder.current is not None:
             for out in outputs:
                 if isinstance(out, Tensor):
                     recorder.current.operation(node.name(), tensors, out)
+                    if tracked:
+                        recorder.current.ruled(out, cls, node.saved)
         return tuple(outputs) if several else outputs[0]
 
     @classmethod
@@ -255,49 +127,6 @@ class Function:
             answer = cls.forward(*args)
             cls.setup_context(context, args, answer)
             return answer
-
-
-_classes: weakref.WeakKeyDictionary[type[Function], type[FunctionNode]] = weakref.WeakKeyDictionary()
-
-
-def _class_of(owner: type[Function]) -> type[FunctionNode]:
-    """The class of the nodes of a Function; it lives as long as the Function."""
-    found = _classes.get(owner)
-    if found is None:
-        members = {"__module__": "torch.autograd.function", "__slots__": ()}
-        found = _classes[owner] = type(f"{owner.__name__}Backward", (FunctionNode,), members)
-    return found
-
-
-def _record(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
-    results = [out for out in outputs if isinstance(out, Tensor)]
-    given = [answer for answer in answers if isinstance(answer, Tensor)]
-    node.outputs = len(results)
-    node.results = [(out._raw.shape, out._raw.dtype) for out in results]
-    context = node.context
-    for x in context._dirty:
-        refuse(x)
-    saved: list[Any] = []
-    for one in context._to_save:
-        at = next((i for i, out in enumerate(given) if one is out), None)
-        if one is None:
-            saved.append(None)
-        elif at is None:
-            saved.append(kept(one))
-        else:  # a node never holds its own output
-            saved.append(kept_result(one, node, at))
-    context._to_save = ()
-    node.saved = tuple(saved)
-    node.vers = versions(node.saved)
-    for i, out in enumerate(results):
-        if out.dtype.kind < 2 or any(out is one for one in context._fixed):
-            continue
-        if any(out is x for x in context._dirty):
-            made = Tensor(out._array)
-            made._requires, made._edge = True, (node, i)
-            rewrite(out, made)
-        else:
-            out._requires, out._edge = True, (node, i)
 
 
 def _push(node: FunctionNode, args: tuple[Any, ...], outputs: list[Any], dual: Any) -> None:
@@ -318,7 +147,8 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def inside(ctx: Any, *grads: Any) -> Any:
         with modes.no_grad():
-            return function(ctx, *grads)
+            answer = function(ctx, *grads)
+        return answer if tracing.current is None else tracing.current.constants(answer)
 
     return inside
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _STRATEGIES = ("reverse-mode", "forward-mode")
 
 
-def _grad(*args: Any) -> tuple[Any, ...]:
+def _grad(outputs: Any, inputs: Any, seeds: Any, retain: bool | None, create: bool) -> tuple[Any, ...]:
     from gradcli.eager.autograd import grad
 
-    return grad(*args)
+    return grad(outputs, inputs, seeds, retain, create, allow_unused=True)
 
 
 def _tensors(value: Any, what: str, function: str) -> tuple[Tensor, ...]:
@@ -72,7 +72,7 @@ class _Run:
         pairs = [(out, seed) for out, seed in zip(outputs, seeds, strict=True) if out.requires_grad]
         if not pairs:
             return [None] * len(self.xs)
-        return list(_grad([out for out, _ in pairs], self.xs, [seed for _, seed in pairs], True, create, True))
+        return list(_grad([out for out, _ in pairs], self.xs, [seed for _, seed in pairs], True, create))
 
     def filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> tuple[Tensor, ...]:
         """Zeros in place of gradients that are not there; RuntimeError for them if that was asked for."""
@@ -220,7 +220,7 @@ def jvp(
         ]
         found: Sequence[Any] = [None] * len(seeds)
         if moving:
-            found = _grad([one for one, _ in moving], seeds, [t for _, t in moving], None, create_graph, True)
+            found = _grad([one for one, _ in moving], seeds, [t for _, t in moving], None, create_graph)
         result = run.filled(found, run.outputs, create_graph)
     return run.shown(run.value), result[0] if isinstance(run.value, Tensor) else result
 

@@ -1,8 +1,9 @@
 """A function of tensors goes in, its central differences for every entry come out, from a few evaluations of its graph.
 
-The function is recorded once, and its graph says which entries may move together. The function itself is asked beside
-it, at random points and along random directions: where the graph does not give what the function gives (a function
-with a state, one that reads entries, narrow formats inside), there is no answer, and every entry is moved by a call.
+The function is recorded once, and its graph says which entries may move together. The function itself is asked at
+random points beside it: where the graph does not give what the function gives (a function with a state, one that reads
+entries, narrow formats inside), there is no answer, and every entry is moved by a call. Nor is there one where the
+differences of all entries do not give that along a random direction.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.diagnostics import GradcliError
-from gradcli.eager.recording import record
+from gradcli.eager.paths import record
 from gradcli.eager.tensor import Tensor
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable
@@ -36,8 +37,13 @@ NOISE = 1e-8  # of the largest value, in such a difference with a step of 1e-6
 RECORDED_RUNS = 4
 
 
-def central_differences(f: Callable[[Tensor], Tensor], x: Tensor, eps: float) -> Floats | None:
-    """The transposed Jacobian of f at x by central differences, [entries of x, entries of f]; None: no answer."""
+def central_differences(
+    f: Callable[[Tensor], Tensor], x: Tensor, eps: float, known: Floats | None = None
+) -> Floats | None:
+    """The transposed Jacobian of f at x by central differences, [entries of x, entries of f]; None: no answer.
+
+    `known` is f(x) where somebody has it.
+    """
     here = np.array(x._array)
     if here.size < FEWEST or here.dtype != np.float64 or not np.isfinite(here).all():
         return None
@@ -48,7 +54,7 @@ def central_differences(f: Callable[[Tensor], Tensor], x: Tensor, eps: float) ->
     try:
         with np.errstate(all="ignore"):
             found = _from_graph(program, here, eps)
-            return found if _is_right(f, program, here, eps, found) else None
+            return found if _is_right(f, program, here, eps, found, known) else None
     except (GradcliError, BadIndex, NotReal, Unavailable, MemoryError):
         return None
 
@@ -93,25 +99,26 @@ def _at(tape: Tape, program: Program, points: Floats) -> Floats:
     return np.broadcast_to(values, (len(points), *output.shape)).reshape(len(points), -1)
 
 
-def _is_right(f: Callable[[Tensor], Tensor], program: Program, here: Floats, eps: float, found: Floats) -> bool:
-    """Whether the graph gives what the function gives at random points, and the differences what it gives on a way."""
+def _is_right(
+    f: Callable[[Tensor], Tensor], program: Program, here: Floats, eps: float, found: Floats, known: Floats | None
+) -> bool:
+    """Whether the graph gives what the function gives at two points, and the differences what it gives on two ways."""
     random = np.random.default_rng(here.size)
-    tape = Tape(program)
-
-    def value(point: Floats) -> Floats:
-        return np.array(f(Tensor(np.array(point), True))._array, dtype=np.float64).reshape(-1)
-
-    for _ in range(PROBES):
-        way = random.uniform(0.5, 1.0, here.shape) * random.choice([-1.0, 1.0], here.shape)
-        above, below = here + eps * way, here - eps * way
-        real = np.stack([value(above), value(below)])
-        size = float(np.abs(real).max(initial=0.0))
-        gap = np.abs(real - _at(tape, program, np.stack([above, below])))
-        if not (gap <= SAME * max(size, 1e-300)).all():
+    ways = random.uniform(0.5, 1.0, (PROBES, *here.shape)) * random.choice([-1.0, 1.0], (PROBES, *here.shape))
+    above = here + eps * ways
+    values = _at(Tape(program), program, np.concatenate([above, here - eps * ways, here[None]]))
+    real = [_value(f, above[0]), known.reshape(-1) if known is not None else _value(f, above[1])]
+    size = max(float(np.abs(one).max(initial=0.0)) for one in real)
+    for one, value in zip(real, values[[0, -1 if known is not None else 1]], strict=True):
+        if not (np.abs(one - value) <= SAME * max(size, 1e-300)).all():
             return False
-        slope = (real[0] - real[1]) / (2 * eps)
-        flat = way.reshape(-1)
-        slack = ALONG * (np.abs(found).T @ np.abs(flat)) + NOISE * 1e-6 / eps * size
-        if not (np.abs(found.T @ flat - slope) <= slack + 1e-300).all():
+    slopes = (values[:PROBES] - values[PROBES : 2 * PROBES]) / (2 * eps)
+    for way, slope in zip(ways.reshape(PROBES, -1), slopes, strict=True):
+        slack = ALONG * (np.abs(found).T @ np.abs(way)) + NOISE * 1e-6 / eps * size
+        if not (np.abs(found.T @ way - slope) <= slack + 1e-300).all():
             return False
     return True
+
+
+def _value(f: Callable[[Tensor], Tensor], point: Floats) -> Floats:
+    return np.array(f(Tensor(np.array(point), True))._array, dtype=np.float64).reshape(-1)

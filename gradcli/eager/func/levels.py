@@ -91,7 +91,7 @@ class Linearized:
             found: Sequence[Any] = [None] * len(self.inner)
             if pairs:
                 roots, seeds = [out for out, _ in pairs], [ct for _, ct in pairs]
-                found = autograd_grad(roots, self.inner, seeds, True, True, True)
+                found = autograd_grad(roots, self.inner, seeds, True, True, allow_unused=True)
         return [zeros_like(x) if one is None else self._out(one) for x, one in zip(self.inner, found, strict=True)]
 
     def along(self, tangents: Sequence[Tensor]) -> list[Tensor]:
@@ -106,10 +106,11 @@ class Linearized:
                     seed = zeros_like(out.detach()).requires_grad_()
                     self.seeds.append(seed)
                     self.own.add(id(seed))
-                    found = autograd_grad(out, self.inner, seed, True, True, True)
+                    found = autograd_grad(out, self.inner, seed, True, True, allow_unused=True)
                     pairs = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None and g.requires_grad]
                     if pairs:
-                        (moved,) = autograd_grad([g for g, _ in pairs], seed, [t for _, t in pairs], True, True, True)
+                        grads, along = [g for g, _ in pairs], [t for _, t in pairs]
+                        (moved,) = autograd_grad(grads, seed, along, True, True, allow_unused=True)
                 results.append(zeros_like(out) if moved is None else self._out(moved))
         return results
 

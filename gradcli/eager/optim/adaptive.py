@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.optim.memory import Array, State, counted, decayed, kept, lerp
-from gradcli.eager.optim.optimizer import Optimizer, need
+from gradcli.eager.optim.memory import Array, State, average_squares, by_blocks, counted, decayed, kept, lerp, root
+from gradcli.eager.optim.optimizer import Optimizer, need, need_betas
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -55,11 +55,18 @@ class Adagrad(Optimizer):
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
         step = counted(state)
-        grad = decayed(grad, x, group["weight_decay"])
-        total = kept(state, "sum", x)
-        total += grad * grad
-        rate = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
-        x -= rate * (grad / (np.sqrt(total) + group["eps"]))
+        rate, decay, eps = (
+            float(group["lr"]) / (1 + (step - 1) * group["lr_decay"]),
+            group["weight_decay"],
+            group["eps"],
+        )
+
+        def move(x: Array, grad: Array, total: Array) -> None:
+            grad = decayed(grad, x, decay)
+            total += grad * grad
+            x -= rate * (grad / (root(total) + eps))
+
+        by_blocks(move, x, grad, kept(state, "sum", x))
 
 
 class RMSprop(Optimizer):
@@ -100,22 +107,26 @@ class RMSprop(Optimizer):
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
         counted(state)
-        grad = decayed(grad, x, group["weight_decay"])
-        square, alpha = kept(state, "square_avg", x), group["alpha"]
-        buffer = kept(state, "momentum_buffer", x) if group["momentum"] else None
-        square *= alpha
-        square += (1 - alpha) * (grad * grad)
-        spread = square
-        if group["centered"]:
-            mean = kept(state, "grad_avg", x)
-            lerp(mean, grad, 1 - alpha)
-            spread = square - mean * mean
-        step = grad / (np.sqrt(spread) + group["eps"])
-        if buffer is not None:
-            buffer *= group["momentum"]
-            buffer += step
-            step = buffer
-        x -= float(group["lr"]) * step
+        rate, decay, alpha, eps = float(group["lr"]), group["weight_decay"], group["alpha"], group["eps"]
+        momentum, centered = group["momentum"], group["centered"]
+        names = ["square_avg", *(["momentum_buffer"] if momentum else []), *(["grad_avg"] if centered else [])]
+
+        def move(x: Array, grad: Array, square: Array, *more: Array) -> None:
+            grad = decayed(grad, x, decay)
+            average_squares(square, grad, alpha)
+            if centered:
+                mean = more[-1]
+                lerp(mean, grad, 1 - alpha)
+                square = square - mean * mean
+            step = grad / (root(square) + eps)
+            if momentum:
+                buffer = more[0]
+                buffer *= momentum
+                buffer += step
+                step = buffer
+            x -= rate * step
+
+        by_blocks(move, x, grad, *[kept(state, name, x) for name in names])
 
 
 class Adadelta(Optimizer):
@@ -152,15 +163,16 @@ class Adadelta(Optimizer):
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
         counted(state)
-        grad = decayed(grad, x, group["weight_decay"])
-        square, moved = kept(state, "square_avg", x), kept(state, "acc_delta", x)
-        rho, eps = group["rho"], group["eps"]
-        square *= rho
-        square += (1 - rho) * (grad * grad)
-        step = np.sqrt(moved + eps) / np.sqrt(square + eps) * grad
-        moved *= rho
-        moved += (1 - rho) * (step * step)
-        x -= float(group["lr"]) * step
+        rate, decay, rho, eps = float(group["lr"]), group["weight_decay"], group["rho"], group["eps"]
+
+        def move(x: Array, grad: Array, square: Array, moved: Array) -> None:
+            grad = decayed(grad, x, decay)
+            average_squares(square, grad, rho)
+            step = np.sqrt(moved + eps) / np.sqrt(square + eps) * grad
+            average_squares(moved, step, rho)
+            x -= rate * step
+
+        by_blocks(move, x, grad, kept(state, "square_avg", x), kept(state, "acc_delta", x))
 
 
 class Adamax(Optimizer):
@@ -181,8 +193,7 @@ class Adamax(Optimizer):
     ) -> None:
         need(lr >= 0, "learning rate", lr)
         need(eps >= 0, "epsilon value", eps)
-        for i, beta in enumerate(betas):
-            need(0 <= beta < 1, f"beta parameter at index {i}", beta)
+        need_betas(betas)
         need(weight_decay >= 0, "weight_decay value", weight_decay)
         defaults = {
             "lr": lr,
@@ -198,9 +209,13 @@ class Adamax(Optimizer):
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
         step = counted(state)
-        grad = decayed(grad, x, group["weight_decay"])
-        mean, largest = kept(state, "exp_avg", x), kept(state, "exp_inf", x)
-        one, two = group["betas"]
-        lerp(mean, grad, 1 - one)
-        np.maximum(largest * two, np.abs(grad) + group["eps"], out=largest)
-        x -= (float(group["lr"]) / (1 - one**step)) * (mean / largest)
+        (one, two), decay, eps = group["betas"], group["weight_decay"], group["eps"]
+        length = float(group["lr"]) / (1 - one**step)
+
+        def move(x: Array, grad: Array, mean: Array, largest: Array) -> None:
+            grad = decayed(grad, x, decay)
+            lerp(mean, grad, 1 - one)
+            np.maximum(largest * two, np.abs(grad) + eps, out=largest)
+            x -= length * (mean / largest)
+
+        by_blocks(move, x, grad, kept(state, "exp_avg", x), kept(state, "exp_inf", x))

@@ -1,15 +1,23 @@
-"""What rules of several kinds need: arrays that are remembered, steps that are counted; knows no rule."""
+"""What rules of several kinds need: arrays that are remembered, running means, steps that are counted; knows no rule.
+
+Rules work entry by entry. On large arrays they are called block by block, so that what they compute on the way stays
+in the cache and is never as large as the parameter; the numbers are the same.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Array = Any
 State = dict[str, Any]
+_BLOCK = 32_768  # entries: a few arrays of so many stay in the cache
 
 
 def kept(state: State, name: str, like: Array) -> Array:
@@ -28,10 +36,37 @@ def counted(state: State) -> float:
     return float(array)
 
 
+def by_blocks(rule: Callable[..., None], *arrays: Array) -> None:
+    """Call a rule that works entry by entry on arrays of one shape, the first of which is a parameter's memory."""
+    size = arrays[0].size
+    if size <= _BLOCK or not all(array.flags.c_contiguous for array in arrays):
+        rule(*arrays)
+        return
+    rows = [array.reshape(-1) for array in arrays]
+    for start in range(0, size, _BLOCK):
+        rule(*[row[start : start + _BLOCK] for row in rows])
+
+
 def decayed(grad: Array, x: Array, decay: float) -> Array:
+    """A gradient with that of a penalty on squares."""
     return grad + decay * x if decay else grad
 
 
 def lerp(old: Array, new: Array, weight: float) -> None:
     """Move an array in place towards another one."""
-    old += weight * (new - old)
+    away = new - old
+    away *= weight
+    old += away
+
+
+def average_squares(mean: Array, new: Array, weight: float) -> None:
+    """Move a running mean of squares in place: `weight` is how much of it stays."""
+    square = new * new
+    square *= 1 - weight
+    mean *= weight
+    mean += square
+
+
+def root(x: Array) -> Array:
+    """The square roots in an array of their own, for numbers too."""
+    return np.sqrt(x, out=np.empty_like(x))

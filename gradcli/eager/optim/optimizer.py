@@ -13,8 +13,8 @@ import numpy as np
 
 from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
-from gradcli.eager.modes import enable_grad, no_grad
-from gradcli.eager.nn.modules.module import clear
+from gradcli.eager.modes import enable_grad
+from gradcli.eager.nn.modules.whole import clear
 from gradcli.eager.state import place, warn
 from gradcli.eager.tensor import Tensor
 
@@ -87,21 +87,20 @@ class Optimizer:
         for hook in list(self._pre_hooks.values()):
             hook(self, (), {})
         loss, where = None, place()
-        with no_grad():
-            if closure is not None:
-                with enable_grad():
-                    loss = closure()
-            for group in self.param_groups:
-                for x in group["params"]:
-                    if x._grad is not None:
-                        self._one(x, x._grad._raw, group, where)
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            remembers = self._remembers(group)
+            for x in group["params"]:
+                if x._grad is not None:
+                    self._one(x, x._grad._raw, self.state[x] if remembers else {}, group, where)
         self._steps += 1
         for hook in list(self._post_hooks.values()):
             hook(self, (), {})
         return loss
 
-    def _one(self, x: Tensor, grad: Array, group: dict[str, Any], where: Place) -> None:
-        state = self.state[x] if self._remembers(group) else {}
+    def _one(self, x: Tensor, grad: Array, state: dict[str, Any], group: dict[str, Any], where: Place) -> None:
         alone = isinstance(x._raw, np.generic)  # a number, which stays one: numbers compute faster than arrays
         array = np.array(x._raw) if alone else x._array
         self._update(array, -grad if group.get("maximize") else grad, state, group)
@@ -175,3 +174,9 @@ def need(holds: bool, what: str, value: Any) -> None:
     """ValueError for an option outside its range."""
     if not holds:
         raise ValueError(f"Invalid {what}: {value}")
+
+
+def need_betas(betas: tuple[float, float]) -> None:
+    """ValueError for a decay rate of a running mean outside [0, 1)."""
+    for i, beta in enumerate(betas):
+        need(0 <= beta < 1, f"beta parameter at index {i}", beta)

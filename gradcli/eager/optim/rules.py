@@ -5,16 +5,21 @@ Every rule computes in the parameter's own format, with PyTorch's order of opera
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.optim.memory import Array, State, counted, decayed, kept, lerp
-from gradcli.eager.optim.optimizer import Optimizer, need
+from gradcli.eager.optim.memory import Array, State, average_squares, by_blocks, counted, decayed, kept, lerp, root
+from gradcli.eager.optim.optimizer import Optimizer, need, need_betas
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+def _descend(rate: float, x: Array, grad: Array) -> None:
+    x -= rate * grad
 
 
 class SGD(Optimizer):
@@ -65,18 +70,27 @@ class SGD(Optimizer):
         return bool(group["momentum"])
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
-        grad = decayed(grad, x, group["weight_decay"])
-        momentum = group["momentum"]
-        if momentum:
-            if state.get("momentum_buffer") is None:
-                state["momentum_buffer"] = Tensor(np.array(grad))
-                buffer = state["momentum_buffer"]._array
-            else:
-                buffer = state["momentum_buffer"]._array
-                buffer *= momentum
-                buffer += (1 - group["dampening"]) * grad
-            grad = grad + momentum * buffer if group["nesterov"] else buffer
-        x -= float(group["lr"]) * grad
+        rate, momentum, decay = float(group["lr"]), group["momentum"], group["weight_decay"]
+        if not momentum and not decay:
+            by_blocks(partial(_descend, rate), x, grad)
+            return
+        first = bool(momentum) and state.get("momentum_buffer") is None
+        if first:
+            state["momentum_buffer"] = Tensor(np.empty_like(x))
+        fresh = 1 - group["dampening"]
+
+        def move(x: Array, grad: Array, *buffers: Array) -> None:
+            grad = decayed(grad, x, decay)
+            for buffer in buffers:
+                if first:
+                    buffer[...] = grad
+                else:
+                    buffer *= momentum
+                    buffer += fresh * grad
+                grad = grad + momentum * buffer if group["nesterov"] else buffer
+            x -= rate * grad
+
+        by_blocks(move, x, grad, *([state["momentum_buffer"]._array] if momentum else []))
 
 
 class Adam(Optimizer):
@@ -109,8 +123,7 @@ class Adam(Optimizer):
     ) -> None:
         need(lr >= 0, "learning rate", lr)
         need(eps >= 0, "epsilon value", eps)
-        for i, beta in enumerate(betas):
-            need(0 <= beta < 1, f"beta parameter at index {i}", beta)
+        need_betas(betas)
         need(weight_decay >= 0, "weight_decay value", weight_decay)
         defaults = {
             "lr": lr,
@@ -129,22 +142,30 @@ class Adam(Optimizer):
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
         step = counted(state)
-        mean, square = kept(state, "exp_avg", x), kept(state, "exp_avg_sq", x)
-        rate, (one, two) = float(group["lr"]), group["betas"]
-        if group["weight_decay"]:
-            if group["decoupled_weight_decay"]:
-                x *= 1 - rate * group["weight_decay"]
-            else:
-                grad = decayed(grad, x, group["weight_decay"])
-        lerp(mean, grad, 1 - one)
-        square *= two
-        square += (1 - two) * (grad * grad)
+        arrays = [kept(state, name, x) for name in ("exp_avg", "exp_avg_sq")]
         if group["amsgrad"]:
-            largest = kept(state, "max_exp_avg_sq", x)
-            np.maximum(largest, square, out=largest)
-            square = largest
-        below = np.sqrt(square) / (1 - two**step) ** 0.5 + group["eps"]
-        x -= (rate / (1 - one**step)) * (mean / below)
+            arrays.append(kept(state, "max_exp_avg_sq", x))
+        rate, (one, two), decay, eps = float(group["lr"]), group["betas"], group["weight_decay"], group["eps"]
+        apart = group["decoupled_weight_decay"]
+        length, spread = rate / (1 - one**step), (1 - two**step) ** 0.5
+
+        def move(x: Array, grad: Array, mean: Array, square: Array, *largest: Array) -> None:
+            if decay and apart:
+                x *= 1 - rate * decay
+            elif decay:
+                grad = decayed(grad, x, decay)
+            lerp(mean, grad, 1 - one)
+            average_squares(square, grad, two)
+            for most in largest:
+                square = np.maximum(most, square, out=most)
+            away = root(square)
+            away /= spread
+            away += eps
+            np.divide(mean, away, out=away)
+            away *= length
+            x -= away
+
+        by_blocks(move, x, grad, *arrays)
 
 
 class AdamW(Adam):

@@ -74,7 +74,7 @@ def vertex(
     """An operation or a leaf as a picture shows it."""
     leaf = one.node == "leaf"
     places = [(at, index[read]) for at, read in enumerate(one.reads) if read in index]
-    name = one.name or "leaf" if leaf else operation(one.node)
+    name = one.name or "leaf" if leaf else one.rule or operation(one.node)
     return Vertex(
         index[one.number],
         name,
@@ -89,6 +89,7 @@ def vertex(
         arrived.get(one.number),
         tuple(sent.get((one.number, at)) for at, _ in places),
         "" if leaf else one.name,
+        one.note,
     )
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gradcli.eager.running.places import Line
 
 SMALL = 9  # entries of an array that is kept as it is
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+BELOW, ABOVE = 1e-20, 1e30  # of a sum of squares in single precision that neither lost nor overflowed anything
 
 
 class Entry:
@@ -96,13 +98,13 @@ class Sweep:
 class Reached:
     """A gradient that was added into a `.grad`."""
 
-    __slots__ = ("added", "finite", "leaf", "norm", "peak", "value")
+    __slots__ = ("added", "finite", "leaf", "norm", "probe", "value")
 
     def __init__(self, leaf: int, array: Any, added: int, extents: bool = False) -> None:
         self.leaf, self.added = leaf, added
-        self.norm, self.finite = size_of(array)
+        self.norm, self.finite = size_of(array, extents)
         self.value = kept(array, extents)
-        self.peak = float(np.abs(array).max()) if array.size else 0.0
+        self.probe = () if array.size <= SMALL else (array.item(0), array.item(array.size // 2), array.item(-1))
 
 
 class Event:
@@ -116,6 +118,15 @@ class Event:
 
     def __init__(self, kind: str, mark: int, line: Line | None, sweeps: int, name: str = "") -> None:
         self.kind, self.mark, self.line, self.sweeps, self.name = kind, mark, line, sweeps, name
+
+
+class Rule:
+    """The Function that gave a value: its name, where its backward begins, and what it saved; None for its result."""
+
+    __slots__ = ("line", "name", "saved")
+
+    def __init__(self, name: str, line: Line | None, saved: tuple[int | None, ...]) -> None:
+        self.name, self.line, self.saved = name, line, saved
 
 
 def kept(array: Any, extents: bool) -> Any:
@@ -136,22 +147,44 @@ def extent(array: Any) -> Extent:
     return Extent(array.shape, low, high, norm, int(array.size - finite.size))
 
 
-def size_of(array: Any) -> tuple[float, bool]:
-    """The norm of an array, and whether every entry is finite."""
+def finite(array: Any) -> bool:
+    """Whether every entry of an array is finite."""
+    kind = array.dtype
+    if kind is F32 or kind is F64:
+        if not array.ndim:
+            number = float(array)
+            return number - number == 0
+        line = array if array.ndim == 1 else array.reshape(-1)
+        if BELOW < line.dot(line) < ABOVE:  # else a square may be too large, or no number
+            return True
+    return size_of(array)[1]
+
+
+def size_of(array: Any, exact: bool = False) -> tuple[float, bool]:
+    """The norm of an array, and whether every entry is finite; unless `exact`, in the format of the array."""
     kind = array.dtype.kind
     if kind not in "fc":
         return 0.0, True
     if not array.ndim:
         number = abs(array.item())
         return number, number - number == 0
+    if not exact and (array.dtype is F32 or array.dtype is F64):
+        line = array if array.ndim == 1 else array.reshape(-1)
+        square = float(line.dot(line))
+        if BELOW < square < ABOVE:
+            return math.sqrt(square), True
     flat = array.reshape(-1).astype(np.float64 if kind == "f" else np.complex128)  # squares of float32 may overflow
     norm = math.sqrt(flat.dot(flat) if kind == "f" else np.vdot(flat, flat).real)
     return norm, norm - norm == 0 or bool(np.isfinite(flat).all())
 
 
-@cache
 def name_of(dtype: Any) -> str:
-    """The name of a format; NumPy takes its time to make it."""
+    """The name of a format; NumPy takes its time to make it, and to look it up."""
+    return "float32" if dtype is F32 else "float64" if dtype is F64 else _name_of(dtype)
+
+
+@cache
+def _name_of(dtype: Any) -> str:
     return str(dtype)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradcli.eager.running.places import filename_of
 
 if TYPE_CHECKING:
-    from gradcli.eager.running.entries import Entry
+    from gradcli.eager.running.entries import Entry, Rule
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.watch import Watch
 
@@ -25,6 +25,8 @@ class Made(NamedTuple):
     line: int | None
     text: str
     file: str
+    rule: str = ""  # the name of the Function that made it
+    note: str = ""  # what that saved, and where its backward is
 
 
 class Sent(NamedTuple):
@@ -89,8 +91,11 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
     index = {entry.mark: i for i, entry in enumerate(order)}
     by_seq = {entry.seq: index[entry.mark] for entry in order if entry.seq is not None}
     names = {mark: subject.name for mark, subject in watch.subjects.items()}
-    made = tuple([_made(entry, index, names, path) for entry in order])
-    return Graphs(path, made, tuple([_backward(one, index, by_seq, names) for one in watch.sweeps]))
+    made = [_made(entry, index, names, path) for entry in order]
+    for mark, rule in watch.rules.items():
+        if mark in index:
+            made[index[mark]] = made[index[mark]]._replace(rule=rule.name, note=_note(watch, rule, names, path))
+    return Graphs(path, tuple(made), tuple([_backward(one, index, by_seq, names) for one in watch.sweeps]))
 
 
 def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str) -> Made:
@@ -107,6 +112,19 @@ def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str)
         "" if line is None else line.text,
         elsewhere(line, path),
     )
+
+
+def _note(watch: Watch, rule: Rule, names: dict[int, str], path: str) -> str:
+    """What a Function saved, by names or by the text that made it, and where its backward is."""
+    told = []
+    for mark in rule.saved:
+        line = None if mark is None else watch.entries[mark].line
+        told.append("its result" if mark is None else names.get(mark) or (line.text if line else "") or "a tensor")
+    saved = ", ".join(told) or "nothing"
+    if rule.line is None:
+        return f"saved {saved}"
+    file = elsewhere(rule.line, path)
+    return f"saved {saved}; backward in {f'{file}, ' if file else ''}line {rule.line.number}"
 
 
 def _backward(sweep: Any, index: dict[int, int], by_seq: dict[Any, int], names: dict[int, str]) -> Backward:

@@ -27,17 +27,22 @@ def filename_of(path: str) -> str:
     return "<stdin>" if path == "-" else os.path.abspath(path)
 
 
-_known: dict[tuple[CodeType, int], Line] = {}
+_known: dict[int, tuple[CodeType, dict[int, Line]]] = {}  # by the code's identity: its hash reads all its constants
 
 
 def line_of(place: Place) -> Line | None:
     """The line of a place; the text is empty where the source cannot be read."""
-    if place is None:
-        return None
-    code, at = place
-    found = _known.get((code, at))
+    return None if place is None else line_in(*place)
+
+
+def line_in(code: CodeType, at: int) -> Line:
+    """The line of an instruction of some code."""
+    known = _known.get(id(code))
+    if known is None:
+        known = _known[id(code)] = (code, {})
+    found = known[1].get(at)
     if found is None:
-        found = _known[code, at] = _read(code, at)
+        found = known[1][at] = _read(code, at)
     return found
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.eager.running.entries import size_of
 from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import Traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gradcli.eager import dtypes
 
 DEEPEST = 3
 MOST, MOST_VISITED = 2000, 50_000  # entries of one container, and of all
@@ -28,7 +32,6 @@ class Subject(NamedTuple):
     dtype: str
     grad: str  # none, zero, nan, inf, fine
     norm: float
-    peak: float
     added: int
     node: str
     shape: tuple[int, ...]
@@ -38,14 +41,13 @@ class Subject(NamedTuple):
     def of(cls, tensor: Tensor, name: str, scope: str) -> Subject:
         """The state of a tensor now."""
         edge = tensor._edge
-        kind, norm, peak, added = "none", 0.0, 0.0, 0
+        kind, norm, added = "none", 0.0, 0
         found = tensor._grad
         if found is not None:
-            array = np.abs(found._array.astype(np.complex128 if found._array.dtype.kind == "c" else np.float64))
-            peak = float(array.max()) if array.size else 0.0
-            norm = float(np.sqrt((array * array).sum()))
-            kind = "nan" if np.isnan(array).any() else "inf" if np.isinf(array).any() else "fine"
-            kind = "zero" if kind == "fine" and array.size and peak == 0 else kind
+            array = found._raw
+            norm, finite = size_of(array)
+            kind = "fine" if finite else "nan" if np.isnan(array).any() else "inf"
+            kind = "zero" if norm == 0 and array.size and not np.any(array) else kind
             added = found._added
         return cls(
             name,
@@ -53,16 +55,21 @@ class Subject(NamedTuple):
             edge is None,
             tensor.requires_grad,
             tensor._retains,
-            tensor._array.dtype.kind in "fc",
-            str(tensor.dtype).removeprefix("torch."),
+            tensor._raw.dtype.kind in "fc",
+            _spoken(tensor.dtype),
             kind,
             norm,
-            peak,
             added,
             "" if edge is None else type(edge[0]).__name__,
-            tuple(tensor._array.shape),
+            tensor._raw.shape,
             type(tensor).__name__ == "Parameter",
         )
+
+
+@cache
+def _spoken(kind: dtypes.dtype) -> str:
+    """The name of a format without the library's."""
+    return str(kind).removeprefix("torch.")
 
 
 def subjects_of(names: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:

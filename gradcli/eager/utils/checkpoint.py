@@ -10,6 +10,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager import random as streams
+from gradcli.eager import tracing
 from gradcli.eager.autograd.function import Function
 from gradcli.eager.autograd.graph import saved_tensors_hooks
 from gradcli.eager.engine import backward
@@ -52,12 +53,14 @@ def checkpoint(
             UserWarning,
         )
         use_reentrant = True
-    if use_reentrant:
+    if use_reentrant and (tracing.current is None or not tracing.traced(args)):
         if kwargs:
             raise ValueError(f"Unexpected keyword arguments: {', '.join(kwargs)}")
         if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
             warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    if tracing.current is not None:  # a recording keeps no values: there is nothing to save
+        return function(*args, **kwargs)
     frame = _Frame(function, args, kwargs, preserve_rng_state, determinism_check != "none")
     with saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)

@@ -84,7 +84,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 
 
-def default_collate(batch: list[Any]) -> Any:
+def default_collate(batch: Any) -> Any:
     """Examples as one batch: tensors are stacked, numbers become a tensor, tuples and dictionaries keep their form.
 
     TypeError for what cannot be put together.
@@ -105,7 +105,7 @@ def default_collate(batch: list[Any]) -> Any:
     if isinstance(first, (tuple, list)):
         if any(len(one) != len(first) for one in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        columns = [default_collate(list(column)) for column in zip(*batch, strict=True)]
+        columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
     raise TypeError(
         f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"

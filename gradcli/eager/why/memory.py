@@ -71,7 +71,7 @@ def same(one: Reached, other: Reached) -> bool:
     """Whether two gradients are equal, as far as the record can tell."""
     if one.value is not None and other.value is not None:
         return one.value.shape == other.value.shape and bool(np.array_equal(one.value, other.value))
-    return one.norm == other.norm and one.peak == other.peak
+    return one.norm == other.norm and one.probe == other.probe
 
 
 def kept_graphs(story: Story) -> Iterator[Finding]:

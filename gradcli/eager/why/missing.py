@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.eager.running.entries import Event
-    from gradcli.eager.why.story import End, Story
+    from gradcli.eager.why.ends import End
+    from gradcli.eager.why.story import Story
     from gradcli.execution.findings import Finding
 
 

@@ -95,6 +95,8 @@ def box(one: Vertex, style: Style, torch: bool, end: str | None, short: bool = T
         facts.append(("value", told(one.value, style.digits)))
     if one.cotangent is not None:
         facts.append(("cotangent", told(one.cotangent, style.digits)))
+    if one.note:
+        facts.append(("own rule", one.note))
     if one.span is not None:
         facts.append(("source", f"{one.span.line}:{one.span.column}"))
     elif one.line is not None:
@@ -134,6 +136,7 @@ def payload(graph: Graph) -> dict[str, object]:
             "inputs": list(one.inputs),
             "type": one.type,
             "text": one.text,
+            **({"note": one.note} if one.note else {}),
             "span": list(one.span) if one.span else None,
             "line": one.line,
             "value": whole(one.value),

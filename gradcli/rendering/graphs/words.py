@@ -77,7 +77,10 @@ def facts(box: Box, sent: str, backward: bool) -> tuple[str, ...]:
     known = dict(box.facts)
     expression = known.get("expression", known.get("operations", ""))
     named = expression == box.title or box.kind == "leaf"
-    return visible(box.value), known.get("type", ""), "" if named else visible(shortened(expression, MOST_TEXT))
+    text = "" if named else visible(shortened(expression, MOST_TEXT))
+    if "own rule" in known:
+        text = f"{text}  ({visible(shortened(known['own rule'], MOST_TEXT))})"
+    return visible(box.value), known.get("type", ""), text
 
 
 # --- DOT ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from typing import Any
 
 from gradcli.eager.nn.functional.activations import (
     celu,
-    cosine_similarity,
     elu,
     gelu,
     glu,
@@ -18,7 +17,6 @@ from gradcli.eager.nn.functional.activations import (
     log_softmax,
     logsigmoid,
     mish,
-    normalize,
     prelu,
     relu,
     relu6,
@@ -34,6 +32,7 @@ from gradcli.eager.nn.functional.activations import (
     tanhshrink,
     threshold,
 )
+from gradcli.eager.nn.functional.affine import bilinear, linear
 from gradcli.eager.nn.functional.attention import scaled_dot_product_attention
 from gradcli.eager.nn.functional.classes import cross_entropy, nll_loss, one_hot
 from gradcli.eager.nn.functional.columns import fold, unfold
@@ -46,22 +45,15 @@ from gradcli.eager.nn.functional.convolution import (
 )
 from gradcli.eager.nn.functional.distances import (
     cosine_embedding_loss,
+    cosine_similarity,
     gumbel_softmax,
     hinge_embedding_loss,
+    normalize,
     pairwise_distance,
     soft_margin_loss,
     triplet_margin_loss,
 )
-from gradcli.eager.nn.functional.layers import (
-    batch_norm,
-    bilinear,
-    dropout,
-    dropout2d,
-    embedding,
-    layer_norm,
-    linear,
-    pad,
-)
+from gradcli.eager.nn.functional.layers import dropout, dropout2d, embedding
 from gradcli.eager.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -74,7 +66,8 @@ from gradcli.eager.nn.functional.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
-from gradcli.eager.nn.functional.norms import group_norm, instance_norm, rms_norm
+from gradcli.eager.nn.functional.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from gradcli.eager.nn.functional.padding import pad
 from gradcli.eager.nn.functional.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from gradcli.eager.nn.functional.resizing import (
     adaptive_avg_pool1d,

@@ -11,11 +11,12 @@ from gradcli.eager import dtypes, inplace, pointwise, reductions
 from gradcli.eager.dispatch import cast
 from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, need_tensor
 from gradcli.eager.state import warn
+from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradcli.eager.tensor import Tensor
+_relu: Callable[[Tensor], Tensor] = pointwise.TABLE["relu"]
 
 
 def _either(x: Tensor, inplace_too: bool, function: Callable[[Tensor], Tensor], name: str) -> Tensor:
@@ -30,7 +31,9 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return _either(input, inplace, pointwise.TABLE["relu"], "relu")
+    if inplace or not isinstance(input, Tensor):
+        return _either(input, inplace, _relu, "relu")
+    return _relu(input)
 
 
 def tanh(input: Tensor) -> Tensor:
@@ -271,36 +274,3 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax(-x)."""
     return reductions.softmax(-_converted(input, dtype), _dim(input, dim, "softmin"))
-
-
-# --- lengths ---------------------------------------------------------------------------------------------------
-
-
-def _length(x: Any, *, dim: int) -> Any:
-    return declared("norm", x, axis=dim, keepdims=True)
-
-
-def _lengths(x: Tensor, dim: int) -> Tensor:
-    return fused(_length, (x,), "LinalgVectorNormBackward0", dim=dim)
-
-
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Vectors along an axis divided by their length, or by eps where they are shorter."""
-    if p != 2:
-        raise RuntimeError(f"normalize divides by the length (p=2); p={p} is not supported: divide by norm(p, dim)")
-    result: Tensor = input / _lengths(input, dim).clamp_min(eps).expand_as(input)
-    return result
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along an axis."""
-    from gradcli.eager.modes import no_grad
-
-    directions = []
-    for x in (x1, x2):
-        size = _lengths(x, dim).clone()
-        with no_grad():
-            size.clamp_(min=eps)
-        directions.append(x / size)
-    result: Tensor = (directions[0] * directions[1]).sum(dim)
-    return result

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager import reductions
 from gradcli.eager.kernels import in_range
 from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, reduction_of, refuse_grad
+from gradcli.eager.recipes import again
+from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import known
-
-if TYPE_CHECKING:
-    from gradcli.eager.tensor import Tensor
 
 _CLASS_KINDS = ("int64", "uint8")
 
@@ -158,6 +157,25 @@ def _times(x: Tensor, factor: float) -> Tensor:
     return by_entry(_scaled, (x,), "MulBackward1", factor=factor)
 
 
+_LOG_SOFTMAX = (reductions.called, "LogSoftmaxBackward0", None, False, "log_softmax", 1)
+
+
+def _entropy_again(input: Any, target: Any, reduction: str) -> Tensor | None:
+    """The cross entropy of a matrix of scores, where it was taken of such before and every class exists."""
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor):
+        return None
+    scores, labels = input._raw, target._raw
+    if scores.ndim != 2 or labels.__class__ is not np.ndarray or labels.ndim != 1 or scores.__class__ is not np.ndarray:
+        return None
+    if labels.dtype != np.int64 or not len(labels) or not in_range(labels, scores.shape[1]):
+        return None
+    logarithms = again(_LOG_SOFTMAX, input)
+    if logarithms is None:
+        return None
+    done = again((_nll, "NllLossBackward0", 1, False, None, reduction), logarithms, target)
+    return nll_loss(logarithms, target, reduction=reduction) if done is None else done
+
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -177,6 +195,10 @@ def cross_entropy(
     >>> cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor(1.3863)
     """
+    if weight is None and size_average is None and reduce is None and not label_smoothing and ignore_index < 0:
+        done = _entropy_again(input, target, reduction)
+        if done is not None:
+            return done
     reduction = reduction_of(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")

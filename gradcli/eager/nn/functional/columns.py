@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.nn.functional.convolution import Sizes, edged, places_of, positive, put, reshaped, spread, taken
 from gradcli.eager.nn.functional.fusing import fused, need_tensor
+from gradcli.eager.nn.functional.windows import Sizes, edged, places_of, positive, put, reshaped, spread, taken
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -48,6 +48,15 @@ def _windows(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilatio
     return tuple([(n + 2 * edge - gap * (k - 1) - 1) // by + 1 for n, k, by, edge, gap in rows])
 
 
+def _sizes(name: str, kernel: Extents, stride: Extents, padding: Extents, dilation: Extents) -> tuple[Sizes, ...]:
+    """Kernel, stride, padding and dilation along both axes."""
+    given = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    found = {what: spread(sizes, 2, what) for what, sizes in given.items()}
+    for what in ("kernel_size", "stride", "dilation"):
+        positive(name, found[what], what.replace("_", " "))
+    return tuple(found.values())
+
+
 def unfold(
     input: Tensor, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1
 ) -> Tensor:
@@ -55,10 +64,7 @@ def unfold(
     need_tensor(input, "unfold")
     if input.ndim not in (3, 4):
         raise RuntimeError(f"Input Error: Expected 3D or 4D (batch mode) tensor, got {input.ndim}D")
-    kernel, by = spread(kernel_size, 2, "kernel_size"), spread(stride, 2, "stride")
-    edges, gaps = spread(padding, 2, "padding"), spread(dilation, 2, "dilation")
-    for sizes, what in ((kernel, "kernel size"), (by, "stride"), (gaps, "dilation")):
-        positive("unfold", sizes, what)
+    kernel, by, edges, gaps = _sizes("unfold", kernel_size, stride, padding, dilation)
     out = _windows(tuple(input.shape[-2:]), kernel, by, edges, gaps)
     if any(n < 1 for n in out):
         raise RuntimeError(f"Given input with spatial size {list(input.shape[-2:])}, the windows {kernel} do not fit")
@@ -79,11 +85,8 @@ def fold(
     need_tensor(input, "fold")
     if input.ndim not in (2, 3):
         raise RuntimeError(f"Input Error: Expected 2D or 3D (batch mode) tensor, got {input.ndim}D")
-    kernel, by = spread(kernel_size, 2, "kernel_size"), spread(stride, 2, "stride")
-    edges, gaps = spread(padding, 2, "padding"), spread(dilation, 2, "dilation")
+    kernel, by, edges, gaps = _sizes("fold", kernel_size, stride, padding, dilation)
     out = spread(output_size, 2, "output_size")
-    for sizes, what in ((kernel, "kernel size"), (by, "stride"), (gaps, "dilation")):
-        positive("fold", sizes, what)
     windows = _windows(out, kernel, by, edges, gaps)
     if input.shape[-2] % math.prod(kernel) or math.prod(windows) != input.shape[-1] or min(windows) < 1:
         raise RuntimeError(

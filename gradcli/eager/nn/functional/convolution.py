@@ -6,84 +6,34 @@ products: none is written here. This module knows no module and no random number
 
 from __future__ import annotations
 
-import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradcli.eager.dispatch import record
 from gradcli.eager.movement import squeeze, unsqueeze
 from gradcli.eager.nn.functional.fusing import declared, dense, fused, need_tensor
-from gradcli.eager.nn.functional.layers import framed
-from gradcli.eager.nn.functional.layers import pad as pad_frame
+from gradcli.eager.nn.functional.padding import pad as pad_frame
+from gradcli.eager.nn.functional.windows import (
+    Sizes,
+    edged,
+    exchanged,
+    places_of,
+    positive,
+    put,
+    reshaped,
+    spread,
+    taken,
+)
 from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Sizes = tuple[int, ...]
-
-
-def spread(value: Any, count: int, what: str) -> Sizes:
-    """One whole number for each axis. RuntimeError for another count, TypeError for what is no whole number."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value,) * count
-    if not isinstance(value, (tuple, list)) or not all(isinstance(n, int) for n in value):
-        raise TypeError(f"{what} must be a whole number or a tuple of them, not {value!r}")
-    if len(value) == 1:
-        return tuple(value) * count
-    if len(value) != count:
-        raise RuntimeError(f"expected {what} to be a single integer value or a list of {count} values, but got {value}")
-    return tuple(value)
-
-
-def places_of(kernel: Sizes, dilation: Sizes) -> Iterator[Sizes]:
-    """Where each entry of a kernel stands in a window, in C order."""
-    for place in itertools.product(*[range(n) for n in kernel]):
-        yield tuple([at * gap for at, gap in zip(place, dilation, strict=True)])
-
-
-def taken(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
-    """Slices along the last axes; the axes before them stay whole."""
-    lead = len(x.shape) - len(start)
-    return catalogue()["slice"](
-        x, start=(0,) * lead + start, step=(1,) * lead + step, size=tuple(x.shape[:lead]) + size
-    )
-
-
-def put(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
-    """The transpose of `taken`: entries at their places among zeros of this size."""
-    lead = len(x.shape) - len(start)
-    shape = tuple(x.shape[:lead]) + size
-    if shape == tuple(x.shape):
-        return x
-    return catalogue()["unslice"](x, shape=shape, start=(0,) * lead + start, step=(1,) * lead + step)
-
-
-def exchanged(x: Any) -> Any:
-    """The first two axes exchanged."""
-    rank = len(x.shape)
-    return catalogue()["permute"](x, axes=(1 - rank, -rank, *range(2 - rank, 0)))
-
-
-def reshaped(x: Any, *shape: int) -> Any:
-    return declared("reshape", x, shape=tuple(shape))
-
-
-def edged(x: Any, before: Sizes, after: Sizes) -> Any:
-    lead = (0,) * (len(x.shape) - len(before))
-    return framed(x, before=lead + before, after=lead + after)
-
 
 def _columns(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Any:
-    """(C, N, *S) to (C, K, N * L): for each place of the kernel the entries that it meets."""
-    channels, batch = x.shape[:2]
-    parts = [
-        reshaped(taken(x, start, stride, out), channels, 1, batch * math.prod(out))
-        for start in places_of(kernel, dilation)
-    ]
+    """(N, C, *S) to (N, C, K, L): for each place of the kernel the entries that it meets."""
+    lead = x.shape[:2]
+    parts = [reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in places_of(kernel, dilation)]
     return parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
 
 
@@ -91,14 +41,15 @@ def _convolved(
     x: Any, weight: Any, bias: Any, *, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, groups: int
 ) -> Any:
     (batch, channels), (filters, _, *kernel) = x.shape[:2], weight.shape
-    columns = _columns(exchanged(edged(x, padding, padding)), tuple(kernel), stride, dilation, out)
-    rows = channels // groups * math.prod(kernel)
+    columns = _columns(edged(x, padding, padding), tuple(kernel), stride, dilation, out)
+    rows, length = channels // groups * math.prod(kernel), math.prod(out)
     if groups == 1:
-        found = declared("matmul", reshaped(weight, filters, rows), reshaped(columns, rows, columns.shape[-1]))
+        found = declared("matmul", reshaped(weight, filters, rows), reshaped(columns, batch, rows, length))
     else:
         left = reshaped(weight, groups, filters // groups, rows)
-        found = declared("matmul", left, reshaped(columns, groups, rows, columns.shape[-1]))
-    return _biased(exchanged(reshaped(found, filters, batch, *out)), bias)
+        found = declared("matmul", left, reshaped(columns, batch, groups, rows, length))
+        found = reshaped(found, batch, filters, length)
+    return reshaped(_biased(found, bias), batch, filters, *out)
 
 
 def _biased(x: Any, bias: Any) -> Any:
@@ -154,11 +105,6 @@ def _grouped(name: str, channels: int, weight: Tensor, groups: int, transposed: 
             f"Given groups={groups}, weight of size {list(weight.shape)}, expected the input to have {wanted} "
             f"channels, but got {channels} channels instead"
         )
-
-
-def positive(name: str, sizes: Sizes, what: str) -> None:
-    if any(n <= 0 for n in sizes):
-        raise RuntimeError(f"{name}: non-positive {what} is not supported")
 
 
 def _convolution(

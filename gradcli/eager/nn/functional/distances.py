@@ -86,3 +86,33 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     chosen = logits.new_zeros(tuple(logits.shape)).scatter(dim, at, 1.0)
     found: Tensor = chosen - soft.detach() + soft
     return found
+
+
+def _length(x: Any, *, dim: int) -> Any:
+    return declared("norm", x, axis=dim, keepdims=True)
+
+
+def _lengths(x: Tensor, dim: int) -> Tensor:
+    return fused(_length, (x,), "LinalgVectorNormBackward0", dim=dim)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along an axis divided by their length, or by eps where they are shorter."""
+    if p != 2:
+        raise RuntimeError(f"normalize divides by the length (p=2); p={p} is not supported: divide by norm(p, dim)")
+    result: Tensor = input / _lengths(input, dim).clamp_min(eps).expand_as(input)
+    return result
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along an axis."""
+    from gradcli.eager.modes import no_grad
+
+    directions = []
+    for x in (x1, x2):
+        size = _lengths(x, dim).clone()
+        with no_grad():
+            size.clamp_(min=eps)
+        directions.append(x / size)
+    result: Tensor = (directions[0] * directions[1]).sum(dim)
+    return result

@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager.nn.functional.fusing import declared, fused, reduced, reduction_of, refuse_grad, shifted
 from gradcli.eager.pointwise import TABLE as POINTWISE
+from gradcli.eager.recipes import again
 from gradcli.eager.state import warn
+from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import known
 from gradcli.primitives.broadcasting import together
-
-if TYPE_CHECKING:
-    from gradcli.eager.tensor import Tensor
 
 
 def _all(loss: Any, reduction: str) -> Any:
@@ -41,6 +40,13 @@ def _mse(x: Any, y: Any, *, reduction: str) -> Any:
     return _all(away * away, reduction)
 
 
+def _mse_again(input: Any, target: Any, reduction: str) -> Tensor | None:
+    """The loss of tensors of one shape and format, where it was taken of such before."""
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor) or input._raw.shape != target._raw.shape:
+        return None
+    return again((_mse, "MseLossBackward0", None, False, reduction), input, target)
+
+
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -55,6 +61,10 @@ def mse_loss(
     >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
+    if size_average is None and reduce is None and weight is None and reduction != "none":
+        done = _mse_again(input, target, reduction)
+        if done is not None:
+            return done
     reduction = reduction_of(reduction, size_average, reduce)
     _compared(input, target)
     if weight is not None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager.movement import squeeze, unsqueeze
-from gradcli.eager.nn.functional.convolution import places_of, put, spread, taken
 from gradcli.eager.nn.functional.fusing import declared, fused, need_tensor
+from gradcli.eager.nn.functional.windows import places_of, put, spread, taken
 from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import known
 from gradcli.primitives import catalogue

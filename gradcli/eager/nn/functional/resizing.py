@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager.movement import squeeze, unsqueeze
-from gradcli.eager.nn.functional.convolution import Sizes, spread, taken
 from gradcli.eager.nn.functional.fusing import declared, fused, need_tensor
+from gradcli.eager.nn.functional.padding import Rows, picked
 from gradcli.eager.nn.functional.pooling import row_of
+from gradcli.eager.nn.functional.windows import Sizes, spread, taken
+from gradcli.eager.nodes import class_named
 from gradcli.eager.reductions import mean
+from gradcli.eager.rules import FixedNode
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
+from gradcli.primitives.broadcasting import together
 
 
 def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
@@ -85,35 +89,87 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
 # --- pixels repeated and rearranged ----------------------------------------------------------------------------------
 
 
-def _repeated(x: Any, *, rows: tuple[Sizes, ...]) -> Any:
-    for i, at in enumerate(rows):
-        x = catalogue()["take_static"](x, indices=at, axis=i - len(rows))
-    return x
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Images of another size: each pixel is the nearest one, or with "linear" (of rows) and "bilinear" a mean of those
+    around it; `align_corners` puts the corners on each other. RuntimeError for other modes and for antialias.
 
-
-def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest") -> Tensor:
-    """Images of another size, each pixel that of the nearest one. RuntimeError for modes that mix pixels."""
+    >>> import gradcli.eager as torch
+    >>> interpolate(torch.tensor([[[0.0, 4.0]]]), scale_factor=2, mode="linear")
+    tensor([[[0., 1., 3., 4.]]])
+    """
     need_tensor(input, "interpolate")
-    if mode != "nearest":
-        raise RuntimeError(f"interpolate with mode={mode!r} is not supported: only 'nearest' is")
+    if mode not in ("nearest", "linear", "bilinear"):
+        raise RuntimeError(f"interpolate with mode={mode!r} is not supported: only nearest, linear, bilinear are")
+    if antialias:
+        raise RuntimeError("interpolate: antialias is not supported")
+    if align_corners is not None and mode == "nearest":
+        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear")
     axes = input.ndim - 2
     if axes < 1 or axes > 3:
         raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D)")
     if (size is None) == (scale_factor is None):
         raise ValueError("only one of size or scale_factor should be defined, and one of them must be")
+    if mode != "nearest" and axes != ("linear", "bilinear").index(mode) + 1:
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode does not fit it")
     sizes = tuple(input.shape[2:])
+    factors: tuple[float, ...] | None = None
     if size is not None:
-        out, factors = spread(size, axes, "size"), None
+        out = spread(size, axes, "size")
     else:
         factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * axes
         out = tuple([math.floor(n * by) for n, by in zip(sizes, factors, strict=True)])
     if any(n < 1 for n in out):
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got {list(sizes)} and {list(out)}")
+    if recompute_scale_factor:
+        factors = None
+    if mode != "nearest":
+        return _mixed(input, out, factors, bool(align_corners))
     rows = []
     for i, (n, count) in enumerate(zip(sizes, out, strict=True)):
         ratio = n / count if factors is None else 1 / factors[i]
         rows.append(tuple([min(math.floor(j * np.float32(ratio)), n - 1) for j in range(count)]))
-    return fused(_repeated, (input,), f"UpsampleNearest{axes}DBackward0", rows=tuple(rows))
+    return fused(picked, (input,), f"UpsampleNearest{axes}DBackward0", rows=tuple(rows))
+
+
+def _between(x: Any, *shares: Any, below: Rows, above: Rows) -> Any:
+    """Along each of the last axes a mean of two entries, by shares of the upper one: the last axis first."""
+    count = len(below)
+    for i in range(count - 1, -1, -1):
+        share = declared("reshape", shares[i], shape=(len(below[i]), *(1,) * (count - 1 - i)))
+        parts = [catalogue()["take_static"](x, indices=at, axis=i - count) for at in (below[i], above[i])]
+        low, one = together(parts[0], 1 - share, verb="multiply")
+        high, other = together(parts[1], share, verb="multiply")
+        x = low * one + high * other
+    return x
+
+
+def _mixed(input: Tensor, out: Sizes, factors: tuple[float, ...] | None, corners: bool) -> Tensor:
+    kind: Any = input.dtype.np.type
+    below, above, shares = [], [], []
+    for i, (n, count) in enumerate(zip(input.shape[2:], out, strict=True)):
+        at = np.arange(count).astype(kind)
+        if corners:
+            at = at * kind((n - 1) / (count - 1) if count > 1 else 0)
+        else:
+            ratio = kind(n / count if factors is None else 1 / factors[i])
+            at = np.maximum(ratio * (at + kind(0.5)) - kind(0.5), kind(0))
+        low = np.minimum(np.floor(at).astype(np.int64), n - 1)
+        below.append(tuple(low.tolist()))
+        above.append(tuple(np.minimum(low + 1, n - 1).tolist()))
+        shares.append(Tensor(np.clip(at - low.astype(kind), kind(0), kind(1))))
+    name = f"Upsample{'Linear' if len(out) == 1 else 'Bilinear'}{len(out)}DBackward0"
+    found = fused(_between, (input, *shares), name, edges=1, below=tuple(below), above=tuple(above))
+    if found._node is not None:
+        found._node.__class__ = class_named(FixedNode, name)  # it keeps shares that follow from sizes, nothing else
+    return found
 
 
 def _shuffled(x: Any, *, factor: int, inverse: bool) -> Any:

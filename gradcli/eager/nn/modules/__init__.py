@@ -5,17 +5,36 @@ from __future__ import annotations
 from gradcli.eager.nn.modules import (
     activations,
     attention,
+    cells,
     containers,
     convolution,
     images,
     layers,
     losses,
+    norms,
+    padding,
+    pooling,
     recurrent,
+    transformers,
 )
 from gradcli.eager.nn.modules.module import Module
 
 TABLE: dict[str, type[Module]] = {"Module": Module}
-for _file in (activations, containers, layers, losses, convolution, images, recurrent, attention):
+for _file in (
+    activations,
+    containers,
+    layers,
+    norms,
+    losses,
+    convolution,
+    pooling,
+    padding,
+    images,
+    recurrent,
+    cells,
+    attention,
+    transformers,
+):
     TABLE.update(
         {
             name: found

@@ -30,9 +30,8 @@ class _Activation(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The activation of each entry."""
-        found: Tensor = getattr(functional, self.function)(
-            input, **{name: getattr(self, name) for name in self.options}
-        )
+        function = getattr(functional, self.function)
+        found: Tensor = function(input, **{name: getattr(self, name) for name in self.options})
         return found
 
     def extra_repr(self) -> str:
@@ -50,6 +49,11 @@ class ReLU(_Activation):
     """max(x, 0)."""
 
     function, options = "relu", {"inplace": False}
+    inplace: bool
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The entries that are positive, zeros for the others."""
+        return functional.relu(input, self.inplace)
 
 
 class ReLU6(_Activation):

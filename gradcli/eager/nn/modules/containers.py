@@ -89,7 +89,8 @@ class Sequential(_Listed):
 
     def forward(self, input: Any) -> Any:
         """The result of the last module."""
-        for module in self:
+        modules: dict[str, Any] = self._modules
+        for module in modules.values():
             input = module(input)
         return input
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from gradcli.eager import dtypes
-from gradcli.eager.factory import empty, ones, tensor, zeros
+from gradcli.eager.factory import empty
 from gradcli.eager.nn import functional, init
 from gradcli.eager.nn.modules.module import Module
 from gradcli.eager.nn.parameter import Parameter
@@ -57,7 +56,10 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The product with the weight, plus the bias."""
-        return functional.linear(input, self.weight, self.bias)
+        own: dict[str, Any] = self._parameters  # faster than attributes
+        if "weight" not in own or "bias" not in own:  # someone put other tensors in their place
+            return functional.linear(input, self.weight, self.bias)
+        return functional.linear(input, own["weight"], own["bias"])
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
@@ -216,92 +218,3 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
-
-
-class LayerNorm(Module):
-    """The last axes shifted to mean 0 and scaled to variance 1, then times a weight plus a bias."""
-
-    def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape = shape
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype)) if elementwise_affine else None)
-        given = elementwise_affine and bias
-        self.register_parameter("bias", Parameter(zeros(*shape, dtype=dtype)) if given else None)
-
-    def reset_parameters(self) -> None:
-        """Weight one, bias zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The tensor in normal form."""
-        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-            f"bias={self.bias is not None}"
-        )
-
-
-class BatchNorm1d(Module):
-    """Each channel (axis 1) shifted and scaled by the batch in training, by running averages in evaluation."""
-
-    ranks: ClassVar[tuple[int, ...]] = (2, 3)
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        self.num_features = num_features
-        self.eps = eps
-        self.momentum = momentum
-        self.affine = affine
-        self.track_running_stats = track_running_stats
-        self.register_parameter("weight", Parameter(ones(num_features, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(zeros(num_features, dtype=dtype)) if affine else None)
-        tracked = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
-        self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
-        self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if tracked else None)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The channels in normal form. ValueError for another number of axes."""
-        if input.ndim not in self.ranks:
-            wanted = " or ".join(f"{rank}D" for rank in self.ranks)
-            raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
-        momentum = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:
-                momentum = 1.0 / float(self.num_batches_tracked)
-        of_batch = self.training or self.running_mean is None
-        kept = not self.training or self.track_running_stats
-        mean, var = (self.running_mean, self.running_var) if kept else (None, None)
-        return functional.batch_norm(input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )

@@ -1,0 +1,232 @@
+"""Rows and a weight go in, their products plus a bias come out: what linear layers compute; knows no parameters.
+
+A layer does the same again and again, so what `linear` did for some shapes is remembered with both of its nodes, the
+transpose of the weight and the product. Done again it asks only what may have changed; the numbers and the graph are
+those of the long way.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import matrices, movement, recipes
+from gradcli.eager.nn.functional.fusing import declared, fused, need_tensor
+from gradcli.eager.recipes import again
+from gradcli.eager.rules import source_of
+from gradcli.eager.saving import versions
+from gradcli.eager.state import SPECIAL, outside, sequence, state
+from gradcli.eager.tensor import Tensor
+from gradcli.primitives.broadcasting import together
+
+if TYPE_CHECKING:
+    from gradcli.eager.recipes import Recipe
+
+_LIMIT = 10_000
+_NARROW = 32  # a weight of so few rows is copied before the product: BLAS is slow on the transpose of a narrow matrix
+_new = object.__new__
+
+
+def _affine(bias: Any, x: Any, y: Any) -> Any:
+    one, other = together(bias, declared("matmul", x, y), verb="add")
+    return one + other
+
+
+_ADDMM = (_affine, "AddmmBackward0", None, False)
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
+    """input + mat1 @ mat2 for two matrices, as one node. RuntimeError for shapes or formats that do not fit."""
+    done = again(_ADDMM, input, mat1, mat2)
+    if done is not None:
+        return done
+    _check_product(mat1, mat2)
+    if input._raw.dtype != mat1._raw.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {input.dtype} and {mat1.dtype}")
+    return fused(_affine, (input, mat1, mat2), "AddmmBackward0")
+
+
+def _check_product(mat1: Tensor, mat2: Tensor) -> None:
+    one, other = mat1._raw, mat2._raw
+    if one.ndim == other.ndim == 2 and one.shape[1] == other.shape[0] and one.dtype == other.dtype:
+        return
+    if mat1.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError(f"two matrices are needed, not {mat1.ndim}D and {mat2.ndim}D tensors")
+    if mat1.shape[1] != mat2.shape[0]:
+        shapes = f"{mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]}"
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({shapes})")
+    if one.dtype != other.dtype:
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {mat1.dtype} and {mat2.dtype}")
+
+
+# --- layers that were done before ---------------------------------------------------------------------------------
+
+
+class _Layer:
+    """What `linear` did for some shapes and a format: how the weight was turned, and how the product was taken."""
+
+    __slots__ = ("made", "product", "turned", "value", "way")
+
+    def __init__(self, turned: Recipe, product: Recipe) -> None:
+        self.turned, self.product = turned, product
+        self.value = product.value
+        self.made = turned.made
+        self.way = (turned.ways[1] or turned.make(1))[0]
+
+
+_layers: dict[Any, _Layer] = {}
+_AXES = (-1, -2)
+_TURNED = (movement._permuted, "TBackward0", None, True, _AXES)
+_PATH = ((movement._permuted, (("axes", _AXES),)),)
+
+
+def _key(a: Any, w: Any, b: Any) -> Any:
+    return (a.shape, w.shape, b.shape, a.dtype, w.dtype, b.dtype)
+
+
+def _remember(input: Tensor, weight: Tensor, bias: Tensor, flipped: Tensor) -> None:
+    """Note how a layer was done, once both of its steps have recipes."""
+    if state.mode == SPECIAL:
+        return
+    turned = recipes.find(recipes.key_of(_TURNED, (weight,)))
+    product = recipes.find(recipes.key_of(_ADDMM, (bias, input, flipped)))
+    if turned is not None and product is not None:
+        if len(_layers) >= _LIMIT:
+            _layers.clear()
+        _layers[_key(input._raw, weight._raw, bias._raw)] = _Layer(turned, product)
+
+
+def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
+    """The result of a layer that was done before, with its nodes; None where anything is unusual."""
+    if not isinstance(input, Tensor) or not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
+        return None
+    mode = state.mode
+    a, w, b = input._raw, weight._raw, bias._raw
+    if mode == SPECIAL or weight._odd or bias._odd or input._inference:
+        return None
+    layer = _layers.get((a.shape, w.shape, b.shape, a.dtype, w.dtype, b.dtype))
+    if layer is None or a.__class__ is not np.ndarray:
+        return None
+    flipped = w.T
+    result = _new(Tensor)
+    narrow = w.shape[0] <= _NARROW and w.flags.c_contiguous
+    result._raw = layer.value(b, a, np.ascontiguousarray(flipped) if narrow else flipped)[0]
+    result._node = result._count = None
+    result._requires = False
+    source = None if mode else source_of(input) if input._odd else (input._node or input) if input._requires else None
+    bits = 0 if source is None else 2
+    if weight._requires:
+        bits += 4
+    if bias._requires:
+        bits += 1
+    if mode or not bits:
+        return result
+    if not a.flags.c_contiguous:
+        bits += 16
+    if not flipped.flags.c_contiguous:
+        bits += 32
+    product = layer.product
+    way, fits, keep = product.ways[bits] or product.make(bits)
+    code, at = outside(_getframe(2)) or (None, 0)
+    above = None
+    if weight._requires:
+        above = layer.made()
+        above._code, above._at = code, at
+        above._seq = next(sequence)
+        above.ins = (weight._node or weight,)
+        above.way = layer.way
+        above.saved = ()
+        above.fits = above.vers = above.extra = None
+    node = product.made()
+    node._code, node._at = code, at
+    node._seq = next(sequence)
+    node.ins = (
+        (bias._node or bias) if bias._requires else None,
+        source,
+        above,
+    )
+    node.way, node.fits = way, fits
+    node.extra = node.vers = None
+    view = None
+    if 2 in way.reads:
+        view = _new(Tensor)
+        view._raw, view._node, view._requires = flipped, above, above is not None
+        counter = view._count = weight._count or weight._counter
+        view._odd, view._base, view._path = True, weight, _PATH
+        if counter.value:
+            view._seen = counter.value
+    node.saved = saved = keep(bias, input, view, result)
+    for one in saved:
+        if one._count is not None and one._count.value:
+            node.vers = versions(saved)
+            break
+    result._node, result._requires = node, True
+    return result
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input @ weight.T + bias, along the last axis.
+
+    The nodes are PyTorch's: `AddmmBackward0` of bias, input and `TBackward0` of the weight.
+
+    >>> import gradcli.eager as torch
+    >>> linear(torch.ones(2, 3), torch.ones(1, 3), torch.tensor([0.5]))
+    tensor([[3.5000],
+            [3.5000]])
+    """
+    done = _done_again(input, weight, bias)
+    if done is not None:
+        return done
+    need_tensor(input, "linear")
+    need_tensor(weight, "linear")
+    flipped = movement.t(weight)
+    if bias is not None and input._raw.ndim == 2 and weight._raw.ndim == 2:
+        found = addmm(bias, input, flipped)
+        _remember(input, weight, bias, flipped)
+        return found
+    if weight.ndim != 2:
+        found = matrices.matmul(input, flipped)
+        return found if bias is None else found + bias
+    if input.ndim == 2:
+        _check_product(input, flipped)
+        return matrices.mm(input, flipped)
+    if input.ndim and input.shape[-1] != weight.shape[1]:
+        rows = int(np.prod(input.shape[:-1], dtype=np.int64))
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and "
+            f"{weight.shape[1]}x{weight.shape[0]})"
+        )
+    if bias is None or not input.is_contiguous():
+        found = matrices.matmul(input, flipped)
+        return found if bias is None else found + bias
+    rows_of = input.reshape(-1, input.shape[-1]) if 0 not in input.shape else input.reshape(0, input.shape[-1])
+    result: Tensor = addmm(bias, rows_of, flipped).view((*input.shape[:-1], weight.shape[0]))
+    return result
+
+
+def _trilinear(x: Any, weight: Any, y: Any) -> Any:
+    (rows, _), (outputs, left, right) = x.shape, weight.shape
+    reshape = declared
+    flat = reshape("reshape", weight, shape=(outputs * left, right))
+    inner = declared("matmul", y, declared("transpose", flat))  # rows x (outputs*left)
+    cube = reshape("reshape", inner, shape=(rows, outputs, left))
+    one, other = together(cube, reshape("reshape", x, shape=(rows, 1, left)), verb="multiply")
+    return declared("sum", one * other, axis=-1)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 @ weight[k] @ input2 for each output k, plus the bias."""
+    lead = tuple(input1.shape[:-1])
+    if tuple(input2.shape[:-1]) != lead or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape[1:]):
+        raise RuntimeError(
+            f"bilinear: inputs {list(input1.shape)} and {list(input2.shape)} do not fit the weight {list(weight.shape)}"
+        )
+    x, y = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
+    found = fused(_trilinear, (x, weight, y), "TrilinearBackward0").reshape(*lead, weight.shape[0])
+    result: Tensor = found if bias is None else found + bias
+    return result
