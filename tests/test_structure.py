@@ -17,6 +17,7 @@ from gradcli.structure import compressed, patterns
 from gradcli.structure.colouring import coloured, without_hubs
 from gradcli.structure.flows import Flow, TooDense, gathered, identity, of_pairs, transposed
 from gradcli.structure.ripples import HELD, Ripples
+from gradcli.structure.stripes import stripes
 from gradcli.transforms import derivatives
 from tests.cases import cases, internal, public
 from tests.random_programs import make
@@ -232,9 +233,16 @@ def hessians(script: str, point: dict[str, Any], dtype: str = "float64") -> tupl
     question = questions.hessian_question(lowered)
     told = ask_hessian(question, point, dtype)
     again = ask_hessian(question, point, dtype)
+    planned = questions.hessian_question(lowered)
+    first, second = (ask_hessian(planned, point, dtype, again=True) for _ in range(2))
+    entries = np.concatenate([np.ravel(one) for line in told.hessian.values() for one in line.values()])
+    largest = np.abs(entries[np.isfinite(entries)]).max(initial=0.0)
     for row, columns in told.hessian.items():
         for column, block in columns.items():
             assert np.array_equal(block, again.hessian[row][column], equal_nan=True)
+            assert np.array_equal(first.hessian[row][column], second.hessian[row][column], equal_nan=True)
+            gap = 1e-5 if dtype == "float32" else 1e-12
+            assert np.allclose(first.hessian[row][column], block, rtol=gap, atol=gap * largest, equal_nan=True)
     full = ask_hessian(forced(questions.hessian_question(questions.prepare(script, point))), point, dtype)
     return told, full, question
 
@@ -306,6 +314,12 @@ def test_jacobians_of_random_programs(outputs: list[str], seed: int) -> None:
     script = "a = 0*s + 0*sum(x) + 0*sum(y)\n" + ", ".join(f"{one} + a" for one in outputs)
     question = questions.jacobian_question(questions.prepare(script, point))
     told = ask_jacobian(question, point).jacobian
+    planned = questions.jacobian_question(questions.prepare(script, point))
+    first, second = (ask_jacobian(planned, point, again=True).jacobian for _ in range(2))
+    for ones in zip(*((t if isinstance(t, tuple) else (t,)) for t in (told, first, second)), strict=True):
+        for name in ones[0]:
+            assert_same(ones[1][name], ones[0][name], False)
+            assert np.array_equal(ones[1][name], ones[2][name])
     full = ask_jacobian(forced(questions.jacobian_question(questions.prepare(script, point))), point).jacobian
     if question.compressed is not None:
         assert question.compressed.trusted, script
@@ -422,10 +436,78 @@ def test_the_compiled_function_and_the_commands_use_it() -> None:
     assert question.compressed.trusted
 
 
+@pytest.mark.parametrize(
+    "script", ["log(sum(exp(x[1:]*x[:-1]))) + sum(x)**2", "sum((A @ x)**4)", "s*norm(x)*prod(x[:5])"]
+)
+def test_dense_hessians_by_plans_are_those_of_the_evaluator(script: str) -> None:
+    random = np.random.default_rng(8)
+    point = {"x": random.uniform(0.5, 1.5, 120), "A": random.uniform(-1, 1, (40, 120)), "s": 1.5}
+    point = {name: value for name, value in point.items() if name in script}
+    question = questions.hessian_question(questions.prepare(script, point, ["x"]))
+    assert question.compressed is None
+    once = ask_hessian(question, point)
+    again = ask_hessian(question, point, again=True)
+    assert question.sweeps[0].along._plans["float64"][0] is not None
+    assert np.allclose(again.hessian["x"]["x"], once.hessian["x"]["x"], rtol=1e-12, atol=1e-12)
+    assert again.value == once.value
+
+
+def test_a_wrong_value_for_a_compiled_hessian_is_told_each_time() -> None:
+    f = gradcli.compile("sum(x[1:]**2*x[:-1])")
+    x = np.linspace(0.1, 1, 30)
+    for _ in range(3):
+        f.hessian(x=x)
+    longer = f.hessian(x=np.linspace(0.1, 1, 31)).hessian["x"]["x"]
+    assert longer.shape == (31, 31)
+    assert np.array_equal(f.hessian(x=x.astype(np.float32)).hessian["x"]["x"].shape, (30, 30))
+    assert np.array_equal(f.hessian(x=x.tolist()).hessian["x"]["x"], f.hessian(x=x).hessian["x"]["x"])
+    for wrong in ({"x": "text"}, {"z": x}, {"x": x, "z": 1.0}, {}):
+        with pytest.raises(gradcli.GradcliError):
+            f.hessian(**wrong)
+    x[3] = np.nan
+    assert f.hessian(x=x).diagnostics
+
+
 def test_flows_that_are_empty() -> None:
     nothing = gathered(identity(0), np.zeros(0, dtype=np.int64))
     assert (nothing.rows, nothing.pairs) == (0, 0)
     assert coloured(gathered(identity(2), np.array([-1, -1])), 2).number == 0
+
+
+# --- stripes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["sin(x[1:]*x[:-1])", "where(x > 0.5, x, x**2)[[0, 0, 7]]*x[3:6]", "concat([x*2, x[::2]**2])", "x[0]*x[1:3]"],
+)
+def test_entries_that_move_together_give_what_each_gives_alone(script: str) -> None:
+    point = {"x": np.linspace(0.2, 1, 12)}
+    lowered = questions.prepare(script, point)
+    output, leaf = lowered.program.outputs[0], lowered.program.leaves["x"].node
+    found = stripes([output], [leaf], point, EVERYTHING)
+    assert found is not None
+    (flow,) = found.flows
+    assert flow is not None
+    steps = np.stack([np.full(12, 2.0**-6), np.linspace(-0.1, 0.1, 12)])
+    (pairs,) = found.pairs(point["x"], steps)
+    (apart,) = zip(*[Ripples([output], [leaf], point).run(point["x"], row) for row in steps], strict=True)
+    assert np.allclose(pairs, apart, rtol=1e-15, atol=0)
+    for row, values in zip(steps, pairs, strict=True):
+        for column in range(12):
+            moved = point["x"].copy()
+            moved[column] += row[column]
+            want = np.asarray(Tape([output]).run({"x": moved})[0])
+            chosen = flow.columns == column
+            assert np.array_equal(want[flow.row_of_each()[chosen]], values[chosen])
+
+
+def test_what_adds_up_or_needs_many_colours_has_no_stripes() -> None:
+    point = {"x": np.linspace(0.2, 1, 12)}
+    for script in ("cumsum(x)", "x*sum(x)", "x*logsumexp(x)", "concat([x[0]*x, x])*concat([x, x[0]*x])"):
+        lowered = questions.prepare(script, point)
+        found = stripes([lowered.program.outputs[0]], [lowered.program.leaves["x"].node], point, EVERYTHING)
+        assert found is None or found.colours.number <= 6
 
 
 # --- ripples --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.calculator.along import all_finite
 from gradcli.calculator.convention import complex_notes, conjugated
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
@@ -69,13 +70,14 @@ def ask_hessian(
     dtype: str = "float64",
     backend: str = "auto",
     notes: Sequence[Diagnostic] = (),
+    again: bool = False,
 ) -> Hessian:
-    """The second derivatives at a point, of a question that was prepared."""
+    """The second derivatives at a point, of a question that was prepared; `again`: it will be asked many times."""
     values = question.values(point)
     names, leaves = question.names, question.lowered.program.leaves
     shapes = {name: leaves[name].node.type.shape for name in names}
     second: dict[str, dict[str, Value]] = {name: {} for name in names}
-    few = question.swept(values, backend, dtype)
+    few = question.swept(question.compressed, values, backend, dtype, again)
     if few is not None:
         found, blocks = few
         for row, line in zip(names, blocks, strict=True):
@@ -86,8 +88,9 @@ def ask_hessian(
         found = question.run(values, backend, dtype)
         for sweep in question.sweeps:
             column = sweep.leaf
-            for row, value in zip(names, question.run_sweep(values, backend, dtype, sweep), strict=True):
-                second[row][column] = as_last_axes(value, shapes[row], shapes[column]) if sweep.units else value
+            for row, value in zip(names, question.run_along(sweep.along, values, backend, dtype, again), strict=True):
+                moved = bool(sweep.along.units)
+                second[row][column] = as_last_axes(value, shapes[row], shapes[column]) if moved else value
     gradient = dict(zip(names, found[1:], strict=True))
     diagnostics = diagnose_answer(question, values, found, notes, dtype)
     return Hessian(question.lowered.text, point_of(question.lowered, values), found[0], gradient, second, diagnostics)
@@ -99,11 +102,12 @@ def ask_jacobian(
     dtype: str = "float64",
     backend: str = "auto",
     notes: Sequence[Diagnostic] = (),
+    again: bool = False,
 ) -> Jacobian:
-    """The Jacobian at a point, of a question that was prepared."""
+    """The Jacobian at a point, of a question that was prepared; `again`: it will be asked many times."""
     values, lowered = question.values(point), question.lowered
     outputs = lowered.program.outputs
-    few = question.swept(values, backend, dtype)
+    few = question.swept(question.compressed, values, backend, dtype, again)
     if few is not None:
         found, blocks = few
         tables = [
@@ -115,7 +119,7 @@ def ask_jacobian(
         ]
     else:
         found = question.run(values, backend, dtype)
-        tables = _tables(question, values, backend, dtype)
+        tables = _tables(question, values, backend, dtype, again)
     result = tuple(found) if lowered.several else found[0]
     return Jacobian(
         lowered.text,
@@ -126,31 +130,33 @@ def ask_jacobian(
     )
 
 
-def _tables(question: Question, values: Mapping[str, Any], backend: str, dtype: str) -> list[dict[str, Value]]:
+def _tables(
+    question: Question, values: Mapping[str, Any], backend: str, dtype: str, again: bool
+) -> list[dict[str, Value]]:
     """For each output, the first derivatives in every leaf: few sweeps where they do, else all unit vectors."""
     lowered, names = question.lowered, question.names
     outputs = lowered.program.outputs
     tables: list[dict[str, Value]] = [{} for _ in outputs]
     for name, compressed in question.by_leaf.items():
-        few = question.swept_by(compressed, values, backend, dtype)
+        few = question.swept(compressed, values, backend, dtype, again)
         if few is not None:
             shape = lowered.program.leaves[name].node.type.shape
             for table, node, line in zip(tables, outputs, few[1], strict=True):
                 table[name] = shaped(line[0], node.type.shape + shape)
     left = [name for name in names if any(name not in table for table in tables)]
     for sweep in question.sweeps if left else ():
-        position, name, _, units = sweep
+        position, name, along = sweep
         if name not in left:
             continue
         output_node, target_node = outputs[position], lowered.program.leaves[name].node
         output, target = output_node.type.shape, target_node.type.shape
-        value: Any = question.run_sweep(values, backend, dtype, sweep)[0]
-        if units and runs_forward(output_node, target_node):
+        value: Any = question.run_along(along, values, backend, dtype, again)[0]
+        if along.units and runs_forward(output_node, target_node):
             value = as_last_axes(value, output, target)
         elif output or target:
             rows = array_of(value)
             count = output_node.type.size
-            if units and rows.ndim == len(target):
+            if along.units and rows.ndim == len(target):
                 rows = rows[None].repeat(count, axis=0)
             value = rows.reshape(output + target)
         tables[position][name] = value
@@ -182,15 +188,22 @@ def diagnose_answer(
 ) -> tuple[Diagnostic, ...]:
     """Notes of the script and of the point, and where a value or derivative is not finite, why."""
     lowered = question.lowered
-    result = [*lowered.notes, *notes]
-    if all(value - value == 0 for value in found if isinstance(value, float)) and not any(
-        hasattr(value, "shape") or isinstance(value, complex) for value in found
-    ):
-        return tuple(result)  # finite numbers need no explanation, nor its import
+    result = (*lowered.notes, *notes)
+    if all(map(_is_finite, found)):
+        return result  # needs no explanation, nor its import
     from gradcli.execution.domains import explain
 
     problems = explain(question.tape, values, found, dtype=dtype, forward=set(lowered.program.nodes()))
     return (*result, *(problem.with_source(lowered.source) for problem in problems))
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether every entry of a value is a finite number."""
+    if type(value) is float:
+        return value - value == 0.0
+    if not hasattr(value, "shape"):
+        return False  # complex numbers are looked at by those who explain
+    return all_finite(value)
 
 
 def unused(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:

@@ -2,28 +2,32 @@
 
 A point does not know of the others, so any block gives the same numbers as the whole. Blocks are short enough that all
 intermediate values of one stay in cache, and long enough that NumPy's calls cost little beside the work. A program of
-numbers alone is a kernel of `execution/kernels`, whatever the number of points; any other is evaluated part by part.
+numbers is a kernel of `execution/kernels`, and so is one of short arrays; any other is evaluated part by part.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib import import_module
 
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.namespaces import namespace
+from gradcli.graph.types import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
     from gradcli.calculator.questions import Question
     from gradcli.execution.evaluate import Tape
+    from gradcli.graph.node import Node
 
 ALONE, SHARED = 1 << 14, 1 << 15  # entries of the largest value in a block: on one thread, and on several
 FEWEST = 4  # blocks on a thread of its own, below which starting it does not pay
+MANY = 1 << 16  # entries of a value at all points, from which a kernel for arrays is worth its making
 MOST_KEPT = 64  # kernels of a compiled script
-LIBRARY = {"matmul", "einsum", "dot", "solve", "inv", "det", "cholesky", "qr", "expm"}  # have threads of their own
+LIBRARY = {"bilinear", "structured"}  # kinds of operations that NumPy's library may compute, on threads of its own
 
 
 class Kernels:
@@ -47,13 +51,11 @@ class Kernels:
         moving = frozenset(batched)
         key = (question, moving)
         if key not in self.kept:
+            if any(node.type.shape for node in question.tape.nodes) and count * _largest(question.tape, moving) < MANY:
+                return None
             if len(self.kept) >= MOST_KEPT:
                 del self.kept[next(iter(self.kept))]
-            numbers = not any(node.type.shape for node in question.tape.nodes)
-            made = (
-                import_module("gradcli.execution.kernels").kernel_of(question.tape, dtype, moving) if numbers else None
-            )
-            self.kept[key] = made
+            self.kept[key] = import_module("gradcli.execution.kernels").kernel_at_points(question.tape, dtype, moving)
         kernel = self.kept[key]
         if kernel is None:
             return None
@@ -76,10 +78,11 @@ def in_blocks(
 
     `batched` names the values whose first axis counts points.
     """
-    from gradcli.execution.plans.libraries import processors
+    from gradcli.execution.plans.libraries import one_thread, processors, setters, together
 
-    largest = max((node.type.size for node in tape.nodes), default=1)
-    threads = 1 if any(node.primitive.name in LIBRARY for node in tape.nodes) else processors()
+    largest = _largest(tape, batched)
+    library = any(node.primitive.kind in LIBRARY for node in tape.nodes)
+    threads = 1 if library and setters() is None else processors()
     if count * largest <= FEWEST * SHARED * threads:
         threads = 1
     rows = max(1, (SHARED if threads > 1 else ALONE) // max(largest, 1))
@@ -90,26 +93,40 @@ def in_blocks(
         return run({**values, **{name: values[name][start:stop] for name in batched}})
 
     first = part(0, rows)
-    found = [like(one, shape, count) for one, shape in zip(first, shapes, strict=True)]
+    found = rooms(first, shapes, count)
 
     def fill(start: int) -> None:
         stop = min(count, start + rows)
         for place, one in zip(found, first if start == 0 else part(start, stop), strict=True):
             place[start:stop] = one
 
-    starts = range(0, count, rows)
-    if threads == 1:
+    starts = iter(range(0, count, rows))
+
+    def some() -> None:
         for start in starts:
             fill(start)
-        return found
-    from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(threads) as pool:
-        for done in pool.map(fill, starts):
-            assert done is None  # an error of a block is raised here
+    with one_thread() if library and threads > 1 else nullcontext():
+        together([some] * threads)
     return found
 
 
-def like(one: Any, shape: tuple[int, ...], count: int) -> Any:
-    """Room for all results of an output, of the kind that a block gave."""
-    return namespace("numpy").library.empty((count, *shape), dtype=getattr(one, "dtype", "float64"))
+def _largest(tape: Tape, batched: Collection[str]) -> int:
+    """The entries of the largest value that differs from point to point."""
+    moving: set[Node] = set()
+    largest = 1
+    for node in tape.nodes:
+        if node.name in batched if not node.args else any(arg in moving for arg in node.args):
+            moving.add(node)
+            largest = max(largest, node.type.size)
+    return largest
+
+
+def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -> list[Any]:
+    """Room for all results of each output, of the kind that a block gave."""
+    dtype = namespace("numpy").library.dtype
+    lengths = [count * size_of(shape) for shape in shapes]
+    made = import_module("gradcli.execution.kernels.memory").lines(
+        lengths, [dtype(getattr(one, "dtype", "float64")) for one in first]
+    )
+    return [room.reshape(count, *shape) for room, shape in zip(made, shapes, strict=True)]

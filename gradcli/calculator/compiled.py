@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradcli.calculator.answers import ask_hessian, ask_jacobian
 from gradcli.calculator.blocks import Kernels, in_blocks
 from gradcli.calculator.convention import conjugated
+from gradcli.calculator.fitting import alike, equal, filled, spread
 from gradcli.calculator.questions import (
     Question,
     gradient_question,
@@ -63,6 +64,7 @@ class Compiled:
         self.limits = limits_of(limits)
         self.relax = relax
         self._kept: dict[Any, Question] = {}
+        self._recent: dict[str, tuple[Question, dict[str, Any]]] = {}  # the last one of a kind that has no statics
         self._calls: dict[str, int] = {}
         self._kernels = Kernels()
         self._value: Callable[..., Any] = self._careful_value
@@ -173,13 +175,21 @@ class Compiled:
             blocks = in_blocks(
                 lambda part: question.run(part, self.backend, self.dtype), question.tape, values, used, count, shapes
             )
+        if self.backend == "cupy":
+            blocks = question.run_on_device(values, self.dtype, batched & set(names), count)
         found = question.run(values, self.backend, self.dtype) if blocks is None else blocks
         if self.dtype == "complex128" and gradient:
             value, slopes = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
             found = [value, *slopes.values()]
-        full = [_spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
+        full = [spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
+        if self.dtype == "float32":  # numbers that no point enters come as Python's
+            kinds = [node.type.kind for node in question.tape.outputs]
+            full = [
+                one.astype("float32", copy=False) if kind == "float" else one
+                for one, kind in zip(full, kinds, strict=True)
+            ]
         result = full[0], dict(zip(question.names, full[1:], strict=True))
-        return result if out is None else _filled(out, result)
+        return result if out is None else filled(out, result)
 
     @staticmethod
     def _columns(leaves: Mapping[str, Any], shared: Sequence[str]) -> tuple[dict[str, Any], set[str]]:
@@ -194,7 +204,7 @@ class Compiled:
     def hessian(self, /, **leaves: Any) -> Hessian:
         """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
         question, point = self._question("hessian", hessian_question, leaves)
-        return ask_hessian(question, point, self.dtype, self.backend)
+        return ask_hessian(question, point, self.dtype, self.backend, again=True)
 
     def jacobian(self, /, **leaves: Any) -> Jacobian:
         """All first derivatives of the outputs at one point; see `calculator.jacobian`.
@@ -203,7 +213,7 @@ class Compiled:
         {'x': array([3., 4.]), 'y': array([2., 0.])}
         """
         question, point = self._question("jacobian", jacobian_question, leaves)
-        return ask_jacobian(question, point, self.dtype, self.backend)
+        return ask_jacobian(question, point, self.dtype, self.backend, again=True)
 
     def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
         """The derivative in one leaf as a formula; long shared parts are lines of their own above it.
@@ -222,12 +232,17 @@ class Compiled:
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
     ) -> tuple[Question, dict[str, Any]]:
         """The compiled form for the shapes of these values; static values must agree too."""
+        recent = self._recent.get(kind)
+        if recent is not None and alike(leaves, recent[1]):
+            return recent[0], dict(leaves)
         point = read_point(leaves)[0]
         key = (kind, *((name, shape_of(value, name)) for name, value in sorted(point.items())))
         question = self._kept.get(key)
         if question is not None:
             statics = question.lowered.program.statics
-            if all(_equal(point.get(name, value), value) for name, value in statics.items()):
+            if all(equal(point.get(name, value), value) for name, value in statics.items()):
+                if not statics:
+                    self._recent[kind] = question, {name: shape_of(value, name) for name, value in point.items()}
                 return question, point
         question = make(prepare(self.source, point, self.wrt, self.limits, "skipped", self.relax))
         if len(self._kept) >= MOST_KEPT:
@@ -269,27 +284,3 @@ def _refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
             guess = did_you_mean(name, leaves)
             hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
             raise error("GC206", f"there is no leaf `{visible(name)}`", help=hint)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    same = one == other
-    return bool(same.all()) if hasattr(same, "all") else bool(same)
-
-
-def _filled(out: Any, result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
-    """The result in arrays of the caller; GC332 where one has another shape."""
-    values, slopes = out
-    for place, found in [(values, result[0]), *((slopes[name], slope) for name, slope in result[1].items())]:
-        if place.shape != found.shape:
-            raise error("GC332", f"`out` has shape {list(place.shape)}, the result {list(found.shape)}")
-        if place is not found:
-            place[...] = found
-    return values, slopes
-
-
-def _spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
-    """A result for every point, also where it does not depend on the point."""
-    array = array_of(value)
-    if array.ndim > len(shape):
-        return array
-    return array[None].repeat(count, axis=0)

@@ -17,9 +17,10 @@ from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from gradcli.calculator.along import Along
     from gradcli.calculator.sweeping import Compressed, Sweep
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits
@@ -54,7 +55,7 @@ class Question:
         self.tape = Tape(list(outputs))
         self.compressed: Compressed | None = None
         self.by_leaf: dict[str, Compressed] = {}
-        self._plans: dict[str, Any] = {}
+        self._plans: dict[Any, Any] = {}
         self._entries: int | None = None
         self._sweeps: list[Sweep] | None = None
         self._make_sweeps: Callable[[], list[Sweep]] = list
@@ -79,13 +80,14 @@ class Question:
 
     def size(self) -> int:
         """The nodes that the question keeps alive, about."""
-        beside = [*self.by_leaf.values(), *([] if self.compressed is None else [self.compressed])]
-        return sum(
-            map(
-                len,
-                [self.tape.nodes, *(one.tape.nodes for one in beside), *(one.tape.nodes for one in self._sweeps or ())],
-            )
-        )
+        tapes = [
+            self.tape,
+            *(one.tape for one in self.by_leaf.values()),
+            *(one.along.tape for one in self._sweeps or ()),
+        ]
+        if self.compressed is not None:
+            tapes.append(self.compressed.tape)
+        return sum([len(tape.nodes) for tape in tapes])
 
     def entries(self) -> int:
         """The entries of all arrays that a run computes."""
@@ -93,23 +95,29 @@ class Question:
             self._entries = sum([node.type.size for node in self.tape.nodes])
         return self._entries
 
-    def run_sweep(self, values: Mapping[str, Any], backend: str, dtype: str, sweep: Sweep) -> list[Any]:
-        """What one sweep gives; many directions are taken block by block, so that their values stay in cache."""
-        if not sweep.units:
-            return self.run(values, backend, dtype, sweep.tape)
-        return sweeping.in_parts(lambda units: self.run({**values, **units}, backend, dtype, sweep.tape), sweep)
+    def run_along(
+        self, along: Along, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
+    ) -> list[Any]:
+        """What a tape of this question gives along its directions; by a plan for a question that is asked again."""
+        if again and backend in ("auto", "numpy") and dtype != "complex128":
+            try:
+                found = along.planned(values, dtype)
+            except GradcliError as problem:
+                raise problem.with_source(self.lowered.source) from None
+            if found is not None:
+                return found
+        return along.evaluated(lambda units: self.run({**values, **units}, backend, dtype, along.tape))
 
-    def swept(self, values: Mapping[str, Any], backend: str, dtype: str) -> Blocks | None:
-        """The outputs of the question and the blocks of its matrix, from few sweeps; None where it takes them all."""
-        return self.swept_by(self.compressed, values, backend, dtype)
-
-    def swept_by(
-        self, compressed: Compressed | None, values: Mapping[str, Any], backend: str, dtype: str
+    def swept(
+        self, compressed: Compressed | None, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
     ) -> Blocks | None:
-        """The same for some of the matrix."""
+        """The outputs and the blocks of a matrix, from few sweeps; None where it takes them all."""
         if compressed is None:
             return None
-        return compressed.run(lambda units, tape: self.run({**values, **units}, backend, dtype, tape))
+        return compressed.run(
+            lambda along: self.run_along(along, values, backend, dtype, again),
+            lambda along: self.run_along(along, values, backend, dtype),
+        )
 
     def values(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every leaf at a point; raises GradcliError GC202 for a leaf without one."""
@@ -129,18 +137,38 @@ class Question:
         except GradcliError as problem:
             raise problem.with_source(self.lowered.source) from None
 
+    def run_on_device(
+        self,
+        values: Mapping[str, Any],
+        dtype: str,
+        moving: Iterable[str] | None = None,
+        count: int | None = None,
+        fetch: bool = False,
+    ) -> list[Any] | None:
+        """What `run` gives with the backend cupy, by a plan for the GPU; None where no plan does it.
+
+        `moving` names the values whose first axis counts `count` points.
+        """
+        from gradcli.calculator.devices import on_device
+
+        return on_device(self, self._plans, values, dtype, moving, count, fetch)
+
     def run_planned(self, values: Mapping[str, Any], backend: str, dtype: str, fewest: int = 0) -> list[Any]:
         """What `run` gives, by a plan where NumPy computes with arrays; worth its making where it runs again.
 
         Questions with fewer entries than `fewest` in all their arrays are left to `run`.
         """
-        if self.tape.scalar or backend not in ("auto", "numpy") or dtype == "complex128" or self.entries() < fewest:
+        if self.tape.scalar or dtype == "complex128" or self.entries() < fewest:
             return self.run(values, backend, dtype)
+        if backend not in ("auto", "numpy"):
+            there = self.run_on_device(values, dtype, fetch=fewest > 0) if backend == "cupy" else None
+            return self.run(values, backend, dtype) if there is None else there
         from gradcli.execution.kernels import kernel_of
         from gradcli.execution.plans import REFUSED, planned
 
         if dtype not in self._plans:
-            self._plans[dtype] = kernel_of(self.tape, dtype, once=fewest > 0) or planned(self.tape, dtype)
+            made = kernel_of(self.tape, dtype, once=fewest > 0)
+            self._plans[dtype] = made if made is not None and not made.repeats else planned(self.tape, dtype) or made
         plan = self._plans[dtype]
         found: list[Any] | None = None
         try:

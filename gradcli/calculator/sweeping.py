@@ -6,6 +6,7 @@ is a tape for each leaf, over all unit vectors at once.
 
 from __future__ import annotations
 
+from gradcli.calculator.along import Along, all_finite
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.builder import building
@@ -25,18 +26,15 @@ if TYPE_CHECKING:
     from gradcli.structure.compressed import Blocks, Compression
 
 FEWEST = 12  # entries of a leaf from which looking for a pattern may pay
-CACHED = 1 << 14  # entries of the largest value in one run over directions
-FEWEST_ROWS = 16  # directions in one run, beside which computing the value again costs little
 SAVED = 2  # a compression has to need fewer than one in so many sweeps
 
 
 class Sweep(NamedTuple):
-    """A tape that runs over unit vectors at once: `units` holds them by leaf, and is empty where one run will do."""
+    """A tape that runs over all unit vectors of a leaf, or of an output; without directions where one run will do."""
 
     output: int
     leaf: str
-    tape: Tape
-    units: dict[str, Any]
+    along: Along
 
 
 class Compressed:
@@ -45,7 +43,9 @@ class Compressed:
     `trusted` is None until random directions have shown that the pattern is right, or wrong.
     """
 
-    __slots__ = ("_across", "_blocks", "_compression", "_probed", "_seeded", "_shapes", "tape", "trusted", "values")
+    __slots__ = (
+        "_across", "_along", "_blocks", "_compression", "_seeded", "_shapes", "tape", "trusted", "values",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,50 +63,64 @@ class Compressed:
         self._compression = compression
         self._blocks = blocks
         self._across = across
-        self._probed: Any = compression.probes()
         self._seeded = [(node.params["name"], node.type) for node in seeded]
+        self._along: Along | None = None
 
     @property
     def cost(self) -> int:
         """The numbers that the sweeps give."""
         return self._compression.sweeps * sum(size for size, _ in self._shapes)
 
-    def run(self, run: Callable[[Mapping[str, Any], Tape], list[Any]]) -> tuple[list[Any], list[list[Any]]] | None:
+    def run(
+        self, run: Callable[[Along], list[Any]], probe: Callable[[Along], list[Any]]
+    ) -> tuple[list[Any], list[list[Any]]] | None:
         """The values, and the blocks of the matrix as flat arrays; None where the pattern is not to be used here.
 
         That is where it has turned out wrong, and where something swept is not finite: there an entry outside the
-        pattern need not be 0.
+        pattern need not be 0. The first time, what `run` gives along the seeds has to agree with what `probe` gives
+        along random directions.
         """
         if self.trusted is False:
             return None
         compression = self._compression
-        library = namespace("numpy").library
-        seeds = compression.seeds
-        if self.trusted is None:
-            seeds = library.concatenate([seeds, self._probed])
-        units, first = {}, 0
-        for name, kind in self._seeded:
-            units[name] = seeds[:, first : first + kind.size].reshape((len(seeds), *kind.shape))
-            first += kind.size
-        found = run(units, self.tape)
-        rows = [
-            self._flat(library, one, len(seeds), shape)
-            for one, shape in zip(found[self.values :], self._shapes, strict=True)
-        ]
-        swept = rows[0] if len(rows) == 1 else library.concatenate(rows, axis=1)
-        if not library.isfinite(swept).all():
+        if self._along is None:
+            self._along = self._directions(compression.seeds)
+        found = run(self._along)
+        swept = self._swept(found, compression.sweeps)
+        if not all_finite(swept):
             return None
         entries = compression.entries(swept)
         if self.trusted is None:
-            self.trusted = compression.agrees(entries, self._probed, swept[compression.sweeps :], self._across)
+            directions = compression.probes()
+            seen = self._swept(probe(self._directions(directions)), len(directions))
+            self.trusted = compression.agrees(entries, directions, seen, self._across)
             if not self.trusted:
                 return None
         return found[: self.values], self._blocks.filled(entries)
+
+    def _directions(self, rows: Any) -> Along:
+        """Rows over all that is seeded, taken apart by leaf."""
+        units, first = {}, 0
+        for name, kind in self._seeded:
+            units[name] = rows[:, first : first + kind.size].reshape((len(rows), *kind.shape))
+            first += kind.size
+        return Along(self.tape, units)
+
+    def _swept(self, found: Sequence[Any], count: int) -> Any:
+        """The results of the sweeps beside each other, a row for each direction."""
+        library = namespace("numpy").library
+        rows = [
+            self._flat(library, one, count, shape)
+            for one, shape in zip(found[self.values :], self._shapes, strict=True)
+        ]
+        return rows[0] if len(rows) == 1 else library.concatenate(rows, axis=1)
 
     @staticmethod
     def _flat(library: Any, value: Any, count: int, shape: tuple[int, int]) -> Any:
         """What one output gave, a row for each direction, also where it does not depend on the direction."""
         size, rank = shape
+        if getattr(value, "shape", None) == (count, size):
+            return value
         stacked = library.asarray(value)
         if stacked.ndim == rank:
             return library.broadcast_to(stacked.reshape(1, size), (count, size))
@@ -206,7 +220,7 @@ def hessian_sweeps(lowered: Lowered, gradient: Sequence[Node], targets: Mapping[
     for name, target in targets.items():
         tangent, units = unit_leaf(lowered, gradient, target)
         columns = derivatives.jvp(gradient, [target], [tangent])
-        found.append(Sweep(0, name, Tape(columns), units))
+        found.append(Sweep(0, name, Along(Tape(columns), units)))
     return found
 
 
@@ -221,35 +235,13 @@ def jacobian_sweeps(lowered: Lowered, targets: Mapping[str, Node]) -> list[Sweep
             else:
                 seed, units = unit_leaf(lowered, [output], output)
                 rows = derivatives.vjp([output], [seed], [target])
-            found.append(Sweep(position, name, Tape(rows), units))
+            found.append(Sweep(position, name, Along(Tape(rows), units)))
     return found
 
 
 def runs_forward(output: Node, target: Node) -> bool:
     """Whether a Jacobian is cheaper column by column, in forward mode: the output has more entries than the target."""
     return output.type.size > target.type.size
-
-
-def in_parts(run: Callable[[Mapping[str, Any]], list[Any]], sweep: Sweep) -> list[Any]:
-    """What a sweep gives, from runs over some of its directions at a time, whose values stay in cache."""
-    ((name, units),) = sweep.units.items()
-    largest = max(node.type.size for node in sweep.tape.nodes)
-    rows = max(FEWEST_ROWS, CACHED // max(largest, 1))
-    count = len(units)
-    if count <= 2 * rows:
-        return run(sweep.units)
-    library = namespace("numpy").library
-    found: list[Any] = []
-    for start in range(0, count, rows):
-        part = run({name: units[start : start + rows]})
-        if not found:
-            found = [
-                library.empty((count, *output.type.shape), getattr(one, "dtype", "float64"))
-                for one, output in zip(part, sweep.tape.outputs, strict=True)
-            ]
-        for place, one in zip(found, part, strict=True):
-            place[start : start + rows] = one
-    return found
 
 
 def shaped(block: Any, shape: Shape) -> Any:

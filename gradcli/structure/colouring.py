@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Places = NDArray[np.int64]
 
 CYCLES = 16  # cyclic colourings that are tried
+FEW = 4  # columns of a row that are compared two by two
 
 
 class Colours(NamedTuple):
@@ -41,12 +42,20 @@ def coloured(flow: Flow, columns: int) -> Colours:
     used[flow.columns] = True
     if not least:
         return Colours(np.full(columns, -1), 0)
-    rows = flow.row_of_each()
     for count in range(least, least + CYCLES):
-        if len(distinct(rows * count + flow.columns % count)) == flow.pairs:
-            of = np.where(used, np.arange(columns) % count, -1)
-            return Colours(of, count)
+        cycle = np.arange(columns) % count
+        if _differ(flow, cycle[flow.columns], count):
+            return Colours(cycle if used.all() else np.where(used, cycle, -1), count)
     return _first_free(flow, columns)
+
+
+def _differ(flow: Flow, colours: Places, count: int) -> bool:
+    """Whether no row has one of the colours of its pairs twice."""
+    if not 0 < flow.width <= FEW:
+        return len(distinct(flow.row_of_each() * count + colours)) == flow.pairs
+    table = colours.reshape(flow.rows, flow.width)
+    pairs = [(i, j) for i in range(flow.width) for j in range(i)]
+    return not any((table[:, i] == table[:, j]).any() for i, j in pairs)
 
 
 def _first_free(flow: Flow, columns: int) -> Colours:

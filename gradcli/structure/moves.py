@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.graph.types import size_of
-from gradcli.structure.flows import gathered, scattered, united
+from gradcli.structure.flows import empty, gathered, scattered, stacked, united
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from gradcli.graph.node import Node
@@ -107,6 +109,20 @@ class Moves:
         grid[len(shape) + axis] = wanted % max(size, 1)
         flat: Places = np.ravel_multi_index(tuple(grid), shape).reshape(-1).astype(np.int64)
         return flat
+
+
+def moved(xp: Any, node: Node, flows: Sequence[Found]) -> tuple[Flow, Places]:
+    """Of an operation that only moves entries: the flows of its operands as one, and where each result comes from."""
+    positions, parts, start = [], [], 0
+    for arg, flow in zip(node.args, flows, strict=True):
+        size = arg.type.size
+        positions.append(np.arange(start, start + size).reshape(arg.shape))
+        parts.append(empty(size) if flow is None else flow)
+        start += size
+    assert node.primitive.impl is not None
+    ranks = tuple(len(arg.shape) for arg in node.args)
+    found = node.primitive.impl(xp, *positions, ranks=ranks, **node.params)
+    return stacked(parts), np.asarray(found, dtype=np.int64).reshape(-1)
 
 
 def places(shape: Shape) -> Places:

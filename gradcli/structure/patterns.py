@@ -15,15 +15,16 @@ import numpy as np
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.execution.namespaces import namespace
-from gradcli.graph.builder import Builder
+from gradcli.graph.definition import definition_key, written_out
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.types import size_of
 from gradcli.structure.flows import Flow, TooDense, empty, gathered, identity, scattered, stacked, united
-from gradcli.structure.moves import Moves, NeedsEntries, Rows, lanes_along, places
+from gradcli.structure.moves import Moves, NeedsEntries, Rows, lanes_along, moved, places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gradcli.graph.definition import Definition
     from gradcli.graph.types import Shape
 
     Found = Flow | None  # None: nothing reaches this node
@@ -83,7 +84,7 @@ class Walk:
         self.held = held
         self.values = values
         self.xp = namespace("numpy")
-        self.definitions: dict[Any, tuple[list[Node], list[Node], Node]] = {}
+        self.definitions: dict[Any, Definition] = {}
         self.fixed: dict[Node, bool] = {}
 
     def along(self, order: Sequence[Node], known: dict[Node, Found]) -> None:
@@ -140,33 +141,17 @@ class Walk:
 
     def _moved(self, node: Node, flows: Sequence[Found]) -> Flow:
         """What only moves entries is run on their positions."""
-        positions, parts, start = [], [], 0
-        for arg, flow in zip(node.args, flows, strict=True):
-            size = arg.type.size
-            positions.append(np.arange(start, start + size).reshape(arg.shape))
-            parts.append(empty(size) if flow is None else flow)
-            start += size
-        assert node.primitive.impl is not None
-        ranks = tuple(len(arg.shape) for arg in node.args)
-        moved = node.primitive.impl(self.xp, *positions, ranks=ranks, **node.params)
-        return gathered(stacked(parts), np.asarray(moved, dtype=np.int64).reshape(-1), self.most)
+        return gathered(*moved(self.xp, node, flows), self.most)
 
     def _defined(self, node: Node, flows: Sequence[Found]) -> Found:
         """A composite operation is what its definition is, written out on inputs of its own."""
-        primitive = node.primitive
-        key = (primitive, tuple(arg.type for arg in node.args), tuple(node.params.items()))
+        key = definition_key(node)
         found = self.definitions.get(key)
         if found is None:
-            builder = Builder(node.builder.vocabulary)
-            inputs = [builder.fresh_leaf(arg.type) for arg in node.args]
-            assert primitive.definition is not None
-            result: Node = primitive.definition(*inputs, **node.params)
-            builder.close()
-            found = self.definitions[key] = (inputs, reachable([result]), result)
-        inputs, order, result = found
-        known: dict[Node, Found] = dict(zip(inputs, flows, strict=True))
-        self.along(order, known)
-        return known[result]
+            found = self.definitions[key] = written_out(node)
+        known: dict[Node, Found] = dict(zip(found.inputs, flows, strict=True))
+        self.along(found.steps, known)
+        return known[found.result]
 
     def mixed(self, flow: Flow, before: Shape, after: Shape, axis: int) -> Flow:
         """Every entry of a lane of the result depends on the whole lane of the operand."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.structure.flows import TooDense, empty, stacked
-from gradcli.structure.ripples import Ripples
+from gradcli.structure.ripples import MOST_PAIRS, Ripples
+from gradcli.structure.stripes import stripes
 from gradcli.structure.terms import terms_of
 
 if TYPE_CHECKING:
@@ -37,17 +38,22 @@ class Perturbed:
         self.here = np.concatenate(
             [np.asarray(values[target.params["name"]], dtype=np.float64).reshape(-1) for target in targets]
         )
-        self._ripples = Ripples([node for node, _ in terms], targets, values)
-        flows = [
-            empty(node.type.size) if flow is None else flow
-            for (node, _), flow in zip(terms, self._ripples.flows, strict=True)
-        ]
+        nodes = [node for node, _ in terms]
+        self._stripes = stripes(nodes, targets, values, MOST_PAIRS)
+        self._ripples = Ripples(nodes, targets, values) if self._stripes is None else None
+        known = self._ripples or self._stripes
+        assert known is not None
+        flows = [empty(node.type.size) if flow is None else flow for node, flow in zip(nodes, known.flows, strict=True)]
         whole = stacked(flows)
         self.rows, self.columns = whole.row_of_each(), whole.columns
         self._weights = np.repeat([weight for _, weight in terms], [flow.pairs for flow in flows])
 
     def pairs(self, steps: Floats) -> Floats:
         """The value of each pair, for each row of `steps`, by which the entries move: [count, pairs]."""
+        if self._stripes is not None:
+            found = self._stripes.pairs(self.here, steps)
+            return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+        assert self._ripples is not None
         return np.stack([np.concatenate(self._ripples.run(self.here, row)) for row in steps])
 
     def totals(self, steps: Floats) -> Floats:

@@ -14,8 +14,8 @@ import numpy as np
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
-from gradcli.structure.flows import SHIFT, Flow, TooDense, empty, identity, stacked
-from gradcli.structure.moves import Moves, NeedsEntries, Rows
+from gradcli.structure.flows import SHIFT, Flow, TooDense, identity, inside
+from gradcli.structure.moves import Moves, NeedsEntries, Rows, moved
 from gradcli.structure.patterns import MOST_NODES, Walk
 
 if TYPE_CHECKING:
@@ -123,8 +123,11 @@ class Ripples:
                 same = bool(base.size and (base == base[0]).all())
                 operands.append((None, base[0] if same else base[rows], None))
             else:
-                at = locate(flow, one.row_of_each(), one.columns)
-                kept = np.flatnonzero(at < flow.pairs)  # all of them, unless the flow is wrong
+                at = inside(flow, one)
+                kept: Any = slice(None)
+                if at is None:
+                    at = locate(flow, one.row_of_each(), one.columns)
+                    kept = np.flatnonzero(at < flow.pairs)  # all of them, unless the flow is wrong
                 operands.append((arg, base[rows], (at[kept], kept)))
         impl, xp, params = node.primitive.impl, self.walk.xp, node.params
         kinds = [arg.type.kind for arg in node.args]
@@ -146,17 +149,7 @@ class Ripples:
         return step
 
     def _moved(self, node: Node, flows: Sequence[Flow | None], flow: Flow) -> Step:
-        positions, parts, start = [], [], 0
-        for arg, one in zip(node.args, flows, strict=True):
-            size = arg.type.size
-            positions.append(np.arange(start, start + size).reshape(arg.shape))
-            parts.append(empty(size) if one is None else one)
-            start += size
-        assert node.primitive.impl is not None
-        ranks = tuple(len(arg.shape) for arg in node.args)
-        moved = node.primitive.impl(self.walk.xp, *positions, ranks=ranks, **node.params)
-        sources = np.asarray(moved, dtype=np.int64).reshape(-1)
-        at = origins(stacked(parts), sources, flow)
+        at = origins(*moved(self.walk.xp, node, flows), flow)
         moving = [arg for arg, one in zip(node.args, flows, strict=True) if one is not None]
         if len(moving) == 1:
             return lambda found: found[moving[0]][at]

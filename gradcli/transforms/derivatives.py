@@ -24,6 +24,7 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
 from gradcli.transforms.forward import push
+from gradcli.transforms.lifted import lifted
 from gradcli.transforms.reverse import pull
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 TAYLOR = (3, 100)  # orders for which a series may be smaller than forward mode repeated
+FEW = 8  # sweeps up to which they are written one by one
 MOST_ORDERS = 10_000  # each order is a sweep, also where nothing is left to differentiate
 
 
@@ -99,25 +101,47 @@ def hvp(output: Node, target: Node, direction: Node) -> Node:
 
 
 def jacobian(output: Node, target: Node) -> Node:
-    """The Jacobian, of shape output shape + target shape; one sweep per entry of the smaller side."""
+    """The Jacobian, of shape output shape + target shape: a sweep per entry of the smaller side, or one over all."""
     with _building(output, target) as builder:
         rows, columns = output.type.size, target.type.size
         shape = output.shape + target.shape
         builder.allow(Type("float", shape))  # before the sweeps, which may be many
+        whole = _at_once(builder, output, target, rows <= columns) if min(rows, columns) >= FEW else None
+        if whole is not None:
+            if rows <= columns:
+                return builder.call("reshape", whole, shape=shape)
+            return _columns(builder, whole, output.shape, shape)
         if rows <= columns:
             sweeps = [vjp([output], [unit], [target])[0] for unit in _units(builder, output.shape)]
             return _stack(builder, sweeps, target.shape, shape)
         sweeps = [jvp([output], [target], [unit])[0] for unit in _units(builder, target.shape)]
-        stacked = _stack(builder, sweeps, output.shape, (columns, *output.shape))
-        axes = (*range(-len(output.shape), 0), -len(output.shape) - 1)
-        last = builder.call("permute", stacked, axes=axes) if output.shape else stacked
-        return builder.call("reshape", last, shape=shape)
+        return _columns(builder, _stack(builder, sweeps, output.shape, (columns, *output.shape)), output.shape, shape)
+
+
+def _columns(builder: Builder, stacked: Node, inner: Shape, shape: Shape) -> Node:
+    """Columns of a Jacobian, one after the other, as the last axes."""
+    axes = (*range(-len(inner), 0), -len(inner) - 1)
+    last = builder.call("permute", stacked, axes=axes) if inner else stacked
+    return builder.call("reshape", last, shape=shape)
+
+
+def _at_once(builder: Builder, output: Node, target: Node, reverse: bool) -> Node | None:
+    """The sweeps over all unit vectors of one side as one array, or None where they have to be apart."""
+    seed = builder.fresh_leaf(Type("float", output.shape if reverse else target.shape))
+    swept = vjp([output], [seed], [target])[0] if reverse else jvp([output], [target], [seed])[0]
+    return lifted(builder, swept, seed, _identity(builder, seed.shape))
 
 
 def hessian(output: Node, target: Node, other: Node | None = None) -> Node:
     """The second derivatives of a scalar, of shape target shape + other shape (default: the same target)."""
-    with _building(output, target):
-        return jacobian(grad(output, [target])[0], target if other is None else other)
+    with _building(output, target) as builder:
+        gradient, along = grad(output, [target])[0], target if other is None else other
+        if FEW <= along.type.size <= gradient.type.size:  # forward over reverse grows least
+            builder.allow(Type("float", gradient.shape + along.shape))
+            whole = _at_once(builder, gradient, along, False)
+            if whole is not None:
+                return _columns(builder, whole, gradient.shape, gradient.shape + along.shape)
+        return jacobian(gradient, along)
 
 
 def laplacian(output: Node, target: Node) -> Node:
@@ -126,6 +150,10 @@ def laplacian(output: Node, target: Node) -> Node:
         total: Node | None = None
         builder.allow(Type("float", target.shape * 2))  # the entries of all unit directions
         gradient = grad(output, [target])[0]
+        whole = _at_once(builder, gradient, target, False) if target.type.size >= FEW else None
+        if whole is not None:
+            diagonal = builder.call("mul", whole, _identity(builder, target.shape))
+            return builder.call("sum", diagonal, axis=tuple(range(-len(diagonal.shape), 0)))
         for unit in _units(builder, target.shape):
             moved = jvp([gradient], [target], [unit])[0]
             term = builder.call("mul", moved, unit)
@@ -156,6 +184,13 @@ def _units(builder: Builder, shape: Shape) -> list[Node]:
         flat = builder.call("unslice", one, shape=(size,), start=(index,), step=(1,))
         units.append(builder.call("reshape", flat, shape=shape))
     return units
+
+
+def _identity(builder: Builder, shape: Shape) -> Node:
+    """The same as one array, [count, *shape]."""
+    size = Type("float", shape).size
+    flat = builder.call("unslice", builder.constant(1, (size,)), shape=(size * size,), start=(0,), step=(size + 1,))
+    return builder.call("reshape", flat, shape=(size, *shape))
 
 
 def _stack(builder: Builder, rows: Sequence[Node], row_shape: Shape, shape: Shape) -> Node:

@@ -10,7 +10,7 @@ where it meets a cotangent with another mask, enters an operation that mixes ent
 
 from __future__ import annotations
 
-from gradcli.graph.node import CONSTANT, Node, dependents
+from gradcli.graph.node import CONSTANT, Node, dependents, reachable
 from gradcli.graph.operand import Operand
 
 TYPE_CHECKING = False
@@ -31,16 +31,7 @@ def pull(builder: Builder, outputs: Sequence[tuple[Node, Node]], targets: Sequen
 
 def between(outputs: Iterable[Node], stops: Iterable[Node]) -> list[Node]:
     """The nodes from `outputs` down to `stops` in topological order, nothing below a stop."""
-    barrier = frozenset(stops)
-    seen: set[Node] = set()
-    stack = list(outputs)
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            if node not in barrier:
-                stack.extend(node.args)
-    return sorted(seen, key=lambda node: node.serial)
+    return reachable(outputs, frozenset(stops))
 
 
 def sweep(
@@ -58,18 +49,27 @@ def sweep(
     barrier = frozenset() if through else frozenset((*targets, *stops))
     order = between([node for node, _ in outputs], barrier)
     active = dependents(order, targets)
+    wanted = frozenset(targets)
     arrived: dict[Node, Flow] = {}
     for node, flow in outputs:
         _add(builder, arrived, node, flow)
     outer = builder.span
     for node in reversed(order):
-        if node in active and node not in barrier and node in arrived and node.args:
-            builder.span = node.span
-            sent = contributions(builder, node, arrived[node], active)
-            if observer is not None:
-                observer(node, arrived[node], sent)
-            for arg, flow in sent:
+        if not node.args or node not in active:
+            continue
+        # what has been passed on is forgotten, else the cotangents of all nodes would stay alive
+        flow_here = arrived.get(node) if node in wanted else arrived.pop(node, None)
+        if flow_here is None or node in barrier:
+            continue
+        builder.span = node.span
+        sent = contributions(builder, node, flow_here, active)
+        if observer is not None:
+            observer(node, flow_here, sent)
+        for arg, flow in sent:
+            if arg in arrived:
                 _add(builder, arrived, arg, flow)
+            else:
+                arrived[arg] = flow
     builder.span = outer
     return [arrived.get(target) for target in targets]
 
@@ -82,11 +82,18 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
         assert primitive.partials is not None
         ct, mask = flow
         partials = primitive.partials(*node.args, out=node, **node.params)
-        return [
-            (arg, (chain(builder, partial, ct), mask))
-            for arg, partial in zip(node.args, partials, strict=True)
-            if arg in active and partial is not None and not is_zero(partial)
-        ]
+        sent: list[tuple[Node, Flow]] = []
+        for arg, partial in zip(node.args, partials, strict=True):
+            if arg not in active or partial is None:
+                continue
+            if type(partial) is not Node:
+                if partial == 1:
+                    sent.append((arg, flow))
+                elif not is_zero(partial):
+                    sent.append((arg, (chain(builder, partial, ct), mask)))
+            elif partial.primitive is not CONSTANT or partial.params["value"] != 0:
+                sent.append((arg, (builder.apply(builder.vocabulary["mul"], (partial, ct), {}), mask)))
+        return sent
     if kind == "linear":
         return _linear(builder, node, flow, active)
     if kind == "bilinear":

@@ -1,0 +1,87 @@
+"""A tape and directions go in, what the tape gives along them comes out; it knows no derivative.
+
+A question that is asked once leaves it to the evaluator, which takes many directions block by block, so that their
+values stay in cache. One that is asked again gets a plan, in which the directions are constants: what depends on them
+alone is computed once.
+"""
+
+from __future__ import annotations
+
+from gradcli.execution.namespaces import namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from gradcli.execution.evaluate import Tape
+
+    Run = Callable[[Mapping[str, Any]], list[Any]]  # directions -> what the evaluator gives along them
+
+CACHED = 1 << 14  # entries of the largest value in one run of the evaluator
+FEWEST_ROWS = 16  # directions in one run, beside which computing the value again costs little
+SHARED = 1 << 25  # entries of all values, below which waking a second thread costs more than it brings
+HELD = 1 << 21  # entries of the largest value over all directions, up to which they are constants of a plan
+
+
+class Along:
+    """Directions by leaf, [count, *shape of the leaf], and the plans that run along them; `units` may be empty."""
+
+    __slots__ = ("_plans", "count", "largest", "tape", "units")
+
+    def __init__(self, tape: Tape, units: Mapping[str, Any]) -> None:
+        self.tape = tape
+        self.units = dict(units)
+        self.count = min([len(one) for one in units.values()], default=1)
+        self.largest = max([node.type.size for node in tape.nodes], default=1)
+        self._plans: dict[str, Any] = {}
+
+    def evaluated(self, run: Run) -> list[Any]:
+        """What the evaluator gives, directions in front; what does not depend on them comes without."""
+        rows = max(FEWEST_ROWS, CACHED // max(self.largest, 1))
+        if self.count <= 2 * rows:
+            return run(self.units)
+        library = namespace("numpy").library
+        found: list[Any] = []
+        for start in range(0, self.count, rows):
+            part = run({name: one[start : start + rows] for name, one in self.units.items()})
+            if not found:
+                found = [
+                    library.empty((self.count, *output.type.shape), getattr(one, "dtype", "float64"))
+                    for one, output in zip(part, self.tape.outputs, strict=True)
+                ]
+            for place, one in zip(found, part, strict=True):
+                place[start : start + rows] = one
+        return found
+
+    def planned(self, values: Mapping[str, Any], dtype: str) -> list[Any] | None:
+        """The same by a plan, which is made at the first call; None where there is none.
+
+        Values may differ from those of the evaluator by the order of additions. Raises GradcliError as it does.
+        """
+        if self.tape.scalar or self.count * self.largest > HELD:
+            return None
+        if dtype in self._plans:
+            plan, refused = self._plans[dtype]
+        else:
+            plan, refused = self._made(dtype)
+        try:
+            found: list[Any] | None = None if plan is None else plan.answer(values)
+        except refused:
+            return None  # the evaluator says what is wrong, and where
+        return found
+
+    def _made(self, dtype: str) -> tuple[Any, Any]:
+        """A plan, and what the evaluator explains where the plan raises it."""
+        from gradcli.execution.plans import REFUSED, planned
+
+        work = self.count * self.largest * len(self.tape.nodes)
+        threads = None if work > SHARED else 1
+        found = self._plans[dtype] = planned(self.tape, dtype, self.units, threads), REFUSED
+        return found
+
+
+def all_finite(array: Any) -> bool:
+    """Whether every entry of an array of NumPy is a finite number."""
+    library = namespace("numpy").library
+    return bool(library.count_nonzero(library.isfinite(array)) == array.size)
