@@ -44,7 +44,7 @@ def test_blocks_make_no_difference(seed: int, threads: int, monkeypatch: pytest.
 
 def test_the_whole_is_used_for_few_points(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(blocks, "like", lambda *args: asked.append(args))
+    monkeypatch.setattr(blocks, "rooms", lambda *args: asked.append(args))
     answered("x*y", {"x": np.ones(100), "y": np.ones(100)})
     assert not asked
 

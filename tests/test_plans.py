@@ -21,7 +21,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution import namespaces
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces.numpy_ import NumpyNamespace
-from gradcli.execution.plans import Plan, blocks, libraries, running, schedule
+from gradcli.execution.plans import Plan, blocks, libraries, ranges, running, schedule
 from gradcli.execution.plans.schedule import Loop
 from tests.benchmarks import gradbench
 from tests.random_programs import make
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EPS = float(np.finfo(float).eps)
-SMALL_BLOCKS = {"WORTH": 1, "ENTRIES": 1, "FEWEST_ROWS": 1}
+SMALL_BLOCKS = {"WORTH": 1, "ENTRIES": 1, "MOST_ENTRIES": 1, "FEWEST_ROWS": 1}
 
 
 class Reordered(NumpyNamespace):
@@ -121,6 +121,16 @@ def test_random_programs_in_small_blocks(start: int, small_blocks: None) -> None
             judge(*case, plan)
             looped += any(isinstance(event, Loop) for event in plan.schedule.events)
     assert looped > 10
+
+
+@pytest.mark.parametrize("start", range(400, 800, 50))
+def test_random_programs_on_ranges(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where leaving out entries saves little."""
+    monkeypatch.setattr(ranges, "WORTH", -(10**9))
+    monkeypatch.setattr(ranges, "SHARE", 0)
+    for case in map(random_case, range(start, start + 50)):
+        if not case[0].scalar:
+            judge(*case, Plan(case[0]))
 
 
 @pytest.mark.deep

@@ -19,7 +19,7 @@ from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from gradcli.execution.results import Value
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 INPUTS = (LEAF, DATA, CONSTANT)
 IEEE_DIFFERS = (ValueError, OverflowError, ZeroDivisionError)
-_ONE, _TWO, _MANY = 1, 2, 3
+_TWO = 2
 
 
 def evaluate(
@@ -62,12 +62,39 @@ def evaluate_all(
     return Tape(program, data).run_all(values, backend=backend, dtype=dtype)
 
 
+def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node], Any]) -> bool:
+    """Add the values of a node and of what it needs to those that are known, as `evaluate` gives them for scalars.
+
+    False where the node needs more than finite Python floats. Asked again and again about a chain that grows, this
+    computes each step once.
+    """
+    xp = namespace("math")
+    for step in reachable([node], known):
+        primitive = step.primitive
+        if step in known:
+            continue
+        if step.type.shape or primitive is DATA:
+            return False
+        if primitive is LEAF or primitive is CONSTANT:
+            value = plain_number(leaf_value(step)) if primitive is LEAF else nearest_float(step.params["value"])
+            if value is None or (primitive is LEAF and not isfinite(value)):
+                return False
+        else:
+            assert primitive.impl is not None
+            try:
+                value = primitive.impl(xp, *[known[arg] for arg in step.args], **_params(step))
+            except (*IEEE_DIFFERS, Unavailable):
+                return False
+        known[step] = value
+    return True
+
+
 class Tape:
     """A program as a list of steps in topological order; reusable, and independent of the values."""
 
     __slots__ = (
         "data", "defaults", "inputs", "nodes", "outputs", "scalar", "slots",
-        "_array_steps", "_kept_steps", "_prepared", "_scalar_start", "_scalar_steps",
+        "_array_steps", "_checkpoints", "_kept_steps", "_prepared", "_scalar_start", "_scalar_steps",
     )  # fmt: skip
 
     def __init__(self, program: Computation, data: Mapping[str, Any] | None = None) -> None:
@@ -86,6 +113,7 @@ class Tape:
         self._scalar_steps: list[Any] = []
         self._array_steps: list[Any] | None = None
         self._kept_steps: list[Any] | None = None
+        self._checkpoints: Any = self  # not looked for yet
         self._prepared: dict[Any, list[Any]] = {}
 
     def run(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> list[Value]:
@@ -146,13 +174,13 @@ class Tape:
             slots[slot] = number
         xp = namespace("math")
         try:
-            for arity, impl, out, first, second, args, params in self._scalar_steps:
-                if arity == _ONE:
+            for impl, out, first, second in self._scalar_steps:
+                if second is None:
                     slots[out] = impl(xp, slots[first])
-                elif arity == _TWO:
+                elif type(second) is int:
                     slots[out] = impl(xp, slots[first], slots[second])
                 else:
-                    slots[out] = impl(xp, *[slots[arg] for arg in args], **params)
+                    slots[out] = impl(xp, *[slots[arg] for arg in first], **second)
         except IEEE_DIFFERS:
             if backend == "math":
                 raise
@@ -172,11 +200,12 @@ class Tape:
             if primitive is CONSTANT:
                 start[out] = nearest_float(node.params["value"])
             elif primitive is not LEAF:
-                args = tuple([slots[arg] for arg in node.args])
-                params = _params(node)
-                simple = len(args) <= _TWO and not params
-                first, second = args[0], args[-1]
-                steps.append((len(args) if simple else _MANY, primitive.impl, out, first, second, args, params))
+                args, params = node.args, node.params
+                if params or not primitive.pointwise or len(args) > _TWO:
+                    steps.append((primitive.impl, out, tuple([slots[arg] for arg in args]), _params(node)))
+                else:
+                    second = slots[args[1]] if len(args) == _TWO else None
+                    steps.append((primitive.impl, out, slots[args[0]], second))
         self._scalar_start = start
 
     # --- arrays -----------------------------------------------------------------------------------------
@@ -250,17 +279,30 @@ class Tape:
         steps = self._kept_steps if keep else self._array_steps
         if steps is None:
             steps = []
-            last = self._last_uses() if not keep else {}
-            for out, node in enumerate(self.nodes):
+            work: Any = None if keep else self.checkpoints()
+            if work is None:
+                last = self._last_uses() if not keep else {}
+                work = [(out, last.get(out, ())) for out in range(len(self.nodes))]
+            for out, dead in work:
+                node = self.nodes[out]
                 primitive = node.primitive
                 if primitive not in INPUTS:
                     args = tuple([self.slots[arg] for arg in node.args])
-                    steps.append((primitive.impl, out, args, _params(node), primitive.aligned, last.get(out, ())))
+                    steps.append((primitive.impl, out, args, _params(node), primitive.aligned, dead))
             if keep:
                 self._kept_steps = steps
             else:
                 self._array_steps = steps
         return steps
+
+    def checkpoints(self) -> list[tuple[int, list[int]]] | None:
+        """Steps, some of them twice, whose values fit into half of the memory, where these are many; else None."""
+        if self._checkpoints is self:
+            from gradcli.execution.checkpoints import checkpointed
+
+            self._checkpoints = checkpointed(self.nodes, self.outputs)
+        found: list[tuple[int, list[int]]] | None = self._checkpoints
+        return found
 
     def _last_uses(self) -> dict[int, list[int]]:
         """For each slot, the slots that nothing needs after it has been computed."""

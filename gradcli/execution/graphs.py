@@ -27,7 +27,8 @@ class Vertex(Record):
     """One node: `inputs` are positions of other vertices, `sent` what goes back along each of them, if known.
 
     `role` is leaf, constant or operation; `name` is what gradcli calls it, `torch` the name of PyTorch's node.
-    `label` is the name that the source gives to it. Vertices of one `line` may be shown as one.
+    `label` is the name that the source gives to it, `note` what a hand-written rule saved and where it is. Vertices of
+    one `line` may be shown as one.
     """
 
     index: int
@@ -43,6 +44,7 @@ class Vertex(Record):
     cotangent: Value | Extent | None = None
     sent: tuple[Value | Extent | None, ...] = ()
     label: str = ""
+    note: str = ""
 
 
 class Graph(Shown):

@@ -43,6 +43,38 @@ def leaf_value(xp: Any, node: Node, value: Any) -> Any:
     return made
 
 
+class Unbatched:
+    """Reads the values of leaves at one point, all but those that are held; `given` is that of the tape."""
+
+    __slots__ = ("_array", "_given", "_held", "_wanted", "_xp")
+
+    def __init__(self, xp: Any, tape: Any, held: Mapping[str, Any] | None = None) -> None:
+        self._xp = xp
+        self._array = xp.library.ndarray
+        self._given = tape.given
+        self._held = held or {}
+        leaves = [(place, node, node.params["name"]) for place, (node, _) in enumerate(tape.inputs)]
+        self._wanted = [
+            (place, node, name, node.type.shape, xp.kind_type(node.type.kind))
+            for place, node, name in leaves
+            if name not in self._held
+        ]
+
+    def __call__(self, values: Mapping[str, Any]) -> list[Any] | None:
+        """The arrays, in the order of the tape's inputs; None where one has batch axes."""
+        found, given = [], None
+        for place, node, name, shape, dtype in self._wanted:
+            made: Any = values.get(name)
+            if type(made) is not self._array or made.dtype != dtype or made.shape != shape:
+                if given is None:
+                    given = self._given({**self._held, **values} if self._held else values)
+                made = leaf_value(self._xp, node, given[place])
+                if made.ndim != len(shape):
+                    return None
+            found.append(made)
+        return found
+
+
 def data_value(xp: Any, node: Node, value: Any) -> Any:
     """An array of constants as one of the namespace; GC333 for complex data in a real program."""
     try:

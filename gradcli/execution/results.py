@@ -61,6 +61,9 @@ class Record:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = self._names
+        if len(values) == len(names) and not named:
+            self.__dict__.update(zip(names, values, strict=True))
+            return
         if len(values) > len(names):
             raise TypeError(f"{type(self).__name__} takes {len(names)} values, not {len(values)}")
         given = dict(zip(names, values, strict=False))

@@ -7,26 +7,32 @@ their order, whatever the blocks and the threads; and sine and cosine of one ang
 
 from __future__ import annotations
 
-from itertools import count as counted
+from collections import deque
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.diagnostics import error
-from gradcli.execution.inputs import leaf_value
+from gradcli.execution.inputs import Unbatched, leaf_value
 from gradcli.execution.kernels import frames, native
 from gradcli.execution.kernels.benches import Bench, Native, pieces_of, work_through
 from gradcli.execution.kernels.frames import Work
+from gradcli.execution.kernels.gathered import Gathered, fits
 from gradcli.execution.kernels.lines import roles_of
+from gradcli.execution.kernels.memory import lines
 from gradcli.execution.kernels.program import phases_of
+from gradcli.execution.kernels.unrolled import MOST_ENTRIES, by_entries, scalar
 from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable, namespace
 from gradcli.execution.plans.kernels import kernel, operand, shown
-from gradcli.execution.plans.libraries import pool, processors
+from gradcli.execution.plans.libraries import processors, together
+from gradcli.execution.plans.ranges import restricted
 from gradcli.execution.plans.recording import record
 from gradcli.execution.plans.values import VIEW
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.kernels.benches import Piece
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     from gradcli.execution.plans.recording import Recording
     from gradcli.execution.plans.values import Op, Value
 
-__all__ = ["Kernel", "kernel_of"]
+__all__ = ["Kernel", "kernel_at_points", "kernel_of"]
 
 SHORTEST = 1 << 15  # entries, below which the few long calls of a plan are as good
 ALONE, SHARED = 1 << 14, 1 << 15  # entries of a block: on one thread, and on several
@@ -44,46 +50,83 @@ LEAST_WORK = 1 << 20  # calls times entries, below which a second thread does no
 BENCH_BYTES = 1 << 22  # of the buffers of one thread
 MOST_HELD = 1 << 26  # bytes of constant arrays that are computed once
 MOST_NODES = 10_000  # of a program that is looked at
+DEAR = {np.exp, np.log, np.sin, np.cos, np.tan, np.tanh, np.power, np.sqrt, np.expm1, np.log1p}
 REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
 
 
-def kernel_of(
-    tape: Tape, dtype: str = "float64", moving: Collection[str] | None = None, once: bool = False
-) -> Kernel | None:
-    """The kernel of a tape for float64 or float32; None for a program that is of another form.
+def kernel_of(tape: Tape, dtype: str = "float64", once: bool = False) -> Kernel | None:
+    """The kernel of a tape whose arrays are the lines; None for a program of another form, or where they are short.
 
-    `moving` names the inputs whose first axis counts points; without it the arrays of the program are the lines, and
-    None comes too where they are short. A kernel that is run `once` leaves the compiler of machine code alone unless
-    the lines are very long.
+    A kernel that is run `once` leaves the compiler of machine code alone unless the lines are very long.
     """
+    if max((node.type.size for node in tape.nodes), default=0) < SHORTEST:
+        return None
+    return _made(tape, dtype, None, once)
+
+
+def kernel_at_points(tape: Tape, dtype: str, moving: Collection[str]) -> Kernel | Gathered | None:
+    """The kernel of a tape at many points, which the first axis of the inputs `moving` counts; None for another form.
+
+    Entries of arrays are lines of their own there, so arrays have to be short.
+    """
+    made = _made(tape, dtype, moving, False)
+    return Gathered(made, tape, moving) if made is not None and made.unrolled else made
+
+
+def _made(tape: Tape, dtype: str, moving: Collection[str] | None, once: bool) -> Kernel | None:
     if dtype not in ("float64", "float32") or len(tape.nodes) > MOST_NODES:
         return None
-    if moving is None and max((node.type.size for node in tape.nodes), default=0) < SHORTEST:
+    arrays = moving is not None and any(node.type.shape for node in tape.nodes)
+    if arrays and max((n.type.size for n, _ in tape.inputs if n.name in (moving or ())), default=0) > MOST_ENTRIES:
         return None
     try:
-        with namespace("numpy", dtype).arithmetic():
-            recording = record(tape, dtype)
-            roles = roles_of(recording, moving)
-            if roles is None or not roles.lines:
+        xp = namespace("numpy", dtype)
+        with xp.arithmetic():
+            found: Recording | None = record(tape, dtype, faithful=moving is not None)
+            if found is not None and moving is None and restricted(found, xp.float_type) is not found:
+                return None  # most entries are not needed: a plan leaves them out
+            if found is not None and arrays:
+                found = by_entries(found, xp.float_type)
+            roles = None if found is None else roles_of(found, moving)
+            if found is None or roles is None or not roles.lines:
                 return None
-            phases = phases_of(recording, roles)
-            return None if phases is None else Kernel(tape, dtype, recording, roles, phases, once)
+            phases = phases_of(found, roles)
+            return None if phases is None else Kernel(tape, dtype, found, roles, phases, once, arrays)
     except REFUSED:
         return None
+
+
+def _repeats(phases: Sequence[Phase]) -> bool:
+    """Whether phases compute exponentials and the like which an earlier one had: a plan keeps them, which is faster."""
+    slow = [call.what for phase in phases for call in phase.calls if call.what in DEAR]
+    return len(phases) > 2 and len(slow) > len(set(slow))
 
 
 class Kernel:
     """A program that is run in blocks. It may be used by several threads at once."""
 
     def __init__(
-        self, tape: Tape, dtype: str, recording: Recording, roles: Roles, phases: Sequence[Phase], once: bool = False
+        self,
+        tape: Tape,
+        dtype: str,
+        recording: Recording,
+        roles: Roles,
+        phases: Sequence[Phase],
+        once: bool = False,
+        by_entry: bool = False,
     ) -> None:
         self.tape = tape
+        self.unrolled = by_entry  # its inputs and outputs are the entries of those of the tape
+        self.outputs = (
+            [scalar(node) for node in tape.outputs for _ in range(node.type.size)] if by_entry else tape.outputs
+        )
         self.once = once
         self.xp = namespace("numpy", dtype)
+        self._arrays = Unbatched(self.xp, tape)
         self.recording = recording
         self.roles = roles
         self.phases = phases
+        self.repeats = _repeats(phases)
         self.constants: dict[int, Any] = {}
         self._native: dict[Any, Native | None] = {}
         held = sum(op.out.nbytes for op in recording.ops if op.out.constant)
@@ -115,13 +158,8 @@ class Kernel:
 
     def answer(self, values: Mapping[str, Any]) -> list[Any] | None:
         """What `Tape.run` gives at one point. None where a value has batch axes."""
-        arrays = []
-        for (node, _), given in zip(self.tape.inputs, self.tape.given(values), strict=True):
-            made = leaf_value(self.xp, node, given)
-            if made.ndim != len(node.type.shape):
-                return None
-            arrays.append(made)
-        return self.run(arrays)
+        arrays = self._arrays(values)
+        return None if arrays is None else self.run(arrays)
 
     def _fixed(self) -> dict[int, Any]:
         """What does not depend on an input."""
@@ -171,9 +209,11 @@ class Kernel:
         inputs = list(work.bases.values())
         for slot in phase.outputs:
             mine = out[slot.place] if out is not None else None
-            if mine is None or not _fits(mine, work.length(slot), slot.dtype, inputs):
-                mine = np.empty(work.length(slot), slot.dtype)
-            results[slot.place] = work.bases[slot] = mine
+            if mine is not None and (self.unrolled or fits(mine, (work.length(slot),), slot.dtype, inputs)):
+                results[slot.place] = work.bases[slot] = mine
+        new = [slot for slot in phase.outputs if slot not in work.bases]
+        for slot, made in zip(new, lines([work.length(one) for one in new], [one.dtype for one in new]), strict=True):
+            results[slot.place] = work.bases[slot] = made
         for one in phase.reductions:
             work.partials.append(np.empty(-(-(one.length or longest) // frames.GRAIN), one.value.dtype))
         self._blocks(work, longest)
@@ -189,17 +229,12 @@ class Kernel:
         )
         threads = min(threads, -(-longest // block))
         pieces = self._pieces(work, block, longest * max(calls, 1))
-        places = counted()
+        shares = _shared(pieces, threads)
 
-        def some() -> None:
-            work_through(Bench(work, block), _dealt(pieces, places))
+        def some(at: int) -> None:
+            work_through(Bench(work, block), _dealt(shares, at))
 
-        others = [pool(threads - 1).submit(some) for _ in range(threads - 1)]
-        try:
-            some()
-        finally:
-            for other in others:
-                other.result()
+        together([partial(some, at) for at in range(threads)])
 
     def _pieces(self, work: Work, block: int, effort: int) -> Sequence[Piece]:
         """The blocks; by machine code where the extra `fast` is there and the work is worth its making."""
@@ -220,9 +255,11 @@ class Kernel:
         return pieces_of(work, block, native_for)
 
     def _result(self, place: int, value: Value, line: Any, known: Mapping[int, Any]) -> Any:
-        node = self.tape.outputs[place]
+        node = self.outputs[place]
         if line is None:
             found = np.asarray(value.number if value.number is not None else _array(value, known))
+            if self.roles.counted:
+                return found if node.type.kind == "float" else found.astype("float64")
             if not node.type.shape:
                 return float(found)
             return np.array(found, self.xp.kind_type("float") if node.type.kind == "float" else "float64")
@@ -244,18 +281,20 @@ def _array(value: Value, known: Mapping[int, Any]) -> Any:
     return value.array if value.array is not None else known[value.serial]
 
 
-def _fits(room: Any, length: int, dtype: Any, inputs: Iterable[Any]) -> bool:
-    """Whether an array of the caller can hold a line while the inputs are still read."""
-    if type(room) is not np.ndarray or room.shape != (length,) or room.dtype != dtype:
-        return False
-    if not (room.flags.c_contiguous and room.flags.writeable):
-        return False
-    return not any(np.may_share_memory(room, one) for one in inputs)
+def _shared(pieces: Sequence[Piece], threads: int) -> list[deque[Piece]]:
+    """The blocks of each thread: neighbours, as many for one as for another."""
+    bounds = [len(pieces) * at // threads for at in range(threads + 1)]
+    return [deque(pieces[first:last]) for first, last in pairwise(bounds)]
 
 
-def _dealt(pieces: Sequence[Piece], places: Any) -> Iterator[Piece]:
-    """The blocks that are left, one at a time: the counter is shared by all threads."""
-    for place in places:
-        if place >= len(pieces):
-            return
-        yield pieces[place]
+def _dealt(shares: Sequence[deque[Piece]], at: int) -> Iterator[Piece]:
+    """The blocks of one thread in their order; when none is left, those of the others, from their ends.
+
+    So threads hardly ever write to the same page for the first time: the system would clear it for each of them.
+    """
+    for take in (shares[at].popleft, *(other.pop for other in shares)):
+        try:
+            while True:
+                yield take()
+        except IndexError:  # another thread may have taken the last one
+            continue

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.execution.kernels import frames
+from gradcli.execution.kernels.calls import OUTPUT
 from gradcli.execution.kernels.frames import Frame, reduce
 from gradcli.execution.kernels.native import Loop
 
@@ -61,15 +62,20 @@ class Bench:
     def run_native(self, native: Native, start: int, stop: int) -> None:
         """Compute one block by machine code."""
         work, loop, count = self.work, native.loop, stop - start
-        arrays = []
+        arrays, copies = [], []
         for slot, shift in loop.arrays:
             part = work.bases[slot][start + shift : min(stop + max(slot.high, 0), work.length(slot))]
-            arrays.append(part if part.flags.c_contiguous else np.ascontiguousarray(part))
+            solid = part if part.flags.c_contiguous else np.ascontiguousarray(part)
+            if solid is not part and slot.kind == OUTPUT:
+                copies.append((part, solid))
+            arrays.append(solid)
         for at in loop.sums:
             if at not in self.sums:
                 self.sums[at] = np.empty(self.block)
         numbers = [_number(work, one) for one in loop.numbers]
         native.function(count, *numbers, *arrays, *[self.sums[at] for at in loop.sums])
+        for part, solid in copies:
+            part[:] = solid
         lines = [(at, self.sums[at][:count]) for at in loop.sums]
         lines += [(at, work.bases[slot][start + shift : stop + shift]) for at, (slot, shift) in loop.reads]
         for at, line in lines:

@@ -35,6 +35,8 @@ OPERATORS: dict[Any, str] = {
     np.bitwise_and: "({} & {})", np.bitwise_or: "({} | {})", np.logical_not: "(not {})",
     np.maximum: "({0} if ({0} > {1}) | ({0} != {0}) else {1})",
     np.minimum: "({0} if ({0} < {1}) | ({0} != {0}) else {1})",
+    np.sign: "(1.0 if {0} > 0.0 else (-1.0) if {0} < 0.0 else 0.0 if {0} == 0.0 else {0})",
+    np.floor: "floor({})", np.ceil: "ceil({})", np.rint: "rint({})", np.trunc: "trunc({})",
     np.exp: "exp_({})", np.log: "log_({})", np.tanh: "tanh_({})", COPY: "{}", WHERE: "({1} if {0} else {2})",
 }  # fmt: skip
 
@@ -228,7 +230,8 @@ def made(text: str) -> Callable[..., None]:
         njit, functions = machine.compiled()
         scope: dict[str, Any] = {
             "__builtins__": {}, "__name__": __name__, "abs": abs, "range": range, "sqrt": np.sqrt,
-            "copysign": np.copysign, "INF": machine.INF, "NAN": machine.NAN, **functions,
+            "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint, "trunc": np.trunc,
+            "INF": machine.INF, "NAN": machine.NAN, **functions,
         }  # fmt: skip
         plain = function(text, scope, "loop")
         place = _kept(text)

@@ -203,8 +203,7 @@ class _Maker:
                 both = Call(SINCOS, sine.operands, (slot, cosine.results[0]), scratch)
                 self.calls[min(pair.values())] = both
                 self.calls[max(pair.values())] = both
-        seen: set[int] = set()
-        self.calls = [call for call in self.calls if not (id(call) in seen or seen.add(id(call)))]  # type: ignore[func-returns-value]
+        self.calls = list({id(call): call for call in self.calls}.values())
 
     def _windows(self) -> None:
         for slot, shift in (one.read for one in self.reductions):

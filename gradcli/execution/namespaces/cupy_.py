@@ -8,10 +8,19 @@ import cupy
 import cupyx
 import numpy as np
 
+from gradcli.diagnostics import error
 from gradcli.execution.namespaces.arrays import ArrayNamespace
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+# One thread for each place of the result adds up what goes there, in order: the same bits each time, unlike atomics.
+COLLECT = """
+const long long inner = i % width, place = (i / width) % places, outer = i / width / places;
+T total = 0;
+for (long long k = starts[place]; k < starts[place + 1]; k++) total += x[(outer * entries + order[k]) * width + inner];
+found[i] = total;
+"""
 
 
 class CupyNamespace(ArrayNamespace):
@@ -30,8 +39,42 @@ class CupyNamespace(ArrayNamespace):
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         return cupy.where(condition, x, y)
 
+    def put_add(self, x: Any, positions: Any, axis: int, size: int) -> Any:
+        """As for NumPy; entries that meet are added in their order, whatever the threads."""
+        if x.dtype != self.float_type or self.dtype == "complex128" or not x.size:
+            return super().put_add(x, positions, axis, size)
+        at = x.ndim + axis
+        positions = cupy.where(positions < 0, positions + size, positions)
+        order = cupy.argsort(positions)  # stable
+        starts = cupy.searchsorted(positions[order], cupy.arange(size + 1))
+        found = cupy.empty((*x.shape[:at], size, *x.shape[at + 1 :]), dtype=x.dtype)
+        width = 1
+        for n in x.shape[at + 1 :]:
+            width *= n
+        counts = [np.int64(n) for n in (x.shape[at], size, width)]
+        rows = cupy.asarray(x, order="C").reshape(-1)
+        self._collect(rows, order, starts, *counts, found.reshape(-1), size=found.size)
+        return found
+
+    @property
+    def _collect(self) -> Any:
+        """The kernel of `put_add`, made once."""
+        if "collect" not in self.__dict__:
+            kind = {"float64": "double", "float32": "float"}[self.dtype]
+            self.__dict__["collect"] = cupy.ElementwiseKernel(
+                f"raw {self.dtype} x, raw int64 order, raw int64 starts, int64 entries, int64 places, int64 width",
+                f"raw {self.dtype} found",
+                COLLECT.replace("T total", f"{kind} total"),
+                "gradcli_collect",
+                options=("--fmad=false",),
+            )
+        return self.__dict__["collect"]
+
     def scatter_add(self, result: Any, where: Any, x: Any) -> None:
         cupyx.scatter_add(result, where, x)
+
+    def add_flat(self, positions: Any, x: Any, size: int) -> Any:
+        return self.put_add(x, positions, -1, size)
 
     def argsort(self, x: Any, axis: int = -1, stable: bool = True) -> Any:
         return cupy.argsort(x, axis=axis)  # CuPy's sort is always stable, and has no such parameter
@@ -46,5 +89,19 @@ class CupyNamespace(ArrayNamespace):
 
 
 def make(dtype: str) -> CupyNamespace:
-    """The namespace for one float width."""
+    """The namespace for one float width; GradcliError GC713 where CuPy finds no GPU."""
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as trouble:
+        raise _no_gpu(str(trouble)) from None
+    if not count:
+        raise _no_gpu("there is none")
     return CupyNamespace(cupy, dtype)
+
+
+def _no_gpu(reason: str) -> Exception:
+    return error(
+        "GC713",
+        f"the backend cupy is installed, but finds no GPU ({reason})",
+        help="use --backend numpy, or a machine with an NVIDIA GPU and its driver",
+    )

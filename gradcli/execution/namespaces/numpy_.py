@@ -12,6 +12,10 @@ from gradcli.execution.namespaces.arrays import ArrayNamespace
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+# The C library gives freed memory back to the system, which clears each page anew for the next array: half the time of
+# an operation on a million entries. Freeing one block of 16 MiB tells it to keep up to 32 MiB; no page is touched.
+np.empty(1 << 21)
+
 
 class NumpyNamespace(ArrayNamespace):
     """Arrays of NumPy, and the rest of SciPy that the operations need."""
@@ -28,6 +32,14 @@ class NumpyNamespace(ArrayNamespace):
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         return np.where(condition, x, y)[()]
+
+    def matmul(self, x: Any, y: Any) -> Any:
+        """The matrix product; a matrix that many vectors share is multiplied by all at once, which is faster."""
+        if x.ndim == 2 < y.ndim and y.shape[-1] == 1:
+            return np.matmul(y[..., 0], x.T)[..., None]
+        if y.ndim == 2 < x.ndim and x.shape[-2] == 1:
+            return np.matmul(x[..., 0, :], y)[..., None, :]
+        return np.matmul(x, y)
 
     def scatter_add(self, result: Any, where: Any, x: Any) -> None:
         np.add.at(result, where, x)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.inputs import leaf_value
+from gradcli.execution import checkpoints
+from gradcli.execution.inputs import Unbatched
 from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.plans.chains import ordered
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import processors
+from gradcli.execution.plans.ranges import restricted
 from gradcli.execution.plans.recording import record
 from gradcli.execution.plans.running import Workspace
 from gradcli.execution.plans.schedule import Loop, Schedule
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
+SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 
 
@@ -48,13 +52,16 @@ def uncollected() -> Iterator[None]:
 class Plan:
     """A computation on arrays of fixed shapes. Several threads may run it at once."""
 
-    def __init__(self, tape: Tape, dtype: str = "float64", threads: int | None = None) -> None:
+    def __init__(
+        self, tape: Tape, dtype: str = "float64", threads: int | None = None, held: Mapping[str, Any] | None = None
+    ) -> None:
         self.tape = tape
         self.xp = namespace("numpy", dtype)
         self.threads = processors() if threads is None else threads
         with self.xp.arithmetic(), uncollected():
-            self.schedule = Schedule(record(tape, dtype))
+            self.schedule = Schedule(ordered(restricted(record(tape, dtype, held), self.xp.float_type)))
             self.constants = constants(self.schedule)
+        self._arrays = Unbatched(self.xp, tape, held)
         self._spare: list[Workspace] = []
         self._lock = threading.Lock()
         self.nbytes = 0
@@ -65,9 +72,7 @@ class Plan:
             space = self._spare.pop() if self._spare else None
         with self.xp.arithmetic():
             if space is None:
-                with uncollected():
-                    space = Workspace(self.schedule, dict(self.constants), self.threads)
-                self.nbytes = space.nbytes
+                space = self._workspace()
             given = zip(self.schedule.inputs, inputs, strict=True)
             found = space.run({value.serial: array for (_, value), array in given})
         if space.nbytes <= KEPT:
@@ -75,15 +80,24 @@ class Plan:
                 self._spare.append(space)
         return found
 
+    def _workspace(self) -> Workspace:
+        with uncollected():
+            space = Workspace(self.schedule, dict(self.constants), self.threads)
+        self.nbytes = space.nbytes
+        return space
+
+    def room(self) -> int:
+        """The bytes that a run needs beside its inputs and its results."""
+        if not self.nbytes:
+            space = self._workspace()
+            if space.nbytes <= KEPT:
+                self._spare.append(space)
+        return self.nbytes
+
     def answer(self, values: Mapping[str, Any]) -> list[Result] | None:
         """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes."""
-        arrays = []
-        for (node, _), given in zip(self.tape.inputs, self.tape.given(values), strict=True):
-            made = leaf_value(self.xp, node, given)
-            if made.ndim != len(node.type.shape):
-                return None
-            arrays.append(made)
-        return [_plain(found) for found in self.run(arrays)]
+        arrays = self._arrays(values)
+        return None if arrays is None else [_plain(found) for found in self.run(arrays)]
 
     def text(self) -> str:
         """The plan as people read it: events in order, blocks, and the memory that a run needs beside its results."""
@@ -104,12 +118,18 @@ def _plain(found: Any) -> Result:
     return found if found.dtype.kind == "f" else found.astype("float64")  # type: ignore[no-any-return]
 
 
-def planned(tape: Tape, dtype: str) -> Plan | None:
-    """The plan of a tape; None where it is very long, or a constant of it is no number that an operation takes."""
+def planned(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, threads: int | None = None) -> Plan | None:
+    """The plan of a tape; None where it is very long, or a constant of it is no number that an operation takes.
+
+    `held` gives leaves that stay as they are: arrays, which may have one batch axis in front. So have results then.
+    None too where the plan would fill the memory and the tape has checkpoints, with which it does not.
+    """
     if len(tape.nodes) > MOST_NODES:
         return None
     try:
-        return Plan(tape, dtype)
+        plan = Plan(tape, dtype, threads, held)
+        full = not held and tape.checkpoints() is not None and plan.room() > checkpoints.LIVE
+        return None if full else plan
     except REFUSED:
         return None
 
@@ -135,7 +155,9 @@ def constants(schedule: Schedule) -> dict[int, Any]:
                 cells[arg.serial] = arg.array
             xs.append(operand(op, arg) if arg.number is not None else cells[arg.serial])
         if op.kind == VIEW:
-            cells[op.out.serial] = shown(op, xs[0], op.out.shape)
+            view = shown(op, xs[0], op.out.shape)
+            short = view.nbytes <= SHORT and op.function == "slice"
+            cells[op.out.serial] = np.ascontiguousarray(view) if short else view
         else:
             out = cells[op.out.serial] = np.empty(op.out.shape, op.out.dtype)
             kernel(op)(*xs, out)

@@ -6,6 +6,7 @@ order: a fixed number of stretches of blocks, each in order, then the stretches 
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +14,18 @@ import numpy as np
 
 from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.kernels import entry, kernel
-from gradcli.execution.plans.libraries import one_thread, pool, setters
+from gradcli.execution.plans.libraries import one_thread, setters, together
 from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.running import Arrays, chain, slot
 from gradcli.execution.plans.schedule import root
-from gradcli.execution.plans.values import INNER, PRODUCT, REDUCE, VIEW, Op, Value
+from gradcli.execution.plans.values import ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value
 
 if TYPE_CHECKING:
     from gradcli.execution.plans.running import Workspace
     from gradcli.execution.plans.schedule import Loop
 
 STRETCHES = 8
-WORTH_A_THREAD = 1 << 20  # entries times steps
+WORTH_A_THREAD = 1 << 18  # entries times steps
 
 
 class Blocks:
@@ -80,18 +81,39 @@ class Blocks:
                 combine(op).reduce(parts, 0, None, total)
 
     def _work(self) -> None:
-        turn = count()
-        others = [pool(self.threads - 1).submit(worker.threaded, turn) for worker in self.workers[1:]]
-        try:
-            self.workers[0].work(turn)
-        finally:
-            for other in others:
-                other.result()
+        turn = count(self.stretches - 1, -1) if self.loop.backward else count()
+        first, *others = self.workers
+        together([partial(first.work, turn), *[partial(worker.threaded, turn) for worker in others]])
 
 
 def combine(op: Op) -> Any:
     """How parts of a result make the whole one."""
     return op.function if op.kind == REDUCE else np.add
+
+
+def inside(loop: Loop, shared: set[int]) -> dict[int, int]:
+    """What is written in the memory of a stored result, because that is made of it entry by entry at last.
+
+    `shared` are results whose memory holds something else before.
+    """
+    stored = {value.serial for value in loop.stored}
+    taken = stored | {op.out.serial for op in loop.summed}
+    readers: dict[int, list[Op]] = {}
+    made = {op.out.serial for op in loop.ops}
+    for op in loop.ops:
+        for arg in op.args:
+            readers.setdefault(root(arg, loop.at)[0].serial, []).append(op)
+    found: dict[int, int] = {}
+    for op in reversed(loop.ops):
+        target = found.get(op.out.serial, op.out.serial)
+        if op.kind != ENTRY or target not in stored or target in shared:
+            continue
+        for arg in op.args:
+            alike = arg.shape == op.out.shape and arg.dtype == op.out.dtype and loop.at.get(arg.serial) is not None
+            if alike and arg.serial in made and arg.serial not in taken and readers[arg.serial] == [op]:
+                found[arg.serial] = target
+                break
+    return found
 
 
 class Worker:
@@ -103,9 +125,10 @@ class Worker:
         stored = {value.serial for value in loop.stored}
         summed = {op.out.serial for op in loop.summed}
         made = {op.out.serial for op in loop.ops}
+        within = inside(loop, set(blocks.whole.shared.values()))
 
         def placed(value: Value) -> int | None:
-            if value.serial not in made or value.serial in stored or value.serial in summed:
+            if value.serial not in made or value.serial in stored or value.serial in summed or value.serial in within:
                 return None
             return value.nbytes // loop.count * loop.rows
 
@@ -124,7 +147,7 @@ class Worker:
                 for op in loop.ops
                 if op.out.serial in layout.offsets
             }
-            self.frames[rows] = Frame(blocks, rows, {**cells, **once}, stored)
+            self.frames[rows] = Frame(blocks, rows, {**cells, **once}, within)
 
     def threaded(self, turn: Any) -> None:
         with np.errstate(all="ignore"):
@@ -136,25 +159,29 @@ class Worker:
         for frame in self.frames.values():
             frame.begin()
         for stretch in turn:
-            if stretch >= blocks.stretches:
+            if not 0 <= stretch < blocks.stretches:
                 return
-            for start in range(blocks.starts[stretch], blocks.ends[stretch], blocks.loop.rows):
+            starts = range(blocks.starts[stretch], blocks.ends[stretch], blocks.loop.rows)
+            for place, start in enumerate(reversed(starts) if blocks.loop.backward else starts):
                 stop = min(blocks.loop.count, start + blocks.loop.rows)
-                self.frames[stop - start].run(start, stop, stretch, start == blocks.starts[stretch])
+                self.frames[stop - start].run(start, stop, stretch, not place)
 
 
 class Frame(Arrays):
     """The steps of a loop bound to blocks of one length."""
 
-    def __init__(self, blocks: Blocks, rows: int, cells: dict[int, Any], stored: set[int]) -> None:
+    def __init__(self, blocks: Blocks, rows: int, cells: dict[int, Any], within: dict[int, int]) -> None:
         super().__init__()
         self.loop, self.whole = blocks.loop, blocks.whole
         self.rows = rows
         self.cells.update(cells)
-        self.cut: list[tuple[int, tuple[Any, ...]]] = []  # whole arrays of which blocks are cut
+        self.cut: list[tuple[int, int, tuple[Any, ...]]] = []  # whole arrays of which blocks are cut, and for what
         self.shared: list[int] = []  # whole arrays that change from run to run
         for value in blocks.loop.stored:
             self._cut(value)
+        for serial, stored in within.items():
+            self.late.add(serial)
+            self.cut.append((serial, stored, (slice(None),) * self.loop.at[serial]))
         for value in blocks.outside.values():
             if value.serial in self.loop.at:
                 if value.serial not in self.late:
@@ -172,7 +199,7 @@ class Frame(Arrays):
 
     def _cut(self, value: Value) -> None:
         self.late.add(value.serial)
-        self.cut.append((value.serial, (slice(None),) * self.loop.at[value.serial]))
+        self.cut.append((value.serial, value.serial, (slice(None),) * self.loop.at[value.serial]))
 
     def resolve(self, value: Value) -> None:
         for view in chain(value, lambda one: one.serial in self.cells or one.serial in self.late):
@@ -185,8 +212,8 @@ class Frame(Arrays):
 
     def run(self, start: int, stop: int, stretch: int, first: bool) -> None:
         cells, whole = self.cells, self.whole.cells
-        for serial, before in self.cut:
-            cells[serial] = whole[serial][(*before, slice(start, stop))]
+        for serial, source, before in self.cut:
+            cells[serial] = whole[source][(*before, slice(start, stop))]
         for step in self.program:
             step()
         for part, parts, joined in self.sums:

@@ -14,12 +14,13 @@ from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, DATA, LEAF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.plans.steps import Steps
     from gradcli.execution.plans.values import Value
     from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
 
 
 class Recording:
@@ -33,10 +34,15 @@ class Recording:
         self.outputs = outputs
 
 
-def record(tape: Tape, dtype: str) -> Recording:
-    """The steps of a tape, in the order of its nodes, without those that no output needs."""
+def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithful: bool = False) -> Recording:
+    """The steps of a tape, in the order of its nodes, without those that no output needs.
+
+    `held` gives leaves that stay as they are: arrays of constants, which may have one batch axis in front.
+    `faithful` steps give the evaluator's bits beyond the range of normal numbers too.
+    """
     recorder = Recorder(dtype)
     steps, xp = recorder.steps, recorder.numpy
+    steps.faithful = faithful
     found: dict[Node, Value] = {}
     inputs = []
     simple: dict[Any, Any] = {}
@@ -49,6 +55,8 @@ def record(tape: Tape, dtype: str) -> Recording:
             found[node] = steps.number(number, node.type.shape)
         elif primitive is DATA:
             found[node] = steps.array(xp.numbers(tape.data[node.params["digest"]], node.type.kind))
+        elif primitive is LEAF and held and node.params["name"] in held:
+            found[node] = steps.array(xp.numbers(held[node.params["name"]], node.type.kind))
         elif primitive is LEAF:
             value = found[node] = steps.leaf(node, xp.kind_type(node.type.kind))
             inputs.append((node, value))
@@ -58,8 +66,12 @@ def record(tape: Tape, dtype: str) -> Recording:
             if ufunc is not None and not node.params:
                 found[node] = filled(steps, steps.entry(ufunc, *args), node.type.shape)
                 continue
-            found[node] = _recorded(recorder, node, args, simple, opaque)
-    return Recording(live(steps.ops, [found[node] for node in tape.outputs]), inputs, [found[n] for n in tape.outputs])
+            lead = _lead(node, args) if held else ()
+            if lead and not primitive.pointwise:
+                args = [_led(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
+            found[node] = _recorded(recorder, node, args, simple, opaque, lead)
+    outputs = [found[node] for node in tape.outputs]
+    return Recording(live(steps.ops, outputs), inputs, outputs)
 
 
 def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
@@ -67,7 +79,25 @@ def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
     return steps.number(value.number, shape) if value.number is not None else value
 
 
-def _recorded(recorder: Recorder, node: Node, args: list[Value], simple: dict[Any, Any], opaque: set[Any]) -> Value:
+def _lead(node: Node, args: Sequence[Value]) -> Shape:
+    """The batch axis of a result, from those of its operands."""
+    for value, arg in zip(args, node.args, strict=True):
+        if len(value.shape) > len(arg.type.shape):
+            return value.shape[: len(value.shape) - len(arg.type.shape)]
+    return ()
+
+
+def _led(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
+    """A value with the batch axis in front, its entries repeated along it where it has none."""
+    if len(value.shape) > len(shape):
+        return value
+    one = steps.view("reshape", value, (1,) * len(lead) + shape, (1,) * len(lead) + shape)
+    return steps.view("broadcast", one, lead + shape, lead + shape)
+
+
+def _recorded(
+    recorder: Recorder, node: Node, args: list[Value], simple: dict[Any, Any], opaque: set[Any], lead: Shape = ()
+) -> Value:
     """What one operation gives: its `impl` on traces, or a call of it as it stands."""
     primitive, steps = node.primitive, recorder.steps
     params = node.params
@@ -83,7 +113,7 @@ def _recorded(recorder: Recorder, node: Node, args: list[Value], simple: dict[An
             made = None
         if type(made) is Trace:
             value = filled(steps, made.value, node.type.shape)
-            if value.shape == node.type.shape and value.dtype == dtype:
+            if value.shape == lead + node.type.shape and value.dtype == dtype:
                 if len(steps.ops) == before + 1 and not params and steps.ops[-1].kind == "entry":
                     op = steps.ops[-1]
                     if list(op.args) == args:
@@ -91,7 +121,7 @@ def _recorded(recorder: Recorder, node: Node, args: list[Value], simple: dict[An
                 return value
         opaque.add(primitive)
     return steps.call(
-        Whole(primitive.impl, recorder.numpy, params), _key(node, params), tuple(args), node.type.shape, dtype
+        Whole(primitive.impl, recorder.numpy, params), _key(node, params), tuple(args), lead + node.type.shape, dtype
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.schedule import Loop, base
-from gradcli.execution.plans.values import ENTRY, VIEW, Op, Value
+from gradcli.execution.plans.values import ENTRY, VIEW, Op, Value, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,8 +100,8 @@ class Workspace(Arrays):
         }
         self.fresh: dict[int, Value] = {}  # outputs that are made anew in each run
         for value, under in zip(schedule.outputs, self.outputs, strict=True):
-            if value is under and value.nbytes > SMALL and value.serial in computed:
-                self.fresh[value.serial] = value
+            if in_order(value) and under.nbytes > SMALL and under.serial in computed:
+                self.fresh[under.serial] = under
         self.shared = _shared(schedule, self.fresh)
         self.small = [(node, value) for node, value in schedule.inputs if value.nbytes <= SMALL]
         self.large = [(node, value) for node, value in schedule.inputs if value.nbytes > SMALL]
@@ -155,12 +155,12 @@ class Workspace(Arrays):
         for step in self.program:
             step()
         found, given = [], set()
-        for value in self.schedule.outputs:
+        for value, under in zip(self.schedule.outputs, self.outputs, strict=True):
             if value.number is not None:
                 found.append(np.full(value.shape, value.number))
-            elif value.serial in self.fresh and value.serial not in given:
-                given.add(value.serial)
-                found.append(cells[value.serial])
+            elif under.serial in self.fresh and under.serial not in given and in_order(value):
+                given.add(under.serial)
+                found.append(cells[under.serial].reshape(value.shape))
             else:
                 found.append(np.array(cells[value.serial], order="C"))
         for serial in (*self.fresh, *self.shared, *[value.serial for _, value in self.large]):

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
 MOST_HELD = 1 << 28  # bytes of constants that are computed once
-ENTRIES = 1 << 15  # entries of the largest array in a block
+ENTRIES = 1 << 15  # entries of the largest array in a block, at least
+MOST_ENTRIES = 1 << 17  # at most: in short blocks threads wait for each other
+PIECES = 4  # blocks that an array is cut into before they grow
 FEWEST_ROWS = 64  # of a matrix in a block
 
 
 class Loop:
     """Steps that are taken block by block: `at` says which axis of a value is cut, `count` is its length."""
 
-    __slots__ = ("at", "count", "label", "ops", "rows", "stored", "summed")
+    __slots__ = ("at", "backward", "count", "label", "ops", "rows", "stored", "summed")
 
     def __init__(self, at: dict[int, int], count: int, label: int) -> None:
         self.at = at
@@ -37,6 +39,7 @@ class Loop:
         self.summed: list[Op] = []  # those whose blocks give parts of the result
         self.stored: list[Value] = []  # what others read when the loop has ended
         self.rows = count
+        self.backward = False  # from the last block to the first: what a loop before has left in cache comes first
 
     def shape(self, value: Value, rows: int) -> tuple[int, ...]:
         """The shape of a block of a value."""
@@ -161,13 +164,18 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
             if made_in.get(source.serial) is not loop or not local:
                 whole.add(source.serial)
     events: list[Op | Loop] = []
+    turned = False
     for level in range(deepest + 1):
         events += alone.get(level, [])
         for (own, _), loop in loops.items():
             if own == level:
                 loop.stored = [op.out for op in loop.ops if op.out.serial in whole and op.out.serial in loop.at]
                 loop.rows = _rows(loop)
-                events += [loop] if _pays(loop) else loop.ops
+                if _pays(loop):
+                    loop.backward, turned = turned, not turned
+                    events.append(loop)
+                else:
+                    events += loop.ops
     return events
 
 
@@ -233,7 +241,8 @@ def _rows(loop: Loop) -> int:
         for value in (op.out, *op.args):
             if value.serial in loop.at:
                 widest = max(widest, value.size // loop.count)
-    rows = max(1, ENTRIES // widest)
+    entries = max(ENTRIES, min(MOST_ENTRIES, widest * loop.count // PIECES))
+    rows = max(1, entries // widest)
     if any(op.kind == PRODUCT for op in loop.ops):
         rows = max(rows, FEWEST_ROWS)
     blocks = -(-loop.count // rows)

@@ -206,7 +206,10 @@ class Recorder:
         return Trace(self, self.steps.product(x.value, y.value))
 
     def place(self, x: Trace, shape: tuple[int, ...], slices: tuple[Any, ...]) -> Trace:
-        parts = slices[1:] if slices[:1] == (Ellipsis,) else slices
+        parts = slices
+        if slices[:1] == (Ellipsis,):
+            before = shape[: len(shape) - len(slices) + 1]
+            parts = (*[slice(0, n, 1) for n in before], *slices[1:])
         if len(parts) != len(shape):
             raise Unrecordable("a place that is no slice")
         return Trace(self, self.steps.place(x.value, shape, parts))

@@ -1,0 +1,36 @@
+"""A tape goes in, a plan for a GPU comes out (CuPy), or None for a program that is left to the evaluator.
+
+Steps are those of `execution/plans/recording.py`. Those that make entries from entries are fused: one kernel for all
+that runs over the same entries, with the sums over them. Matrix products and factorisations are CuPy's own. Nothing of
+this is imported unless the backend `cupy` is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.execution.devices.plan import DevicePlan, Refused
+from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gradcli.execution.evaluate import Tape
+
+__all__ = ["REFUSED", "DevicePlan", "device_plan"]
+
+REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
+MOST_NODES = 100_000
+
+
+def device_plan(tape: Tape, dtype: str = "float64", moving: Collection[str] | None = None) -> DevicePlan | None:
+    """The plan of a tape for float64 or float32; None where the evaluator has to do it.
+
+    `moving` names the inputs whose first axis counts points. Raises GradcliError GC713 where CuPy is missing.
+    """
+    if dtype not in ("float64", "float32") or len(tape.nodes) > MOST_NODES:
+        return None
+    try:
+        return DevicePlan(tape, dtype, moving)
+    except (*REFUSED, Refused):
+        return None

@@ -1,0 +1,385 @@
+"""Plans for the GPU without one: every kernel is compiled by g++ and run thread by thread, and compared with NumPy.
+
+The emulation refuses an index outside an array, threads that part ways where they must meet, and arrays of NumPy among
+those of the device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.calculator.questions import gradient_question, prepare, value_question
+from gradcli.execution.devices import DevicePlan, device_plan, rows
+from gradcli.execution.devices.residents import is_steady
+from gradcli.execution.devices.texts import Kernel
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import Unavailable, namespace
+from gradcli.primitives import catalogue
+from tests.benchmarks import devices
+from tests.cases import cases
+from tests.device_programs import PROGRAMS, Program
+from tests.emulated_device import COMPILER, MACHINE, Array, Counts, emulated, units_of
+from tests.random_programs import make
+from tests.study import study
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no g++ to compile the kernels with")
+BOUNDS = {"float64": 1e-12, "float32": 3e-4}
+
+
+@pytest.fixture
+def device() -> Iterator[Counts]:
+    with emulated() as counts:
+        yield counts
+
+
+def near(found: Any, expected: Any, bound: float, what: str, least: float = 1e-300) -> None:
+    """Within a bound of the largest finite entry, or of `least`; the same entries are NaN and infinite."""
+    found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
+    assert found.shape == expected.shape, what
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected), what)
+    far = np.isinf(expected)
+    np.testing.assert_array_equal(found[far], expected[far], what)
+    finite = np.isfinite(expected)
+    scale = np.abs(expected[finite]).max(initial=least)
+    assert np.abs(found[finite] - expected[finite]).max(initial=0) <= bound * scale, what
+
+
+def planned(program: Program, dtype: str) -> tuple[Tape, dict[str, Any], DevicePlan]:
+    point = program.point(np.random.default_rng(5))
+    question = gradient_question(prepare(program.script, point))
+    plan = device_plan(question.tape, dtype)
+    assert plan is not None, program.name
+    return question.tape, question.values(point), plan
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_programs(program: Program, dtype: str, device: Counts) -> None:
+    tape, values, plan = planned(program, dtype)
+    MACHINE.build(units_of([plan]))
+    found = plan.answer(values)
+    assert found is not None
+    for one, expected in zip(found, tape.run(values, backend="numpy", dtype=dtype), strict=True):
+        near(one, expected, BOUNDS[dtype], program.name)
+        assert type(one) is float or (type(one) is np.ndarray and one.dtype == dtype)
+    again = plan.answer(values)
+    assert again is not None
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def all_near(given: Sequence[tuple[str, dict[str, Any]]], bound: float) -> None:
+    """Value and gradient of scripts at points; their kernels are compiled in one go."""
+    questions = [(script, point, gradient_question(prepare(script, point))) for script, point in given]
+    plans = [device_plan(question.tape) for *_, question in questions]
+    MACHINE.build(units_of(plans))
+    for (script, point, question), plan in zip(questions, plans, strict=True):
+        assert plan is not None, script
+        values = question.values(point)
+        what = f"{script} at { ({name: np.shape(value) for name, value in point.items()}) }"
+        for one, expected in zip(plan.answer(values) or (), question.tape.run(values, backend="numpy"), strict=True):
+            near(one, expected, bound, what)
+
+
+def test_lengths_of_sums(device: Counts) -> None:
+    """Around the length of a warp, a block and a piece."""
+    sizes = [1, 2, 31, 32, 33, 255, 257, 1023, 1024, 1025, 4095, 4096, 4097, 12289]
+    random = np.random.default_rng(1)
+    all_near([("sum(x**2) + max(x)*min(x)", {"x": random.normal(size=size)}) for size in sizes], 1e-14)
+
+
+def test_axes_of_sums(device: Counts) -> None:
+    random, given = np.random.default_rng(1), []
+    for shape in ((2, 3, 4, 5), (40, 1, 3), (3, 40, 2), (1, 1), (35, 2, 36)):
+        for axes in ((0,), (1,), (-1,), (0, -1), (0, 1)):
+            given.append((f"sum(sum(A**2, axis={axes})**2 + max(A, axis={axes}))", {"A": random.normal(size=shape)}))
+    all_near(given, 1e-13)
+
+
+def test_sums_do_not_depend_on_the_number_of_blocks(device: Counts, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(2).normal(size=30_000)
+    f = gradcli.compile("sum(x**3)", backend="cupy")
+    expected = f(x=x)
+    monkeypatch.setattr(rows, "MOST_BLOCKS", 2)
+    assert gradcli.compile("sum(x**3)", backend="cupy")(x=x) == expected
+
+
+# --- every operation --------------------------------------------------------------------------------------------
+
+
+def plans_of(name: str, dtype: str) -> Iterator[tuple[Any, dict[str, Any], Tape, DevicePlan]]:
+    """The smallest and the largest case of an operation, value and gradient at one point."""
+    found = sorted(cases(name), key=lambda case: sum(math.prod(leaf.shape) for leaf in case.leaves.values()))
+    for case in dict.fromkeys([*found[:1], *found[-1:]]):
+        it = study(case)
+        tape = Tape([*it.outputs, *(it.programs["gradient"] if it.differentiable else [])])
+        values = {**it.point(0), **getattr(it, "tangents", {})}
+        plan = device_plan(tape, dtype)
+        if plan is not None:
+            yield case, values, tape, plan
+
+
+@pytest.mark.parametrize("group", range(12))
+def test_operations(group: int, device: Counts) -> None:
+    """Values and gradients of all operations; what the device's library lacks is left to the evaluator."""
+    names = sorted(catalogue())[group::12]
+    made = [(name, *one) for name in names for one in plans_of(name, "float64")]
+    MACHINE.build(units_of([plan for *_, plan in made]))
+    compared = 0
+    for name, case, values, tape, plan in made:
+        try:
+            found = plan.answer(values)
+        except Unavailable:
+            continue
+        if found is None:
+            continue
+        plain = tape.run(values, backend="numpy")
+        least = max(float(np.nanmax(np.abs(one), initial=0, where=np.isfinite(one))) for one in plain)
+        for one, expected in zip(found, plain, strict=True):
+            near(one, expected, 1e-11, f"{name}: {case}", 1e-3 * least + 1e-300)
+        compared += 1
+    assert compared > len(names) / 2
+
+
+EDGES = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -2.5,
+    3.0,
+    1e-310,
+    -1e-310,
+    1e300,
+    -1e300,
+    math.inf,
+    -math.inf,
+    math.nan,
+    710.0,
+    -746.0,
+]
+
+
+def test_edges(device: Counts) -> None:
+    """Entry-by-entry operations at zeros, subnormal and huge numbers, infinities and NaN: what NumPy gives."""
+    known = [
+        name for name, one in catalogue().items()
+        if one.pointwise and not one.internal and not one.static and name not in ("gamma", "lgamma", "gammaln", "erfinv")
+    ]  # fmt: skip
+    left, right = (np.array(one).reshape(-1) for one in np.meshgrid(EDGES, EDGES))
+    made = []
+    for given in ({"x": np.array(EDGES)}, {"x": left, "y": right}):
+        for name in known:
+            call = f"{name}({', '.join(given)})"
+            try:
+                question = value_question(prepare(call, given))
+            except gradcli.GradcliError:
+                continue
+            plan = device_plan(question.tape)
+            assert plan is not None, call
+            made.append((call, given, question, plan))
+    MACHINE.build(units_of([plan for *_, plan in made]))
+    for call, given, question, plan in made:
+        expected = question.tape.run(given, backend="numpy")[0]
+        found = (plan.answer(given) or [None])[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0, err_msg=call)
+    assert len(made) > 50
+
+
+# --- what moves, and what is left to others -----------------------------------------------------------------------
+
+
+def test_data_move_once(device: Counts) -> None:
+    random = np.random.default_rng(3)
+    x, y = random.normal(size=900), random.normal(size=900)
+    f = gradcli.compile("sum(x**2*y)", backend="cupy")
+    f.value_and_grad(x=x, y=y)
+    assert (device.sent, device.fetched) == (2, 3)
+    x[0] = 7.0  # an array that may be written is sent again
+    assert f.value_and_grad(x=x, y=y)[1]["x"][0] == 14 * y[0]
+    assert device.sent == 4
+    x.flags.writeable = y.flags.writeable = False
+    f(x=x, y=y), f(x=x, y=y)
+    f.value_and_grad(x=x, y=y)
+    before = device.sent
+    f.value_and_grad(x=x, y=y)
+    assert device.sent == before
+
+
+def test_only_what_cannot_change_is_steady() -> None:
+    x = np.ones(3)
+    assert not is_steady(x)
+    view = x[:]
+    view.flags.writeable = False
+    assert not is_steady(view), "the array that it shows may be written"
+    x.flags.writeable = False
+    assert is_steady(x)
+    assert is_steady(x[1:])
+    assert not is_steady([1.0])
+    assert not is_steady(np.frombuffer(bytearray(16))), "memory of somebody else"
+
+
+def test_results_stay_where_the_values_are(device: Counts) -> None:
+    x = np.random.default_rng(4).normal(size=500)
+    there = x.copy().view(Array)
+    f = gradcli.compile("sum(sin(x)*exp(y))", backend="cupy")
+    value, slopes = f.value_and_grad(x=there, y=0.5)
+    assert device.sent == device.fetched == 0
+    assert type(value) is type(slopes["x"]) is type(slopes["y"]) is Array
+    near(slopes["x"].view(np.ndarray), np.cos(x) * np.exp(0.5), 1e-14, "slope")
+
+
+def test_many_points(device: Counts) -> None:
+    random = np.random.default_rng(6)
+    x, y = random.uniform(0.5, 2, (2, 3001))
+    script = "sin(x*y)*exp(-x) + log(1 + y**2)*x*k"
+    f = gradcli.compile(script, backend="cupy")
+    for given in ({"x": x, "y": y, "k": 1.5}, {"x": x[:5], "y": 0.25, "k": 2.0}):
+        values, slopes = f.at_points(**given)
+        expected = gradcli.compile(script).at_points(**given)
+        near(values, expected[0], 1e-14, "values")
+        for name, slope in slopes.items():
+            near(slope, expected[1][name], 1e-14, name)
+    assert device.elementwise == 2, "one kernel for value and gradient, whatever the number of points"
+    matrices = random.normal(size=(4, 3, 3))
+    g = gradcli.compile("sum(A@A)", backend="cupy")
+    near(g.at_points(A=matrices)[1]["A"], gradcli.compile("sum(A@A)").at_points(A=matrices)[1]["A"], 1e-13, "by parts")
+
+
+def test_errors_are_those_of_the_evaluator(device: Counts) -> None:
+    with pytest.raises(gradcli.GradcliError, match="GC406"):
+        gradcli.compile("sum(take_along_axis(x, i, -1)**2)", wrt=("x",), backend="cupy")(x=[1.0, 2.0], i=[5.0, 0.0])
+    with pytest.raises(gradcli.GradcliError, match="GC3"):
+        gradcli.compile("sum(x*y)", backend="cupy")(x=[1.0, 2.0], y=[1.0, 2.0, 3.0])
+    f = gradcli.compile("sum(x)", backend="cupy")
+    assert f(x=np.zeros((0,))) == 0.0, "arrays without entries are for the evaluator"
+
+
+def test_long_programs_are_cut(device: Counts) -> None:
+    """No kernel grows without bound: what is long, or reads far beside itself over and over, is put into memory."""
+    script = "y = u\nfor i in range(40):\n    y = y[1:] * y[:-1] + y[1:]\nsum(y)"
+    program = Program("cut", script, lambda random: {"u": random.normal(size=80)})
+    tape, values, plan = planned(program, "float64")
+    kernels = [item for item in plan.work if isinstance(item, Kernel)]
+    assert len(kernels) > 3
+    assert max(len(kernel.text.splitlines()) for kernel in kernels) < 4 * 400
+    for one, expected in zip(plan.answer(values) or (), tape.run(values, backend="numpy"), strict=True):
+        near(one, expected, 1e-11, "cut")
+
+
+def test_the_plan_can_be_read(device: Counts) -> None:
+    text = planned(PROGRAMS[0], "float64")[2].text()
+    assert "1 arrays, 1 sums" in text and "__shfl_down_sync" in text
+
+
+@pytest.mark.parametrize("work", devices.SMALL)
+def test_rows_of_the_benchmark(work: str, device: Counts) -> None:
+    """What is measured where there is a GPU: values on the device, results that stay there, the numbers of NumPy."""
+    given = devices.data(work, devices.SMALL[work])
+    turn, told = devices.ours(work, devices.SMALL[work])
+    before = device.sent, device.fetched
+    found = turn()
+    assert (device.sent, device.fetched) == before
+    assert all(type(slope) is Array for slope in found[1].values())
+    f = gradcli.compile(devices.text_of(work), wrt=devices.WRT[work])
+    plain = f.at_points(**given) if work == "points" else f.value_and_grad(**given)
+    for one, other in zip(told, devices.shown(work, np.asarray(plain[0]), plain[1]), strict=True):
+        assert math.isclose(one, other, rel_tol=1e-11), work
+
+
+def test_without_a_device_the_benchmark_says_so() -> None:
+    if devices.gpu() is not None:
+        pytest.skip("there is a GPU")
+    assert devices.run(1, small=True) == []
+
+
+def test_entries_that_meet_are_added_in_order(device: Counts) -> None:
+    """No atomics: the same bits each time, and those of adding one after the other."""
+    random = np.random.default_rng(8)
+    xp = namespace("cupy")
+    for shape, axis, size in (((5000,), -1, 7), ((4, 300, 3), -2, 11), ((2, 50), -2, 2)):
+        x = random.normal(size=shape) * 10.0 ** random.integers(-8, 8, shape)
+        positions = random.integers(-size, size, shape[axis])
+        found = xp.put_add(xp.array(x), xp.positions(positions), axis, size)
+        expected = np.zeros((*shape[: len(shape) + axis], size, *shape[len(shape) + axis + 1 :]))
+        where = (slice(None),) * (len(shape) + axis) + (positions,)
+        np.add.at(expected, where, x)
+        np.testing.assert_array_equal(xp.fetch(found), expected)
+
+
+def test_a_machine_without_a_gpu_is_told(device: Counts, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    def none() -> int:
+        raise RuntimeError("cudaErrorInsufficientDriver")
+
+    monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", none)
+    with pytest.raises(gradcli.GradcliError, match=r"GC713.*finds no GPU"):
+        gradcli.compile("sum(x)", backend="cupy")(x=np.ones(3))
+    monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 0)
+    with pytest.raises(gradcli.GradcliError, match=r"GC713.*finds no GPU"):
+        gradcli.evaluate("x", at={"x": 1.0}, backend="cupy")
+
+
+def test_many_small_kernels_are_launched_as_one_graph(device: Counts) -> None:
+    """From the third run on, on memory of the graph's own: inputs go in, results are copies."""
+    script = "y = u\nfor i in range(6):\n    y = y*sum(y**2)/len(y) + max(y)\nsum(y**2)"
+    f, plain = gradcli.compile(script, backend="cupy"), gradcli.compile(script)
+    random = np.random.default_rng(9)
+    found = []
+    for turn in range(6):
+        u = random.normal(size=5000) / 9
+        value, slopes = f.value_and_grad(u=u)
+        expected = plain.value_and_grad(u=u)
+        near(value, expected[0], 1e-12, "value")
+        near(slopes["u"], expected[1]["u"], 1e-12, "slope")
+        found.append((slopes["u"], expected[1]["u"]))
+        assert device.replayed == max(0, turn - 1)
+    there = random.normal(size=5000).view(Array)
+    first = f.value_and_grad(u=there)[1]["u"]
+    kept = np.array(first.view(np.ndarray))
+    f.value_and_grad(u=random.normal(size=5000).view(Array))
+    np.testing.assert_array_equal(first.view(np.ndarray), kept, "a result must not change with the next run")
+    g = gradcli.compile("sum(x**2)", backend="cupy")
+    before = device.replayed
+    for _ in range(5):
+        g(x=u)
+    assert device.replayed == before, "few launches are made one by one"
+
+
+@pytest.mark.parametrize("start", [0, 40, 80])
+def test_random_programs(start: int, device: Counts) -> None:
+    """Value and gradient of programs that nobody wrote."""
+    made = []
+    for seed in range(start, start + 40):
+        program = make(seed, arrays=True)
+        question = gradient_question(prepare(program.text, program.values))
+        plan = device_plan(question.tape)
+        assert plan is not None, seed
+        made.append((seed, question.values(program.values), question, plan))
+    MACHINE.build(units_of([plan for *_, plan in made]))
+    for seed, values, question, plan in made:
+        plain = question.tape.run(values, backend="numpy")
+        least = max(float(np.nanmax(np.abs(one), initial=0, where=np.isfinite(one))) for one in plain)
+        for one, expected in zip(plan.answer(values) or (), plain, strict=True):
+            near(one, expected, 1e-11, f"seed {seed}", 1e-3 * least + 1e-300)
+
+
+def test_points_are_sent_in_parts(device: Counts, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(10).normal(size=1000)
+    f = gradcli.compile("sin(x)*y + z*0", backend="cupy")
+    expected = f.at_points(x=x, y=2.0, z=1.0)
+    monkeypatch.setattr("gradcli.execution.devices.plan.POINTS", 300)
+    device.sent = 0
+    found = f.at_points(x=x, y=2.0, z=1.0)
+    assert device.sent == 4
+    np.testing.assert_array_equal(found[0], expected[0])
+    for name in ("x", "y", "z"):
+        np.testing.assert_array_equal(found[1][name], expected[1][name])

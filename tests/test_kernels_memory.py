@@ -1,0 +1,114 @@
+"""Memory of results: used again when nobody refers to it, never before, bounded; blocks go to threads once each."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.execution import kernels
+from gradcli.execution.kernels import memory
+
+DOUBLE = np.dtype("float64")
+LONG = memory.LEAST // 8
+
+
+@pytest.fixture(autouse=True)
+def nothing_idle() -> None:
+    gc.collect()
+    memory._IDLE.clear()
+
+
+def place(array: Any) -> int:
+    return int(array.ctypes.data)
+
+
+def test_memory_that_was_left_is_used_again() -> None:
+    one, other = memory.lines([LONG, LONG], [DOUBLE, DOUBLE])
+    assert one.flags.writeable and one.dtype == DOUBLE and place(one) % 64 == 0 == place(other) % 64
+    places = {place(one), place(other)}
+    assert len(places) == 2
+    del one, other
+    assert memory.held() == 2 * (8 * LONG + 64)
+    again = memory.lines([LONG, LONG], [DOUBLE, DOUBLE])
+    assert {place(array) for array in again} == places and memory.held() == 0
+
+
+@pytest.mark.parametrize(
+    "keep", [lambda a: a[5:9], lambda a: a.reshape(4, -1).T[1:], memoryview, lambda a: a.view("i8")]
+)
+def test_memory_with_a_view_is_not(keep: Any) -> None:
+    (one,) = memory.lines([LONG], [DOUBLE])
+    one[:] = 7.0
+    view, before = keep(one), place(one)
+    del one
+    (other,) = memory.lines([LONG], [DOUBLE])
+    other[:] = 8.0
+    assert place(other) != before and memory.held() == 0
+    assert np.asarray(view).reshape(-1)[:1].tobytes() == np.array(7.0).tobytes()
+    del view
+    assert memory.held() == 8 * LONG + 64
+
+
+def test_what_does_not_fit_is_given_back_and_short_ones_are_not_kept() -> None:
+    del memory.lines([LONG], [DOUBLE])[0]
+    gc.collect()
+    assert memory.held() > 0
+    found = memory.lines([LONG + 1, 10, LONG * 2], [DOUBLE, DOUBLE, np.dtype("float32")])
+    assert memory.held() == 0 and [one.shape for one in found] == [(LONG + 1,), (10,), (2 * LONG,)]
+    assert found[1].flags.owndata and found[2].dtype == np.float32
+
+
+def test_what_is_kept_is_bounded() -> None:
+    many = memory.lines([LONG] * 40, [DOUBLE] * 40)
+    del many
+    gc.collect()
+    assert memory.MOST - 8 * LONG - 64 < memory.held() <= memory.MOST
+
+
+def test_threads_never_get_the_same_memory() -> None:
+    """Each thread fills its result with its own number and finds nothing else in it."""
+    stop, wrong = threading.Event(), []
+
+    def work(number: int) -> None:
+        for _ in range(60):
+            one, other = memory.lines([LONG, LONG], [DOUBLE, DOUBLE])
+            one[::997], other[::997] = number, -number
+            if not (np.all(one[::997] == number) and np.all(other[::997] == -number)):
+                wrong.append(number)
+        stop.set()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(1, 5)))
+    assert not wrong and stop.is_set()
+
+
+def test_results_that_are_kept_stay_as_they_are() -> None:
+    f = gradcli.compile("x*y + 1")
+    x, y = np.linspace(0, 1, LONG), np.linspace(1, 2, LONG)
+    first, slopes = f.at_points(x=x, y=y)
+    part = slopes["x"][100:110]
+    before = first.copy(), part.copy()
+    del slopes
+    for shift in range(3):
+        f.at_points(x=x + shift, y=y - shift)
+    assert np.array_equal(first, before[0]) and np.array_equal(part, before[1])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_every_block_is_dealt_once_and_neighbours_to_one_thread(threads: int) -> None:
+    pieces: Any = [(at, at + 1, None) for at in range(17)]
+    shares = kernels._shared(pieces, threads)
+    assert [one for share in shares for one in share] == pieces
+    taken: list[Any] = list(kernels._dealt([deque(share) for share in shares], 0))
+    assert sorted(taken) == pieces and taken[: len(shares[0])] == list(shares[0])
+    together: list[Any] = []
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda at: together.extend(kernels._dealt(shares, at)), range(threads)))
+    assert sorted(together) == pieces

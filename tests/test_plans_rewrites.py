@@ -1,0 +1,148 @@
+"""What plans leave out, the order of matrix products, and threads that keep apart."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.calculator.compiled import _gradient
+from gradcli.calculator.questions import value_question
+from gradcli.execution.plans import Plan, chains, libraries, ranges
+from gradcli.execution.plans.schedule import Loop
+from tests.test_plans import judge, question
+
+# --- what is left out, and what is ordered ---------------------------------------------------------------------------
+
+
+def test_entries_that_no_output_reads_are_not_computed() -> None:
+    x = np.linspace(0, 1, 100_000)
+    tape, values = question("sum((sin(x)*exp(x))[10:20]**2)", {"x": x})
+    plan = Plan(tape)
+    judge(tape, values, plan)
+    assert [one.out.size for one in plan.schedule.events if one.out.size > 10] == [100_000]  # the gradient's zeros
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("sum(exp(x)[::7][3:9])", 80),
+        ("y = concatenate((x[:5]*x[5:10], tanh(x), x[-4:]))\ny[1]*y[9] + y[7]", 90),
+        ("y = concatenate((x[:5]*x[5:10], tanh(x), x[-4:]))\ny[-2]*y[-1] + y[-7]", 90),
+        ("sum(concatenate((x[:10], zeros(4990)))*sin(x))", 64),
+        ("A = x[:, None]*ones(5000, 3)\nsum(sin(A)[7:9, 1:].T)", 64),
+        ("sum(cumsum(x)[:3])", 5_100),
+        ("y = x\nfor i in range(5):\n    y = concatenate((y[:1], y[:-1]*cos(y[1:])))\ny[30]", 128),
+        ("y = where(x > 0, x, 0)\ny[2] + y[3]", 64),
+    ],
+)
+def test_ranges(text: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "WORTH", 1)
+    tape, values = question(text, {"x": np.sin(np.arange(5_000.0)) + 0.1})
+    plan = Plan(tape, threads=1)
+    judge(tape, values, plan)
+    steps = [op for one in plan.schedule.events for op in (one.ops if isinstance(one, Loop) else [one])]
+    assert sum(op.out.size for op in steps if op.kind not in ("place", "added", "join")) <= most, plan.text()
+
+
+def test_zeros_by_construction_stay_zeros_beside_an_infinity() -> None:
+    x = np.ones(20_000)
+    x[5] = np.inf
+    slopes = gradcli.compile("sum((x*x)[10:20])").value_and_grad(x=x)[1]["x"]
+    assert slopes[10:20].tolist() == [2.0] * 10
+    assert not slopes[:10].any()
+    assert not slopes[20:].any()
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [("shift = detach(max(x))\nshift + log(sum(exp(x - shift)))", 100_000), ("sum(sin(x)[:5])", 100_000)],
+)
+def test_what_a_plan_does_better_is_left_to_a_plan(text: str, n: int) -> None:
+    """Exponentials are kept from pass to pass; entries that nobody reads are left out."""
+    f = gradcli.compile(text)
+    given = {"x": np.linspace(-1, 1, n)}
+    f.value_and_grad(**given)
+    found, point = f._question("grad", _gradient, given)
+    (plan,) = found._plans.values()
+    assert isinstance(plan, Plan)
+    judge(found.tape, found.values(point), plan)
+
+
+def products(text: str, shapes: dict[str, tuple[int, ...]], kind: str) -> tuple[Plan, int]:
+    """A plan that gives what the evaluator gives, and the multiplications of its matrix products."""
+    random = np.random.default_rng(0)
+    given = {name: random.normal(size=shape) for name, shape in shapes.items()}
+    f = gradcli.compile(text)
+    found, point = f._question(kind, _gradient if kind == "grad" else value_question, given)
+    plan = Plan(found.tape)
+    judge(found.tape, found.values(point), plan)
+    steps = [op for one in plan.schedule.events for op in (one.ops if isinstance(one, Loop) else [one])]
+    return plan, sum(chains.cost(*op.args) for op in steps if op.kind == "product")
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "kind", "most"),
+    [
+        ("A @ B @ v", {"A": (40, 30), "B": (30, 50), "v": (50,)}, "value", 30 * 50 + 40 * 30),
+        ("v @ (A @ B)", {"A": (40, 30), "B": (30, 50), "v": (40,)}, "value", 40 * 30 + 30 * 50),
+        ("A @ B @ C @ D @ v", {**dict.fromkeys("ABCD", (20, 20)), "v": (20,)}, "value", 4 * 400),
+        ("sum((A @ B @ v)**2)", {"A": (40, 30), "B": (30, 50), "v": (50,)}, "grad", 4 * 30 * 90),
+        ("(A @ B).T @ v", {"A": (40, 30), "B": (30, 50), "v": (40,)}, "value", 40 * 30 + 30 * 50),
+        ("M = A @ B\nM @ v + M.T @ w", {"A": (40, 40), "B": (40, 40), "v": (40,), "w": (40,)}, "value", 4 * 1600),
+        ("sum(A @ B) + sum(A @ B @ v)", {"A": (9, 9), "B": (9, 9), "v": (9,)}, "value", 9**3 + 81),
+        ("(A @ B) @ C", {"A": (5, 50), "B": (50, 5), "C": (5, 50)}, "value", 2 * 1250),
+    ],
+)
+def test_chains_of_products_in_the_cheap_order(
+    text: str, shapes: dict[str, tuple[int, ...]], kind: str, most: int
+) -> None:
+    plan, found = products(text, shapes, kind)
+    assert found <= most, plan.text()
+
+
+# --- threads that stay apart -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("allowed", "here", "count", "parts"),
+    [
+        ({0, 1}, 1, 2, [{1}, {0}]),
+        ({2, 5, 7, 9}, 7, 2, [{7, 5}, {2, 9}]),
+        ({0, 1, 2}, 0, 3, [{0}, {1}, {2}]),
+        ({0}, 0, 2, []),
+        ({1, 2}, 0, 2, []),  # moved away meanwhile
+    ],
+)
+def test_every_thread_has_processors_of_its_own(
+    allowed: set[int], here: int, count: int, parts: list[set[int]]
+) -> None:
+    assert list(libraries.shares(allowed, here, count)) == parts
+
+
+def test_threads_keep_apart_only_while_they_work() -> None:
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("the system does not say where threads run")
+    before = os.sched_getaffinity(0)
+    seen: list[set[int]] = []
+
+    def look() -> None:
+        seen.append(os.sched_getaffinity(0))
+
+    libraries.together([look] * min(len(before), 3))
+    assert os.sched_getaffinity(0) == before
+    if len(before) > 1:
+        assert all(one.isdisjoint(other) for place, one in enumerate(seen) for other in seen[:place])
+
+
+def test_an_error_in_a_thread_is_told() -> None:
+    def fail() -> None:
+        raise MemoryError("full")
+
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    for works in ([int, fail], [fail, int], [fail]):
+        with pytest.raises(MemoryError):
+            libraries.together(works)
+    assert before is None or os.sched_getaffinity(0) == before
