@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,6 +172,43 @@ def test_determinant_of_any_rank(rank: int) -> None:
     }
     third = sum(np.prod(signs) * value for signs, value in corners.items()) / 8
     np.testing.assert_allclose(ahead[3], third, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "bound"),
+    [
+        (np.random.default_rng(1).standard_normal((2, 5, 5)) + 3 * np.eye(5), 1e-13),  # far from singular
+        (np.diag([1.0, 1e-9, 2.0, 3.0]), 1e-15),  # near it
+        (np.diag([1.0, 0.0, 2.0, 3.0]), 1e-15),
+        (1e-16 * np.eye(20), 1e-13),  # the determinant is subnormal, and below infinite
+        (1e16 * np.eye(20), 1e-13),
+        (np.diag([1e200, 1e-200, 1.0]), 1e-13),
+    ],
+)
+def test_cofactors_are_right_for_their_size(matrix: Any, bound: float) -> None:
+    def minors(a: Any) -> list[list[Fraction]]:
+        n = range(len(a))
+        return [
+            [(-1) ** (i + j) * exact([[Fraction(a[k][m]) for m in n if m != j] for k in n if k != i]) for j in n]
+            for i in n
+        ]
+
+    def exact(rows: list[list[Fraction]]) -> Fraction:
+        """Gauss."""
+        found = Fraction(1)
+        while rows:
+            place = next((at for at, row in enumerate(rows) if row[0]), None)
+            if place is None:
+                return Fraction(0)
+            pivot = rows.pop(place)
+            found *= pivot[0] * (-1) ** place
+            rows = [[x - row[0] / pivot[0] * y for x, y in zip(row[1:], pivot[1:], strict=True)] for row in rows]
+        return found
+
+    slopes = np.asarray(grad("sum(det(A))", at={"A": matrix}).gradient["A"])
+    for one, found in zip(matrix.reshape(-1, *matrix.shape[-2:]), slopes.reshape(-1, *matrix.shape[-2:]), strict=True):
+        right = np.array([[float(x) for x in row] for row in minors(one.tolist())])
+        assert np.abs(found - right).max() <= bound * np.abs(right).max()
 
 
 KINKS = [

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import driver
-from tests.benchmarks.__main__ import MODULES, table, text
+from tests.benchmarks import devices, driver, load, memory, report
+from tests.benchmarks.__main__ import MODULES, main, names_of, table
+from tests.benchmarks.report import text
 
 BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders"}  # rows whose yardstick is PyTorch or JAX
 
@@ -20,6 +24,10 @@ def test_every_row_runs(name: str) -> None:
     lines = table((name,), 1, small=True)
     if name in BESIDE_PEERS and importlib.util.find_spec("torch") is None:
         pytest.skip("beside PyTorch and JAX only (extra `peers`)")
+    if name == "devices" and devices.gpu() is None:
+        pytest.skip("there is no GPU")
+    if name == "memory" and not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("the kernel tells no peak that can be reset")
     assert lines
     for line in lines:
         assert line["ours"] > 0 and line["yardstick"] > 0 and line["limit"] > 0
@@ -42,3 +50,72 @@ def test_the_command_prints_a_table() -> None:
     command = [sys.executable, "-m", "tests.benchmarks", "--only", "scalar", "--small", "--rounds", "1"]
     found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=driver.ROOT)
     assert "straight-line Python" in found.stdout
+
+
+def test_rows_and_peers_are_chosen_by_name() -> None:
+    assert names_of(["points,cold", "scalar"], MODULES, "row") == ("cold", "scalar", "points")
+    with pytest.raises(SystemExit, match="no row is called scaler; there are cold"):
+        names_of(["scaler"], MODULES, "row")
+    known = driver.Choice.peers
+    try:
+        driver.Choice.peers = ("jax",)
+        assert [driver.wanted(name) for name in ("ours", "plain NumPy", "jax.jit", "torch", "torch.compile")] == [
+            True, True, True, False, False,
+        ]  # fmt: skip
+    finally:
+        driver.Choice.peers = known
+
+
+def test_a_round_beside_others_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = iter([0.0, 5.0, 5.0, 5.0, 5.0, 5.1, 5.1, 5.1])
+    monkeypatch.setattr(load, "others", lambda watched: next(busy))
+    monkeypatch.setattr(load, "SHORT", 0.0)
+    ticks = iter(range(100))
+    monkeypatch.setattr(load.time, "perf_counter", lambda: float(next(ticks)))
+    turns = iter(["beside others", "quiet", "nearly quiet"])
+    load.Seen.reset()
+    assert load.quiet_rounds(lambda: next(turns), 2) == ["quiet", "nearly quiet"]
+    assert load.Seen.again == 1
+    assert load.Seen.told() == "load of other processes: median 0.10, most 0.10 processors; 1 rounds run again"
+
+
+def test_the_time_of_others_leaves_out_our_own() -> None:
+    if not load.STAT.exists():
+        pytest.skip("the kernel tells it in /proc/stat")
+    start, before = time.process_time(), load.others(())
+    while time.process_time() - start < 0.5:
+        pass
+    assert load.others(()) - before < 10  # seconds: of a busy machine, and not of this loop alone
+    worker = subprocess.Popen([sys.executable, "-c", "import time\nwhile time.process_time() < 1: pass"])
+    worker.wait()
+    assert load.others((worker.pid,)) >= before - 0.1
+
+
+def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
+    line = driver.row("1 work", 0.002, 0.004, 0.4, "a yardstick")
+    about = {**report.machine(), "gpu": None}
+    made = report.markdown([line], about, 9, small=False)
+    assert "| 1 work | a yardstick | 2 ms | 4 ms | 0.5 | 0.4 | NO |  |" in made
+    assert "no GPU could be had" in made and "0 of 1 limits are met." in made
+    file = tmp_path / "README.md"
+    file.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    report.write_markdown(file, made)
+    report.write_markdown(file, made)
+    found = file.read_text()
+    assert found.startswith("before\n") and found.endswith("\nafter\n") and "old" not in found
+    assert found.count("1 work") == 1
+
+
+def test_json_and_markdown_come_from_one_run(tmp_path: Path) -> None:
+    files = ["--json", str(tmp_path / "rows.json"), "--markdown", str(tmp_path / "rows.md")]
+    assert main(["--only", "scalar", "--peers", "none", "--small", "--rounds", "1", *files]) == 0
+    driver.Choice.peers = driver.LIBRARIES
+    found = json.loads((tmp_path / "rows.json").read_text())
+    assert [one["against"] for one in found["rows"]] == ["straight-line Python"]
+    assert "tiny sizes" in (tmp_path / "rows.md").read_text()
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs a peak that can be reset")
+@pytest.mark.parametrize(("work", "size"), [("Rosenbrock", 4_000_000), ("points", 4_000_000), ("gmm", 10_000)])
+def test_what_goes_block_by_block_adds_little_memory(work: str, size: int) -> None:
+    assert memory.alone(work, size)["added"] <= memory.ALLOWED * memory.MIB

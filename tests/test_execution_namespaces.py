@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import contextmanager
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution import namespaces
 from gradcli.execution.namespaces import BadIndex, Unavailable, namespace
 from gradcli.execution.namespaces.math_ import TABLE
+from tests.emulated_device import COMPILER, emulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,34 +87,14 @@ def test_math_says_what_it_lacks() -> None:
 # --- array namespaces ---------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def stand_in_for_cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """CuPy's documented names on NumPy's arrays: shows that the namespace calls nothing that CuPy does not have."""
-    cupy, cupyx = ModuleType("cupy"), ModuleType("cupyx")
-    lacking = {"errstate", "broadcast_shapes", "ufunc"}
-    cupy.__getattr__ = lambda name: getattr(np, name) if name not in lacking else None  # type: ignore[method-assign]
-    cupy.asnumpy = np.asarray  # type: ignore[attr-defined]
-    cupy.argsort = lambda a, axis=-1, kind=None: np.argsort(a, axis=axis, kind="stable")  # type: ignore[attr-defined]
-    cupyx.scatter_add = np.add.at  # type: ignore[attr-defined]
-    cupyx.errstate = contextmanager(lambda *, linalg: (yield))  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setitem(sys.modules, "cupyx", cupyx)
-    monkeypatch.setitem(sys.modules, "cupyx.scipy.special", scipy.special)
-    monkeypatch.delitem(sys.modules, "gradcli.execution.namespaces.cupy_", raising=False)
-    monkeypatch.setattr(namespaces, "_made", {})
-    try:
-        with np.errstate(all="ignore"):
-            yield namespace("cupy")
-    finally:  # made on the stand-in: nobody else may find it
-        sys.modules.pop("gradcli.execution.namespaces.cupy_", None)
-
-
 @pytest.fixture(params=["numpy", "jax", "cupy", "stand-in"])
-def xp(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def xp(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Every array namespace; one whose library is missing is shown as skipped."""
     if request.param == "stand-in":
-        with stand_in_for_cupy(monkeypatch) as made:
-            yield made
+        if COMPILER is None:
+            pytest.skip("no g++ to compile kernels with")
+        with emulated():
+            yield namespace("cupy")
         return
     if request.param != "numpy":
         pytest.importorskip(request.param)

@@ -11,7 +11,7 @@ from gradcli.diagnostics import error
 from gradcli.graph.exact import count_text, decimal, is_fraction, whole_or_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 from gradcli.graph.operand import Closed
-from gradcli.graph.types import Type
+from gradcli.graph.types import FLOAT, Type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ DEFAULT_NODE_LIMIT = 1_000_000
 MOST_AXES = 32  # NumPy has 64, and a batch needs some in front
 DEFAULT_ENTRY_LIMIT = 2**27  # entries of one array: 1 GiB of float64
 CLOSED = "this builder is closed; reopen it with a program's nodes"
+MOST_SPANS = 16  # further places that are kept of one computation, which a loop may meet a million times
 _NO_PARAMS: dict[str, Any] = {}
 
 
@@ -58,7 +59,7 @@ class Builder:
         self.count = 0
         self.simplifying = False
         self.span: Span | None = None
-        self.table: dict[Any, Node] | None = {}
+        self.table: dict[Primitive, dict[Any, Node]] | None = {}
         self.data: dict[str, Any] = {}
         self.other_spans: dict[Node, list[Span]] = {}
 
@@ -66,7 +67,7 @@ class Builder:
 
     def leaf(self, name: str, shape: Shape = ()) -> Node:
         """The input with this name; the same node each time."""
-        return self._cons((LEAF, name), LEAF, (), {"name": name}, Type("float", shape))
+        return self._cons(name, LEAF, {"name": name}, Type("float", shape) if shape else FLOAT)
 
     def fresh_leaf(self, type: Type) -> Node:
         """An input that no script can name: the tangent of a pushforward, the seed of a transpose."""
@@ -75,13 +76,13 @@ class Builder:
     def constant(self, value: Exact | float, shape: Shape = (), kind: str = "float") -> Node:
         """The node of a number; decimals that come as a float mean their shortest decimal."""
         exact = value if type(value) is int else _exact(value)
-        result = Type(kind, shape)
-        return self._cons((CONSTANT, exact, result), CONSTANT, (), {"value": exact}, result)
+        result = Type(kind, shape) if shape or kind != "float" else FLOAT
+        return self._cons((exact, result), CONSTANT, {"value": exact}, result)
 
     def array(self, digest: str, value: Any, type: Type) -> Node:
         """An array of constants, known by the digest of its content; its value lives in the program's table."""
         self.data[digest] = value
-        return self._cons((DATA, digest, type), DATA, (), {"digest": digest}, type)
+        return self._cons((digest, type), DATA, {"digest": digest}, type)
 
     # --- operations -----------------------------------------------------------------------------
 
@@ -104,19 +105,28 @@ class Builder:
                 return simpler
             if primitive.commutative and args[0].serial > args[1].serial:
                 args = (args[1], args[0])
-        if args[0].primitive is CONSTANT:
+        first = args[0]
+        if first.primitive is CONSTANT:
             folded = self._fold(primitive, args, params)
             if folded is not None:
                 return folded
-        key = (primitive, args, tuple(params.items())) if params else (primitive, args)
-        table = self.table
-        if table is None:
+        if self.table is None:
             raise RuntimeError(CLOSED)
+        table = self.table.get(primitive)
+        if table is None:
+            table = self.table[primitive] = {}
+        key = (args, tuple(params.items())) if params else args
         known = table.get(key)
         if known is not None:
-            return self._seen_again(known)
-        made = self._make(primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
-        table[key] = made
+            return self._seen_again(known) if self.span is not known.span else known
+        if primitive.type_rule is None and primitive.pointwise:
+            type = first.type
+            for arg in args:
+                if arg.type is not type and arg.type.shape != type.shape:
+                    raise error("GC301", f"cannot {primitive.name} {type} and {arg.type}", self.span)
+        else:
+            type = self._type(primitive, args, params)
+        made = table[key] = self._make(primitive, args, params or _NO_PARAMS, type)
         return made
 
     def expanded(self, node: Node) -> Node:
@@ -150,8 +160,19 @@ class Builder:
 
     def reopen(self, nodes: Iterable[Node]) -> None:
         """Start from these nodes again, as every transform does."""
-        if self.table is None:
-            self.table = {_key(node): node for node in nodes}
+        if self.table is not None:
+            return
+        table: dict[Primitive, dict[Any, Node]] = {}
+        self.table = table
+        for node in nodes:
+            primitive = node.primitive
+            known = table.get(primitive)
+            if known is None:
+                known = table[primitive] = {}
+            if node.args:
+                known[(node.args, tuple(node.params.items())) if node.params else node.args] = node
+            else:
+                known[_input_key(node)] = node
 
     def close(self) -> None:
         """Forget the table; the nodes stay alive only through their programs."""
@@ -174,21 +195,24 @@ class Builder:
                     raise error("GC301", f"cannot {primitive.name} {first} and {arg.type}", self.span)
             if primitive.type_rule is None:
                 return first
-        return primitive.result_type(tuple(arg.type for arg in args), params)
+        return primitive.result_type(tuple([arg.type for arg in args]), params)
 
     def _simplify(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node | None:
-        if primitive.rewrite is not None:
-            rewritten: Node | None = primitive.rewrite(*args, **params)
+        rewrite = primitive.rewrite
+        if rewrite is not None:
+            rewritten: Node | None = rewrite(*args, **params) if params else rewrite(*args)
             if rewritten is not None:
                 return rewritten
         if primitive.commutative and len(args) == 2:
-            for one, other in (args, args[::-1]):
+            one, other = args
+            for _ in args:
                 if one.primitive is CONSTANT:
                     value = one.params["value"]
                     if value == primitive.annihilator:
                         return one
                     if value == primitive.identity:
                         return other
+                one, other = other, one
         return None
 
     def _fold(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node | None:
@@ -208,18 +232,22 @@ class Builder:
                 return self.constant(exact, args[0].type.shape)
         return None
 
-    def _cons(self, key: Any, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any], type: Type) -> Node:
+    def _cons(self, key: Any, primitive: Primitive, params: dict[str, Any], type: Type) -> Node:
+        """The input with this key."""
         if self.table is None:
             raise RuntimeError(CLOSED)
-        known = self.table.get(key)
+        table = self.table.get(primitive)
+        if table is None:
+            table = self.table[primitive] = {}
+        known = table.get(key)
         if known is not None:
-            return self._seen_again(known)
-        node = self.table[key] = self._make(primitive, args, params, type)
+            return known
+        node = table[key] = self._make(primitive, (), params, type)
         return node
 
     def _make(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any], type: Type) -> Node:
-        self.count += 1
-        if self.count > self.limit:
+        self.count = count = self.count + 1
+        if count > self.limit:
             raise error(
                 "GC505",
                 f"the graph has more than {self.limit:,} nodes",
@@ -228,7 +256,7 @@ class Builder:
             )
         if type.shape and not (args and type is args[0].type):
             self.allow(type)
-        return Node(primitive, args, params, type, self.count, self.span, self)
+        return Node(primitive, args, params, type, count, self.span, self)
 
     def allow(self, type: Type) -> None:
         """Raise GradcliError GC508 where an array of this type has more entries than one may have."""
@@ -244,8 +272,13 @@ class Builder:
             )
 
     def _seen_again(self, node: Node) -> Node:
-        if self.span is not None and node.span is not self.span and not self.simplifying and node.args:
-            self.other_spans.setdefault(node, []).append(self.span)
+        """The node; in a script, the place where it is met again is kept beside the first one."""
+        if self.span is not None and not self.simplifying and node.args:
+            spans = self.other_spans.get(node)
+            if spans is None:
+                self.other_spans[node] = [self.span]
+            elif spans[-1] is not self.span and len(spans) < MOST_SPANS and self.span not in spans:
+                spans.append(self.span)
         return node
 
 
@@ -273,17 +306,10 @@ class building:
             self.builder.close()
 
 
-def _key(node: Node) -> Any:
-    primitive = node.primitive
-    if primitive is LEAF:
-        return (LEAF, node.params["name"])
-    if primitive is CONSTANT:
-        return (CONSTANT, node.params["value"], node.type)
-    if primitive is DATA:
-        return (DATA, node.params["digest"], node.type)
-    if node.params:
-        return (primitive, node.args, tuple(node.params.items()))
-    return (primitive, node.args)
+def _input_key(node: Node) -> Any:
+    if node.primitive is LEAF:
+        return node.params["name"]
+    return (node.params["value" if node.primitive is CONSTANT else "digest"], node.type)
 
 
 def _exact(value: Any) -> Exact:

@@ -37,11 +37,6 @@ def Closed(low: float, high: float) -> Interval:
     return Interval(low, high)
 
 
-def OpenClosed(low: float, high: float) -> Interval:
-    """The interval (low, high]."""
-    return Interval(low, high, True, False)
-
-
 def ClosedOpen(low: float, high: float) -> Interval:
     """The interval [low, high)."""
     return Interval(low, high, False, True)

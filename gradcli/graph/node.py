@@ -6,12 +6,14 @@ arguments to results, so sorting by it is a topological order.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import Primitive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from fractions import Fraction
     from typing import Any
 
@@ -75,27 +77,33 @@ class Node(Operand):
         return f"<#{self.serial} {self.primitive.name}({inner}{static}) {self.type}>"
 
 
-def reachable(outputs: Iterable[Node]) -> list[Node]:
-    """Every node that the outputs depend on, themselves included, in topological order."""
-    seen: set[Node] = set()
-    stack = list(outputs)
-    while stack:
-        node = stack.pop()
-        if node in seen:
+_serial = attrgetter("serial")
+
+
+def reachable(outputs: Iterable[Node], stops: Collection[Node] = ()) -> list[Node]:
+    """Every node that the outputs depend on, themselves included, in topological order; nothing below `stops`."""
+    found = list(dict.fromkeys(outputs))
+    seen = set(found)
+    add, append = seen.add, found.append
+    for node in found:  # the list grows while it is read
+        if stops and node in stops:
             continue
-        seen.add(node)
-        stack.extend(node.args)
-    return sorted(seen, key=_serial)
+        for arg in node.args:
+            if arg not in seen:
+                add(arg)
+                append(arg)
+    found.reverse()  # nearly in order, which is what sorting is fast at
+    found.sort(key=_serial)
+    return found
 
 
 def dependents(order: Iterable[Node], targets: Iterable[Node]) -> set[Node]:
     """The nodes of a topological order that depend on a target through differentiable operations, targets included."""
     found = set(targets)
     for node in order:
-        if node.primitive.kind != "nondifferentiable" and not found.isdisjoint(node.args):
-            found.add(node)
+        for arg in node.args:
+            if arg in found:
+                if node.primitive.kind != "nondifferentiable":
+                    found.add(node)
+                break
     return found
-
-
-def _serial(node: Node) -> int:
-    return node.serial

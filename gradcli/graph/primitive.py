@@ -73,6 +73,7 @@ class Primitive:
         "internal",
         "kind",
         "kinks",
+        "lift",
         "moves",
         "name",
         "node",
@@ -99,6 +100,7 @@ class Primitive:
         ball: Rule | None = None,
         entries: Rule | None = None,
         moves: bool = False,
+        lift: Rule | None = None,
         partials: Rule | None = None,
         transpose: Mapping[int, Rule] | Rule | None = None,
         pushforward: Sequence[Rule | None] | None = None,
@@ -131,6 +133,7 @@ class Primitive:
         self.ball = ball
         self.entries = entries
         self.moves = moves
+        self.lift = lift
         self.partials = partials
         self.transpose = transpose
         self.pushforward = pushforward

@@ -6,7 +6,7 @@ programs from it; they share its nodes.
 
 from __future__ import annotations
 
-from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.node import Node, reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +85,3 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<program of {', '.join(self.leaves)} -> {len(self.outputs)} outputs, {len(self.nodes())} nodes>"
-
-
-def leaf_nodes(order: Sequence[Node]) -> list[Node]:
-    """The inputs among the nodes of a topological order."""
-    return [node for node in order if node.primitive is LEAF]

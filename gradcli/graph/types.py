@@ -36,6 +36,9 @@ class Type(NamedTuple):
         return self.text()
 
 
+FLOAT = Type("float", ())  # the type of most nodes of a scalar program, made once
+
+
 def size_of(shape: Shape) -> int:
     """The number of entries of an array of this shape."""
     size = 1

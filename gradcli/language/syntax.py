@@ -251,13 +251,18 @@ class Script(Syntax):
 
 def children(node: Syntax) -> list[Syntax]:
     """Return the nodes directly below `node`, in source order."""
+    kind = type(node)
+    if kind is Binary:  # most of a long text is operators, names and numbers
+        return [node.left, node.right]  # type: ignore[attr-defined]
+    if kind is Name or kind is Number:
+        return []
     found: list[Syntax] = []
     for key in node.fields:
         value = getattr(node, key)
         if isinstance(value, Syntax):
             found.append(value)
         elif type(value) is tuple:
-            found.extend(item for item in value if isinstance(item, Syntax))
+            found.extend([item for item in value if isinstance(item, Syntax)])
     return found
 
 

@@ -15,7 +15,6 @@ from gradcli.lowering.expressions import binary, evaluate
 from gradcli.lowering.names import filled, shape_of
 from gradcli.lowering.operands import number, tagged
 from gradcli.lowering.scan import CONSTANTS, is_closed, loads_data
-from gradcli.lowering.statics import read_leaves
 from gradcli.lowering.subscripts import index
 from gradcli.primitives.broadcasting import stretch
 
@@ -64,7 +63,7 @@ def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
         name = targets[0]
         left = lowerer.lookup(name.id, name.span)
         joined = s.Binary(statement.operator, name, value, False, statement.span)
-        result = binary(lowerer, joined, [left, result])
+        result = binary(lowerer, joined, left, result)
     if len(targets) == 1:
         _bind(lowerer, targets[0], result, statement.shape)
     else:
@@ -76,15 +75,15 @@ def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
 def _refuse_leaves(lowerer: Lowerer, target: s.Name, result: Any) -> None:
     """A const may be computed from constants and data; raises GradcliError GC214 where it reads a leaf."""
     for node in result if isinstance(result, tuple) else (result,):
-        for leaf in read_leaves(node) if isinstance(node, Node) else ():
-            if not lowerer.is_const(leaf):
-                name = visible(leaf.params["name"])
-                raise error(
-                    "GC214",
-                    f"`const {visible(target.id)}` reads the leaf `{name}`, so it is no constant",
-                    target.span,
-                    help=f"leave out const, make `{name}` const too, or stop its gradient with detach(...)",
-                )
+        leaf = lowerer.moving_leaf(node) if isinstance(node, Node) else None
+        if leaf is not None:
+            name = visible(leaf.params["name"])
+            raise error(
+                "GC214",
+                f"`const {visible(target.id)}` reads the leaf `{name}`, so it is no constant",
+                target.span,
+                help=f"leave out const, make `{name}` const too, or stop its gradient with detach(...)",
+            )
 
 
 def _is_leaf(lowerer: Lowerer, statement: s.Assign) -> bool:
@@ -251,5 +250,7 @@ def _bind_several(lowerer: Lowerer, targets: tuple[s.Name, ...], value: Any, spa
 
 def remember_names(lowerer: Lowerer, targets: tuple[s.Name, ...], expect: str | None) -> None:
     """The names that were assigned last: the output of a script without an expression."""
-    values = tuple(lowerer.scope[target.id] for target in targets)
-    lowerer.last_names = (values[0] if len(values) == 1 else values, targets, expect)
+    if len(targets) == 1:
+        lowerer.last_names = (lowerer.scope[targets[0].id], targets, expect)
+    else:
+        lowerer.last_names = (tuple(lowerer.scope[target.id] for target in targets), targets, expect)

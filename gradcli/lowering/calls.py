@@ -86,6 +86,12 @@ def call_library(
     if primitive.name == "pow" and len(args) == 2 and not keywords:
         x, y = (number(lowerer, arg) for arg in args)
         return raised(lowerer, x, y, syntax)
+    if primitive.kind == "elementwise" and len(args) == primitive.arity and not keywords:
+        if primitive.call is None and not primitive.static:  # operands are all that it takes
+            xs = tuple([x if type(x) is Node and x.type.kind == "float" else number(lowerer, x) for x in args])
+            if len(xs) > 1:
+                xs = together(*xs, verb=f"apply {name} to")
+            return lowerer.builder.apply(primitive, xs, {})
     signature = signature_of(primitive)
     operands, named = bind(lowerer, signature, primitive.static, args, keywords, name, span)
     if primitive.pointwise and all(type(x) is Node for x in operands):

@@ -22,7 +22,6 @@ from gradcli.language.syntax import (
 )
 from gradcli.lowering import subscripts
 from gradcli.lowering.operands import number, truth
-from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import together
 
 TYPE_CHECKING = False
@@ -30,9 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from gradcli.language.syntax import Expression, Syntax
+    from gradcli.language.syntax import Expression
     from gradcli.lowering.lowerer import Lowerer
 
+MOST_JOINED = 256
 _OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "@": "matmul"}
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "raise"}
 _COMPARISONS = {
@@ -49,45 +49,56 @@ def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
     """The value of an expression: a node, a tuple of values, a string or None."""
     builder = lowerer.builder
     stack: list[Any] = []
-    for syntax, count in postfix(lowerer, expression):
+    for syntax in postfix(lowerer, expression):
         builder.span = syntax.span
-        if count:
-            operands = stack[-count:]
-            del stack[-count:]
+        kind = type(syntax)
+        if kind is Name:
+            stack.append(_name(lowerer, syntax))
+        elif kind is Number:
+            stack.append(_number(lowerer, syntax))
+        elif kind is Binary:
+            right = stack.pop()
+            stack[-1] = binary(lowerer, syntax, stack[-1], right)
         else:
-            operands = []
-        stack.append(_HANDLERS[type(syntax)](lowerer, syntax, operands))
+            count = _COUNTS[kind](syntax)
+            operands = stack[-count:] if count else []
+            if count:
+                del stack[-count:]
+            stack.append(_HANDLERS[kind](lowerer, syntax, operands))
     return stack.pop()
 
 
-def postfix(lowerer: Lowerer, expression: Expression) -> list[tuple[Syntax, int]]:
-    """The parts of an expression, operands before operators, each with its number of operands; kept for loops."""
+def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
+    """The parts of an expression, operands before operators; kept in loops and functions, which need them again."""
     known = lowerer.postfix.get(expression)
     if known is not None:
         return known
-    code: list[tuple[Syntax, int]] = []
-    pending: list[Syntax] = [expression]
+    code: list[Any] = []
+    pending: list[Any] = [expression]
     while pending:
         node = pending.pop()
-        operands = _OPERANDS[type(node)](node)
-        if type(node) is Call and operands and type(operands[0]) is List and lowerer.takes_several(node.function.id):
-            # [a, b] of concatenate([a, b]) need not be rows of one array
-            operands[0] = Tuple(operands[0].items, operands[0].span)
-        code.append((node, len(operands)))
-        pending.extend(operands)
+        code.append(node)
+        kind = type(node)
+        if kind is Binary:
+            pending.append(node.left)
+            pending.append(node.right)
+        elif kind is not Name and kind is not Number:
+            operands = _OPERANDS[kind](node)
+            if kind is Call and operands and type(operands[0]) is List and lowerer.takes_several(node.function.id):
+                # [a, b] of concatenate([a, b]) need not be rows of one array
+                operands[0] = Tuple(operands[0].items, operands[0].span)
+            pending.extend(operands)
     code.reverse()
-    lowerer.postfix[expression] = code
+    if lowerer.looping or lowerer.local is not None:
+        lowerer.postfix[expression] = code
     return code
 
 
 # The operands of a construct, in the order in which its handler takes them.
-_OPERANDS: dict[type, Callable[[Any], list[Syntax]]] = {
-    Number: lambda node: [],
-    Name: lambda node: [],
+_OPERANDS: dict[type, Callable[[Any], list[Any]]] = {
     String: lambda node: [],
     NewAxis: lambda node: [],
     Unary: lambda node: [node.operand],
-    Binary: lambda node: [node.left, node.right],
     Compare: lambda node: list(node.operands),
     Call: lambda node: [*node.args, *(keyword.value for keyword in node.keywords)],
     Subscript: lambda node: [node.value, *node.items],
@@ -97,16 +108,32 @@ _OPERANDS: dict[type, Callable[[Any], list[Syntax]]] = {
     Tuple: lambda node: list(node.items),
 }
 
+_COUNTS: dict[type, Callable[[Any], int]] = {
+    String: lambda node: 0,
+    NewAxis: lambda node: 0,
+    Unary: lambda node: 1,
+    Compare: lambda node: len(node.operands),
+    Call: lambda node: len(node.args) + len(node.keywords),
+    Subscript: lambda node: 1 + len(node.items),
+    Slice: lambda node: (node.lower is not None) + (node.upper is not None) + (node.step is not None),
+    Transpose: lambda node: 1,
+    List: lambda node: len(node.items),
+    Tuple: lambda node: len(node.items),
+}
+
 
 # --- what each construct means ---------------------------------------------------------------------
 
 
-def _number(lowerer: Lowerer, syntax: Number, operands: list[Any]) -> Node:
-    numerator, denominator = syntax.ratio
-    return lowerer.builder.constant(rational(numerator, denominator))
+def _number(lowerer: Lowerer, syntax: Number) -> Node:
+    known = lowerer.numbers.get(syntax.ratio)
+    if known is None:
+        numerator, denominator = syntax.ratio
+        known = lowerer.numbers[syntax.ratio] = lowerer.builder.constant(rational(numerator, denominator))
+    return known
 
 
-def _name(lowerer: Lowerer, syntax: Name, operands: list[Any]) -> Any:
+def _name(lowerer: Lowerer, syntax: Name) -> Any:
     if syntax.id == "None":
         return None
     return lowerer.lookup(syntax.id, syntax.span)
@@ -119,13 +146,12 @@ def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Node:
     return lowerer.builder.call("neg", x) if syntax.op == "-" else x
 
 
-def binary(lowerer: Lowerer, syntax: Binary, operands: list[Any]) -> Node:
+def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Node:
     """The value of `left op right`, given both values."""
     op, builder = syntax.op, lowerer.builder
     if op == "and" or op == "or":
-        x, y = together(*(truth(lowerer, operand) for operand in operands))
+        x, y = together(truth(lowerer, x), truth(lowerer, y))
         return builder.call(op, x, y)
-    x, y = operands
     x = x if type(x) is Node and x.type.kind == "float" else number(lowerer, x, syntax.left)
     y = y if type(y) is Node and y.type.kind == "float" else number(lowerer, y, syntax.right)
     if op == "@":
@@ -136,7 +162,7 @@ def binary(lowerer: Lowerer, syntax: Binary, operands: list[Any]) -> Node:
         return product
     if op == "**":
         return raised(lowerer, x, y, syntax)
-    if x.type.shape != y.type.shape:
+    if x.type is not y.type and x.type.shape != y.type.shape:
         x, y = _fit(syntax, x, y, _VERBS[op])
     return builder.apply(lowerer.vocabulary[_OPERATIONS[op]], (x, y), {})
 
@@ -144,7 +170,7 @@ def binary(lowerer: Lowerer, syntax: Binary, operands: list[Any]) -> Node:
 def raised(lowerer: Lowerer, x: Node, y: Node, syntax: Expression) -> Node:
     """x**y: an integer exponent that no leaf reaches is an integer power, defined for every base."""
     builder = lowerer.builder
-    if not y.type.shape and not any(not lowerer.is_const(leaf) for leaf in read_leaves(y)):
+    if not y.type.shape and lowerer.moving_leaf(y) is None:
         exponent = lowerer.static(y, syntax.span) if _is_finite(y) else None
         if type(exponent) is int:
             return builder.apply(lowerer.vocabulary["power"], (x,), {"n": exponent})
@@ -224,9 +250,11 @@ def _list(lowerer: Lowerer, syntax: List, operands: list[Any]) -> Node:
         return lowerer.constant_array((len(values), *shape), flat)
     builder = lowerer.builder
     rows = [builder.call("reshape", value, shape=(1, *shape)) for value in values]
-    if len(rows) == 1:
-        return rows[0]
-    return builder.bind(lowerer.vocabulary["concat"], tuple(rows), {"axis": -len(shape) - 1})
+    while len(rows) > 1:  # many rows are joined in groups: what a rule does for one row may read all of its group
+        groups = [rows[at : at + MOST_JOINED] for at in range(0, len(rows), MOST_JOINED)]
+        concat, params = lowerer.vocabulary["concat"], {"axis": -len(shape) - 1}
+        rows = [builder.bind(concat, tuple(group), params) if len(group) > 1 else group[0] for group in groups]
+    return rows[0]
 
 
 def _constants(lowerer: Lowerer, values: list[Node]) -> tuple[Any, ...] | None:
@@ -253,10 +281,7 @@ def _call(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
 
 
 _HANDLERS: dict[type, Callable[..., Any]] = {
-    Number: _number,
-    Name: _name,
     Unary: _unary,
-    Binary: binary,
     Compare: _compare,
     Transpose: _transpose,
     String: _string,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error, visible
 from gradcli.graph.node import Node
-from gradcli.graph.primitive import Primitive
 from gradcli.graph.program import Leaf
 from gradcli.language import syntax as s
 from gradcli.lowering.lowered import HandRule
@@ -16,7 +15,7 @@ from gradcli.lowering.operands import number, tagged
 from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
 from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import stretch
-from gradcli.transforms.reverse import pull
+from gradcli.transforms.handwritten import by_hand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import Span
+    from gradcli.graph.primitive import Primitive
     from gradcli.lowering.lowerer import Lowerer
 
 MOST_CALLS = 64  # functions inside functions; each takes a few Python frames
@@ -168,32 +168,8 @@ def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], s
 
 def _ruled(lowerer: Lowerer, name: str, count: int) -> Primitive:
     """The operation of a function with a rule: arguments are its value, then its operands."""
-
-    def transpose_in(position: int) -> Any:
-        return lambda ct, value, *xs: cotangents(lowerer, name, xs, ct)[position]
-
-    def pushforward_in(position: int) -> Any:
-        def push(t: Node, value: Node, *xs: Node, out: Node) -> Node:
-            ct = lowerer.builder.fresh_leaf(value.type)
-            back = cotangents(lowerer, name, xs, ct)[position]
-            moved = pull(lowerer.builder, [(back, t)], [ct])[0]
-            return lowerer.builder.constant(0, value.type.shape) if moved is None else moved
-
-        return push
-
-    return Primitive(
-        name,
-        "structured",
-        f"The function {name} of the script, with its hand-written rule.",
-        impl=lambda xp, value, *xs, ranks: value,
-        entries=lambda f, value, *xs: value,
-        transpose={i + 1: transpose_in(i) for i in range(count)},
-        pushforward=[None, *(pushforward_in(i) for i in range(count))],
-        type_rule=lambda value, *xs: value,
-        arity=count + 1,
-        internal=True,
-        node=f"{name}Backward",
-    )
+    summary = f"The function {name} of the script, with its hand-written rule."
+    return by_hand(name, summary, count, lambda value, xs, ct: cotangents(lowerer, name, xs, ct))
 
 
 def cotangents(lowerer: Lowerer, name: str, xs: Sequence[Node], ct: Node) -> tuple[Node, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gradcli.graph.handrule import HandRule
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -9,9 +11,11 @@ if TYPE_CHECKING:
 
     from gradcli.diagnostics import Diagnostic, Span
     from gradcli.graph.node import Node
-    from gradcli.graph.program import Leaf, Program
+    from gradcli.graph.program import Program
     from gradcli.language.source import Source
     from gradcli.language.syntax import Script
+
+__all__ = ["Claim", "HandRule", "Lowered"]
 
 
 class Claim:
@@ -48,30 +52,6 @@ class Claim:
         self.leaf = leaf
         self.derivative = derivative
         self.derived = derived or {}
-
-
-class HandRule:
-    """A backward rule written by hand, on inputs of its own; `args` are the nodes of its first call."""
-
-    __slots__ = ("args", "cotangent", "leaves", "name", "output", "results", "span")
-
-    def __init__(
-        self,
-        name: str,
-        span: Span,
-        leaves: tuple[Leaf, ...],
-        output: Node,
-        cotangent: Node,
-        results: tuple[Node, ...],
-        args: tuple[Node, ...],
-    ) -> None:
-        self.name = name
-        self.span = span
-        self.leaves = leaves
-        self.output = output
-        self.cotangent = cotangent
-        self.results = results
-        self.args = args
 
 
 class Lowered:

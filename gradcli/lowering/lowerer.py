@@ -19,7 +19,7 @@ from gradcli.lowering.lowered import Claim
 from gradcli.lowering.names import POISON, Names, Poisoned
 from gradcli.lowering.operands import number
 from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
-from gradcli.lowering.statics import read_leaves
+from gradcli.lowering.statics import Settled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,9 +57,12 @@ class Lowerer(Names):
         self.script = script
         self.source = script.source
         self.library = library
-        self.postfix: dict[s.Expression, list[tuple[s.Syntax, int]]] = {}
+        self.postfix: dict[s.Expression, list[s.Syntax]] = {}
+        self.numbers: dict[tuple[int, int], Node] = {}
+        self.looping = 0
+        self._counts = Settled(self._is_count)
         self.assigned = assigned_names(script.statements)
-        self.targets = derivative_targets(script)
+        self.targets = derivative_targets(script, script.source.text)
         self.functions: dict[str, s.FunctionDef] = {}
         self.hand_written: dict[str, s.FunctionDef] = {}
         self.ruled: dict[str, Primitive] = {}
@@ -98,18 +101,19 @@ class Lowerer(Names):
 
     def block(self, statements: tuple[s.Statement, ...], top: bool = False) -> Any:
         """Run statements in order; the value of a `return` ends it. At the top an error spoils only its statement."""
+        if top:
+            for statement in statements:
+                self._guarded(self.statement, statement, True)
+            return None
         for statement in statements:
-            if top:
-                self._guarded(lambda statement=statement: self.statement(statement, True))
-                continue
             result = self.statement(statement, False)
             if result is not None:
                 return result
         return None
 
-    def _guarded(self, step: Any) -> None:
+    def _guarded(self, step: Any, *args: Any) -> None:
         try:
-            step()
+            step(*args)
         except Poisoned:
             return
         except GradcliError as problem:
@@ -138,13 +142,13 @@ class Lowerer(Names):
         """One statement; the value of a `return`, else None."""
         self.builder.span = statement.span
         if isinstance(statement, s.Assign):
-            self._protect(statement.targets, lambda: assignments.assign(self, statement, top))
+            self._protect(statement.targets, assignments.assign, statement, top)
         elif isinstance(statement, s.ExpressionStatement):
             value = evaluate(self, statement.value)
             if self.local is None:
                 self.last_expression = (value, statement.value, statement.expect)
         elif isinstance(statement, s.Declare):
-            self._protect((statement.name,), lambda: assignments.declare(self, statement))
+            self._protect((statement.name,), assignments.declare, statement)
         elif isinstance(statement, s.For):
             return self._loop(statement)
         elif isinstance(statement, s.If):
@@ -155,10 +159,10 @@ class Lowerer(Names):
             return (evaluate(self, statement.value),)
         return None
 
-    def _protect(self, targets: tuple[s.Name, ...], step: Any) -> None:
+    def _protect(self, targets: tuple[s.Name, ...], step: Any, *args: Any) -> None:
         """Run an assignment; where it fails, its names are known to be spoiled, so that no error follows from it."""
         try:
-            step()
+            step(self, *args)
         except (GradcliError, Poisoned):
             for target in targets:
                 self.names()[target.id] = POISON
@@ -187,11 +191,15 @@ class Lowerer(Names):
                 cover(statement.target.span, statement.bounds[-1].span),
                 help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
             )
-        for i in steps:
-            self.names()[statement.target.id] = self.builder.constant(i)
-            result = self.block(statement.body)
-            if result is not None:
-                return result
+        self.looping += 1
+        try:
+            for i in steps:
+                self.names()[statement.target.id] = i
+                result = self.block(statement.body)
+                if result is not None:
+                    return result
+        finally:
+            self.looping -= 1
         return None
 
     def _branch(self, statement: s.If) -> Any:
@@ -203,17 +211,20 @@ class Lowerer(Names):
 
     def _refuse_data(self, condition: Node, span: Span) -> None:
         """A condition may read sizes and counts, never data: whole-numbered scalars only."""
-        for leaf in read_leaves(condition):
-            name = leaf.params["name"]
-            value = self.values.get(name)
-            whole = isinstance(value, (int, float)) and value == int(value) if _finite(value) else False
-            if leaf.type.shape or name not in self.leaves or not (self.is_const(leaf) or whole):
-                raise error(
-                    "GC308",
-                    f"`if` reads `{visible(name)}`, which is data: the program would depend on a value",
-                    span,
-                    help="use where(condition, a, b), which has a gradient on both sides",
-                )
+        leaf = self._counts.other(condition)
+        if leaf is not None:
+            raise error(
+                "GC308",
+                f"`if` reads `{visible(leaf.params['name'])}`, which is data: the program would depend on a value",
+                span,
+                help="use where(condition, a, b), which has a gradient on both sides",
+            )
+
+    def _is_count(self, leaf: Node) -> bool:
+        """Whether a leaf is a single number that is const or whole."""
+        value = self.values.get(leaf.params["name"])
+        whole = isinstance(value, (int, float)) and value == int(value) if _finite(value) else False
+        return not leaf.type.shape and leaf.params["name"] in self.leaves and (self.is_const(leaf) or whole)
 
     # --- outputs -------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from gradcli.graph.node import LEAF, Node
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
 from gradcli.lowering.scan import CONSTANTS
-from gradcli.lowering.statics import exact_value, read_leaves
+from gradcli.lowering.statics import Settled, exact_value, read_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ class Names:
         self._static_spans: dict[str, Span | None] = {}
         self._gradient_spans: dict[str, Span | None] = {}
         self._exponents: set[str] = set()
+        self._fixed = Settled(self.is_const)
+        self._exact: dict[Node, Any] = {}
+        self._floats: dict[Node, Any] = {}
         self._positions = 0
         self.reads_positions = False  # whether a function was called that may take positions
 
@@ -77,10 +80,14 @@ class Names:
             return self.builder.constant(int(name == "True"))
         else:
             value = self.free_leaf(name, span)
-        if value is POISON:
+        if type(value) is Node:
+            if value.primitive is LEAF:
+                self.uses.setdefault(name, span)
+        elif value is POISON:
             raise Poisoned
-        if type(value) is Node and value.primitive is LEAF:
-            self.uses.setdefault(name, span)
+        elif type(value) is int:  # the variable of a loop becomes a node where it is read
+            names = self.scope if self.local is None else self.local
+            value = names[name] = self.builder.constant(value)
         return value
 
     def free_leaf(self, name: str, span: Span | None) -> Node:
@@ -126,13 +133,17 @@ class Names:
         known = self.leaves.get(leaf.params["name"])
         return known is not None and known.const
 
+    def moving_leaf(self, node: Node) -> Node | None:
+        """A leaf that a value depends on and that is not const, if there is one."""
+        return self._fixed.other(node)
+
     def static(self, value: Any, span: Span | None) -> Any:
         """The exact value of a node, of several, or of a text; every leaf that it reads becomes const."""
         if isinstance(value, tuple):
             return tuple(self.static(item, span) for item in value)
         if not isinstance(value, Node):
             return value
-        return exact_value(value, lambda leaf: self._read(leaf, span), self.evaluate_now, span)
+        return exact_value(value, lambda leaf: self._read(leaf, span), self.evaluate_now, span, self._exact)
 
     def _read(self, leaf: Node, span: Span | None) -> Any:
         name = leaf.params["name"]
@@ -223,8 +234,10 @@ class Names:
 
     def evaluate_now(self, node: Node) -> Any:
         """The float value of a node at the point, while the script is still being lowered."""
-        from gradcli.execution.evaluate import evaluate
+        from gradcli.execution.evaluate import evaluate, known_floats
 
+        if known_floats(node, self._floats, lambda leaf: self.values[leaf.params["name"]]):
+            return self._floats[node]
         values = {leaf.params["name"]: self.values[leaf.params["name"]] for leaf in read_leaves(node)}
         return evaluate([node], values)[0]
 

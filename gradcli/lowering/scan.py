@@ -8,7 +8,6 @@ from gradcli.language.syntax import (
     Declare,
     Expression,
     For,
-    FunctionDef,
     If,
     Keyword,
     Name,
@@ -47,9 +46,14 @@ def assigned_names(statements: Iterable[Statement]) -> dict[str, list[Span]]:
     return found
 
 
-def derivative_targets(root: Syntax) -> set[str]:
-    """The names that stand as the second operand of a derivative operator anywhere in the tree."""
+def derivative_targets(root: Syntax, text: str = "") -> set[str]:
+    """The names that stand as the second operand of a derivative operator anywhere in the tree.
+
+    `text`, where it is given, is what the tree was read from: where it holds no such word, the tree is not walked.
+    """
     found: set[str] = set()
+    if text and not any(word in text for word in DERIVATIVES):
+        return found
     pending: list[Syntax] = [root]
     while pending:
         node = pending.pop()
@@ -69,7 +73,7 @@ def is_closed(expression: Expression, functions: Collection[str], open_names: Co
     pending: list[Syntax] = [expression]
     while pending:
         node = pending.pop()
-        if isinstance(node, Name):
+        if type(node) is Name:
             if node.id not in _VALUES or node.id in open_names:
                 return False
         elif isinstance(node, Call):
@@ -93,8 +97,3 @@ def loads_data(expression: Expression) -> bool:
             return True
         pending.extend(children(node))
     return False
-
-
-def defined_functions(statements: Iterable[Statement]) -> dict[str, FunctionDef]:
-    """The functions that a script defines, hand-written rules left out."""
-    return {s.name.id: s for s in statements if isinstance(s, FunctionDef) and s.rule is None}

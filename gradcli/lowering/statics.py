@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
-from gradcli.diagnostics import error
+from gradcli.diagnostics import GradcliError, error
 from gradcli.graph.exact import is_fraction, number_text, rational
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
     from typing import Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Exact = int | Fraction | float
 
+INEXACT = object()  # stands for the value of a node that was computed in floats
 MOST_BITS = 4096  # of an exact number: squaring a number again and again would otherwise never end
 
 # What stays exact. Anything else is computed in floats by the evaluator.
@@ -63,37 +64,82 @@ def read_leaves(node: Node) -> list[Node]:
     return [inner for inner in reachable([node]) if inner.primitive is LEAF]
 
 
+class Settled:
+    """Which nodes read accepted leaves only. What is known of a node stays known, so a long chain is walked once.
+
+    A leaf that has been accepted stays so; one that has not may be accepted later.
+    """
+
+    __slots__ = ("accepted", "_others", "_settled")
+
+    def __init__(self, accepted: Callable[[Node], bool]) -> None:
+        self.accepted = accepted
+        self._settled: set[Node] = set()
+        self._others: dict[Node, Node] = {}
+
+    def other(self, node: Node) -> Node | None:
+        """A leaf that the node's value depends on and that is not accepted, if there is one."""
+        settled = self._settled
+        pending = [(node, False)]
+        while pending:
+            here, finished = pending.pop()
+            if finished:
+                settled.add(here)
+            elif here not in settled and here.primitive is not CONSTANT:
+                known = here if here.primitive is LEAF else self._others.get(here)
+                if known is not None and not self.accepted(known):
+                    self._others[node] = known
+                    return known
+                pending.append((here, True))
+                pending.extend([(arg, False) for arg in reversed(here.args)])
+        return None
+
+
 def exact_value(
     node: Node,
     leaf_value: Callable[[Node], Any],
     evaluate: Callable[[Node], Any],
     span: Span | None,
+    known: dict[Node, Any] | None = None,
 ) -> Any:
     """The exact value of a node: a number for a scalar, nested tuples for an array.
 
-    `leaf_value` gives the value of a leaf (and takes note of it); `evaluate` computes a node in floats.
-    Raises GradcliError GC306 where the value is not a finite number.
+    `leaf_value` gives the value of a leaf (and takes note of it); `evaluate` computes a node in floats; `known` keeps
+    exact values from one call to the next, so that a chain which grows is walked once. Raises GradcliError GC306 where
+    the value is not a finite number.
     """
     if node.primitive is CONSTANT and not node.type.shape:
         return _finite(node.params["value"], span)
-    order = reachable([node])
-    if all(n.primitive in (CONSTANT, LEAF) or n.primitive.name in _EXACT for n in order) and not any(
-        n.type.shape or n.primitive is DATA for n in order
-    ):
-        known: dict[Node, Any] = {}
-        for step in order:
-            if step.primitive is CONSTANT:
-                known[step] = _number(step.params["value"])
-            elif step.primitive is LEAF:
-                known[step] = _number(leaf_value(step))
-            else:
-                operands = [known[arg] for arg in step.args]
-                known[step] = _apply(step, operands, span)
-        return _finite(known[node], span)
+    known = {} if known is None else known
+    order = reachable([node], known)  # what is known is not walked again
+    exact = all(_stays_exact(step, known) for step in order)
     for step in order:
+        if step in known:
+            continue
         if step.primitive is LEAF:
-            leaf_value(step)
-    return _frozen(evaluate(node), span)
+            value = leaf_value(step)
+            known[step] = INEXACT if step.type.shape else _number(value)
+        elif step.primitive is CONSTANT:
+            known[step] = INEXACT if step.type.shape else _number(step.params["value"])
+        else:
+            operands = [known[arg] for arg in step.args]
+            try:
+                inexact = not _stays_exact(step, known) or INEXACT in operands
+                known[step] = INEXACT if inexact else _apply(step, operands, span)
+            except (GradcliError, TypeError):  # a complex number has no order
+                if exact:
+                    raise
+                known[step] = INEXACT
+    return _finite(known[node], span) if exact else _frozen(evaluate(node), span)
+
+
+def _stays_exact(step: Node, known: Mapping[Node, Any]) -> bool:
+    if step in known:
+        return known[step] is not INEXACT
+    primitive = step.primitive
+    if step.type.shape or primitive is DATA:
+        return False
+    return primitive is CONSTANT or primitive is LEAF or primitive.name in _EXACT
 
 
 def whole(value: Any) -> Any:

@@ -57,6 +57,9 @@ class Catalogue(Mapping[str, Primitive]):
         self._waiting = list(MODULES)
 
     def __getitem__(self, name: str) -> Primitive:
+        known = self._found.get(name)
+        if known is not None:
+            return known
         while name not in self._found and self._waiting:
             self._load()
         return self._found[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.exact import rational
+from gradcli.graph.node import CONSTANT
 from gradcli.graph.primitive import elementwise
 
 TYPE_CHECKING = False
@@ -28,10 +29,10 @@ def _common_divisor(x: Node, y: Node) -> Node | None:
 
 
 def _add_rewrite(x: Node, y: Node) -> Node | None:
-    if (minus := _negated(y)) is not None:
-        return x - minus
-    if (minus := _negated(x)) is not None:
-        return y - minus
+    if y.primitive is neg:
+        return x - y.args[0]
+    if x.primitive is neg:
+        return y - x.args[0]
     if (divisor := _common_divisor(x, y)) is not None:
         return (x.args[0] + y.args[0]) / divisor
     return None
@@ -57,14 +58,14 @@ def _mul_rewrite(x: Node, y: Node) -> Node | None:
         return -(x.args[0] * y)
     if kind is div and x.args[0].constant == 1:
         return y / x.args[1]
-    if x.constant == -1:
+    if kind is CONSTANT and x.params["value"] == -1:
         return -y
     kind = y.primitive
     if kind is neg:
         return -(x * y.args[0])
     if kind is div and y.args[0].constant == 1:
         return x / y.args[1]
-    return -x if y.constant == -1 else None
+    return -x if kind is CONSTANT and y.params["value"] == -1 else None
 
 
 def _div_rewrite(x: Node, y: Node) -> Node | None:

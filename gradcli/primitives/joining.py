@@ -10,7 +10,7 @@ from gradcli.primitives.axes import described, part, placed, require_option, res
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import broadcast, concat, reshape
 from gradcli.primitives.positions import take_static
-from gradcli.primitives.sizes import bounded, normalize_axis, whole_numbers
+from gradcli.primitives.sizes import bounded, few_positions, normalize_axis, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _repeat(x: Any, repeats: int | tuple[int, ...], axis: int | None = None) -> 
         return reshaped(raised if count == 1 else broadcast(raised, shape=shape), (*before, size * count, *after))
     if len(counts) != size:
         raise error("GC306", f"repeat needs a count for each of the {size} entries, not {len(counts)}")
-    bounded((sum(counts),))
+    few_positions(sum(counts))
     indices = tuple(i for i, n in enumerate(counts) for _ in range(n))
     return take_static(x, indices=indices, axis=at)
 
@@ -217,7 +217,7 @@ def _pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 
         if mode != "constant":
             if not size:
                 raise error("GC322", f"pad cannot copy from {described(x)}, which is empty along an axis")
-            bounded((before + size + after,))
+            few_positions(before + size + after)
             indices = tuple(_source(position, size, mode) for position in range(-before, size + after))
             x = take_static(x, indices=indices, axis=axis)
         elif _is_zero(constant_values):

@@ -2,7 +2,7 @@
 
 Axes are negative, so leading batch axes pass through. The evaluator tells each `impl` the core rank of its
 inputs. What only moves entries is marked `moves`: symbols and balls run the same `impl` on positions instead of
-values.
+values. `lift` says what the parameters become with an axis more in front.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ reshape: Primitive = linear(
     type_rule=_reshape_type,
     rewrite=_reshape_rewrite,
     moves=True,
+    lift=lambda count, *, shape: {"shape": (count, *shape)},
     arity=1,
     call=reshape_call,
     static=("shape", "more"),
@@ -102,6 +103,7 @@ broadcast: Primitive = linear(
     type_rule=_broadcast_type,
     rewrite=lambda x, *, shape: x if x.shape == shape else None,
     moves=True,
+    lift=lambda count, *, shape: {"shape": (count, *shape)},
     arity=1,
     internal=True,
     node="ExpandBackward0",
@@ -140,6 +142,7 @@ permute: Primitive = linear(
     type_rule=_permute_type,
     rewrite=_permute_rewrite,
     moves=True,
+    lift=lambda count, *, axes: {"axes": (-len(axes) - 1, *axes)},
     arity=1,
     internal=True,
     node="PermuteBackward0",
@@ -148,7 +151,7 @@ permute: Primitive = linear(
 # --- slice and its transpose ------------------------------------------------------------------------
 
 
-def _slices(start: Shape, step: Shape, size: Shape) -> tuple[Any, ...]:
+def slices_of(start: Shape, step: Shape, size: Shape) -> tuple[Any, ...]:
     """One Python slice per axis: `size` entries from `start`, `step` apart, the step may be negative."""
     parts = []
     for first, stride, count in zip(start, step, size, strict=True):
@@ -160,13 +163,14 @@ def _slices(start: Shape, step: Shape, size: Shape) -> tuple[Any, ...]:
 slice_: Primitive = linear(
     "slice",
     "Some entries along each axis: `size` of them from `start`, `step` apart.",
-    impl=lambda xp, x, *, ranks, start, step, size: x[_slices(start, step, size)],
+    impl=lambda xp, x, *, ranks, start, step, size: x[slices_of(start, step, size)],
     transpose={
         0: lambda ct, x, *, start, step, size: unslice(ct, shape=x.shape, start=start, step=step),
     },
     type_rule=lambda x, *, start, step, size: Type(x.kind, size),
     rewrite=lambda x, *, start, step, size: x if x.shape == size and all(s > 0 for s in step) else None,
     moves=True,
+    lift=lambda count, *, start, step, size: {"start": (0, *start), "step": (1, *step), "size": (count, *size)},
     arity=1,
     internal=True,
     node="SliceBackward0",
@@ -176,7 +180,7 @@ slice_: Primitive = linear(
 def _unslice_value(xp: Any, x: Any, *, ranks: Ranks, shape: Shape, start: Shape, step: Shape) -> Any:
     batch = lead(x, ranks[0])
     size = x.shape[len(batch) :]
-    return xp.place(x, batch + shape, _slices(start, step, size))
+    return xp.place(x, batch + shape, slices_of(start, step, size))
 
 
 def _unslice_entries(f: Any, x: Any, *, shape: Shape, start: Shape, step: Shape) -> Any:
@@ -192,6 +196,7 @@ unslice: Primitive = linear(
         0: lambda ct, x, *, shape, start, step: slice_(ct, start=start, step=step, size=x.shape),
     },
     type_rule=lambda x, *, shape, start, step: Type(x.kind, bounded(shape)),
+    lift=lambda count, *, shape, start, step: {"shape": (count, *shape), "start": (0, *start), "step": (1, *step)},
     rewrite=lambda x, *, shape, start, step: x.builder.constant(0, shape) if x.constant == 0 else None,
     arity=1,
     internal=True,

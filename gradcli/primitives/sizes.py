@@ -12,21 +12,32 @@ if TYPE_CHECKING:
 
     from gradcli.graph.types import Shape
 
-MAX_ENTRIES = 2**27
+MAX_ENTRIES = 2**33  # 64 GiB of float64: what `--limit elements=` may be raised to; a builder allows fewer
+MAX_POSITIONS = 2**22  # that are written out one by one, 40 bytes each
 
 
 def bounded(shape: Shape) -> Shape:
     """The shape itself, if an array of it may be made; raises GradcliError GC508 before anything is made.
 
-    Asked by the operations whose result can be larger than their operands together.
+    Asked by the operations whose result can be larger than their operands together. The limit of a script is its
+    builder's, which looks at every node.
     """
-    if size_of(shape) > MAX_ENTRIES or max(shape, default=0) > MAX_ENTRIES:
+    return _checked(shape, MAX_ENTRIES, "entries", "sum over an axis before repeating it, or use smaller sizes")
+
+
+def few_positions(count: int) -> int:
+    """The count itself, if so many static positions may be written out; raises GradcliError GC508 before they are."""
+    return _checked((count,), MAX_POSITIONS, "positions", "join slices with concatenate, or index by an array")[0]
+
+
+def _checked(shape: Shape, most: int, what: str, help: str) -> Shape:
+    if size_of(shape) > most or max(shape, default=0) > most:
         sizes = ", ".join(map(str, shape))
         raise error(
             "GC508",
-            f"an array of shape [{visible(sizes)}] would have {count_text(size_of(shape))} entries; "
-            f"{MAX_ENTRIES:,} are allowed",
-            help="sum over an axis before repeating it, or use smaller sizes",
+            f"an array of shape [{visible(sizes)}] would have {count_text(size_of(shape))} {what}; "
+            f"at most {most:,} can be allowed",
+            help=help,
         )
     return shape
 

@@ -1,22 +1,26 @@
-"""`python -m tests.benchmarks [--only NAME] [--json FILE]`: one table of ours, the yardstick, their ratio and the limit.
+"""`python -m tests.benchmarks [--peers torch,jax,autograd] [--only NAME]`: one table of ours beside every yardstick.
 
-Figures are of the machine that runs this; only ratios are compared with a limit. Peers that are not installed have no
-line (extra `peers`).
+Ours, the yardstick, their ratio, the limit, and whether it is met. Figures are of the machine that runs this; only ratios
+are compared with a limit. Peers that are not installed have no line (extra `peers`). `--json` and `--markdown` write the
+table to a file; how it is measured stands in README.md beside this module.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from tests.benchmarks.driver import Row
+from tests.benchmarks import report
+from tests.benchmarks.driver import LIBRARIES, Choice, Row
+from tests.benchmarks.load import Seen
 
 MODULES = (
-    "cold", "scalar", "points", "stencils", "hessians", "gradchecks",
-    "orders", "gradbench", "network", "verdicts", "eager", "batch",
+    "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians",
+    "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch",
 )  # fmt: skip
 
 
@@ -24,36 +28,43 @@ def table(names: tuple[str, ...], rounds: int, small: bool) -> list[Row]:
     """The lines of some rows."""
     found: list[Row] = []
     for name in names:
-        found += import_module(f"tests.benchmarks.{name}").run(rounds, small)
+        Seen.reset()
+        lines = import_module(f"tests.benchmarks.{name}").run(rounds, small)
+        print(f"{name}: {Seen.told()}", file=sys.stderr, flush=True)
+        found += [{**line, "module": name, "load": max(Seen.loads, default=None)} for line in lines]
     return found
 
 
-def text(lines: list[Row]) -> str:
-    """The table as people read it."""
-    shown = [f"{'work':26}{'against':24}{'ours ms':>12}{'theirs ms':>12}{'ratio':>8}{'limit':>8}"]
-    for line in lines:
-        ours, theirs = line["ours"] * 1e3, line["yardstick"] * 1e3
-        mark = "" if line["ratio"] <= line["limit"] else "  above"
-        told = (
-            f"{line['name']:26}{line['against']:24}{ours:12.5g}{theirs:12.5g}{line['ratio']:8.3g}{line['limit']:8.3g}"
-        )
-        shown.append(told + mark)
-    return "\n".join(shown)
+def names_of(given: list[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    """Names with commas between them, given once or several times, in the order of the table."""
+    wanted = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise SystemExit(f"python -m tests.benchmarks: no {what} is called {name}; there are {', '.join(known)}")
+    return tuple(name for name in known if name in wanted)
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the rows and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
-    parser.add_argument("--only", choices=MODULES)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help=", ".join(MODULES))
+    parser.add_argument("--peers", action="append", metavar="NAMES", help=f"{','.join(LIBRARIES)} (default), or none")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    lines = table((options.only,) if options.only else MODULES, options.rounds, options.small)
-    print(f"load {os.getloadavg()[0]:.2f}, {os.cpu_count()} processors")
-    print(text(lines))
+    parser.add_argument("--json", type=Path, help="the lines, the machine and the versions")
+    parser.add_argument("--markdown", type=Path, help="the table; in a file with marks for it, between them")
+    options = parser.parse_args(argv)
+    if options.peers is not None:
+        Choice.peers = () if options.peers == ["none"] else names_of(options.peers, LIBRARIES, "peer")
+    modules = names_of(options.only, MODULES, "row") or MODULES
+    lines = table(modules, options.rounds, options.small)
+    about: dict[str, Any] = report.machine()
+    print(report.told(about))
+    print(report.text(lines))
     if options.json:
-        options.json.write_text(json.dumps(lines, indent=1))
+        options.json.write_text(json.dumps({**about, "rounds": options.rounds, "rows": lines}, indent=1) + "\n")
+    if options.markdown:
+        report.write_markdown(options.markdown, report.markdown(lines, about, options.rounds, options.small))
     return 0
 
 

@@ -12,14 +12,29 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.benchmarks.load import quiet_rounds
 
 ROOT = Path(__file__).parent.parent.parent
 REST = 0.3  # seconds between turns: threads of OpenBLAS spin for a while
 WARM = 2
+LIBRARIES = ("torch", "jax", "autograd")
 Row = dict[str, Any]
+
+
+class Choice:
+    """Which peers run: all that are installed, or the named ones."""
+
+    peers: tuple[str, ...] = LIBRARIES
+
+
+def wanted(candidate: str) -> bool:
+    """Whether a candidate is ours, plain NumPy or Python, or of a library that is to run: `torch.compile` is torch's."""
+    library = candidate.partition(".")[0]
+    return library not in LIBRARIES or library in Choice.peers
 
 
 def environment() -> dict[str, str]:
@@ -62,20 +77,23 @@ def raced(candidates: Mapping[str, str], rounds: int, size: int = 0, rtol: float
 
     `size` is handed to every candidate.
     """
-    workers = {name: Worker(place, size) for name, place in candidates.items()}
+    workers = {name: Worker(place, size) for name, place in candidates.items() if wanted(name)}
     here = {name: one for name, one in workers.items() if not is_absent(one.result)}
     try:
         reference = next(iter(here.values())).result
         for name, one in here.items():
             assert close(one.result, reference, rtol), f"{name}: {one.result}, not {reference}"
-        times: dict[str, list[float]] = {name: [] for name in here}
-        for turn in range(WARM + rounds):
+
+        def turn() -> dict[str, float]:
+            found = {}
             for name, one in here.items():
-                seconds = one.run()
-                if turn >= WARM:
-                    times[name].append(seconds)
-                time.sleep(min(REST, 10 * seconds))
-        return {name: statistics.median(found) for name, found in times.items()}
+                found[name] = one.run()
+                time.sleep(min(REST, 10 * found[name]))
+            return found
+
+        for _ in range(WARM):
+            turn()
+        return medians(quiet_rounds(turn, rounds, [one.process.pid for one in workers.values()]))
     finally:
         for one in workers.values():
             one.close()
@@ -101,19 +119,20 @@ def seconds(command: list[str], stdin: bytes = b"") -> float:
 
 def interleaved(candidates: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
     """The median of each candidate over several rounds, one after the other in each round."""
-    found: dict[str, list[float]] = {name: [] for name in candidates}
-    for name in candidates:
-        candidates[name]()
-    for _ in range(rounds):
-        for name, run in candidates.items():
-            found[name].append(run())
-    return {name: statistics.median(times) for name, times in found.items()}
+    for run in candidates.values():
+        run()
+    return medians(quiet_rounds(lambda: {name: run() for name, run in candidates.items()}, rounds))
 
 
-def row(name: str, ours: float, yardstick: float, limit: float, against: str = "") -> Row:
-    """One line of the table; times in seconds."""
+def medians(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each candidate, over the rounds."""
+    return {name: statistics.median(times[name] for times in found) for name in found[0]}
+
+
+def row(name: str, ours: float, yardstick: float, limit: float, against: str = "", unit: str = "ms") -> Row:
+    """One line of the table; times in seconds, shown in `unit`, other figures in the unit that is named."""
     return {"name": name, "ours": ours, "against": against, "yardstick": yardstick, "ratio": ours / yardstick,
-            "limit": limit}  # fmt: skip
+            "limit": limit, "unit": unit}  # fmt: skip
 
 
 def rows(name: str, times: Mapping[str, float], limits: Mapping[str, float]) -> list[Row]:

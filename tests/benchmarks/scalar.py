@@ -77,10 +77,31 @@ def torch(calls: int) -> Found:
     return over(f, calls // 20)
 
 
+def autograd(calls: int) -> Found:
+    import autograd
+    import autograd.numpy as np
+
+    both = autograd.value_and_grad(lambda at: np.sin(at[0] * at[1]) * np.exp(-at[0]) + np.log(1 + at[1] ** 2) * at[0])
+
+    def f(*, x: float, y: float) -> tuple[float, dict[str, float]]:
+        value, (dx, dy) = both((x, y))
+        return float(value), {"x": float(dx), "y": float(dy)}
+
+    return over(f, calls // 20)
+
+
 def run(rounds: int, small: bool) -> list[Row]:
     """At most 1.3 times straight-line Python; jax.jit and PyTorch behind by the factors of their limits."""
-    names = {"ours": "ours", "straight-line Python": "by_hand", "jax.jit": "jax", "torch": "torch"}
+    names = {
+        "ours": "ours",
+        "straight-line Python": "by_hand",
+        "jax.jit": "jax",
+        "torch": "torch",
+        "autograd": "autograd",
+    }
     calls = 400 if small else 40_000
     times = raced({name: f"{__name__}:{place}" for name, place in names.items()}, rounds, calls)
-    per_call = {name: found / (calls // 20 if name in ("jax.jit", "torch") else calls) for name, found in times.items()}
-    return rows("2 scalar value+gradient", per_call, {"straight-line Python": 1.3, "jax.jit": 1 / 15, "torch": 1 / 150})
+    fewer = ("jax.jit", "torch", "autograd")
+    per_call = {name: found / (calls // 20 if name in fewer else calls) for name, found in times.items()}
+    limits = {"straight-line Python": 1.3, "jax.jit": 1 / 15, "torch": 1 / 150, "autograd": 1 / 150}
+    return rows("2 scalar value+gradient", per_call, limits)

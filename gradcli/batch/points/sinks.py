@@ -191,7 +191,7 @@ class ParquetSink(Sink):
             raise error("GC713", "Parquet files need pyarrow", help='pip install "gradcli[parquet]"') from None
         schema = self.arrow.schema([(name, self.arrow.float64()) for name in self.columns.names])
         try:
-            self.writer: Any = module.ParquetWriter(self.part, schema)
+            self.writer: Any = module.ParquetWriter(self.part, schema, use_dictionary=False)  # hardly two are equal
         except OSError as problem:
             raise cannot(self.path, problem) from None
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TEXT_BYTES = 1 << 21  # of a block of text
 LONGEST_LINE = 1 << 24
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")  # types of Parquet columns
 ENDINGS = (*DELIMITERS, ".npy", ".npz", ".parquet")
 
 
@@ -90,12 +91,16 @@ class TextSource(Source):
         self, place: str, path: str, file: BinaryIO, delimiter: str, leaves: Callable[[], Sequence[str]]
     ) -> None:
         first = file.readline(LONGEST_LINE).removeprefix(b"\xef\xbb\xbf")
+        if not first.strip():
+            raise damaged(path, "its first line is empty" if first else "it is empty")
         try:
             cells = next(csv.reader([first.decode("utf-8")], delimiter=delimiter), [])
         except UnicodeDecodeError:
             raise damaged(path, "it is no UTF-8 text") from None
-        if not first.strip():
-            raise damaged(path, "it is empty")
+        except csv.Error as wrong:
+            lone = "new-line" in str(wrong)
+            reason = "line 1 ends with a carriage return alone" if lone else f"line 1: {visible(str(wrong), 80)}"
+            raise damaged(path, reason, "end lines with a line feed" if lone else None) from wrong
         named = is_header(cells)
         groups = grouped(path, cells) if named else in_order(path, leaves(), len(cells))
         super().__init__(place, groups, None)
@@ -121,6 +126,7 @@ class ArraySource(Source):
 
     def __init__(self, place: str, path: str, file: BinaryIO, leaves: Callable[[], Sequence[str]]) -> None:
         shape, fortran, dtype = data_binary.read_header(file, path)
+        require_real(dtype, path)
         self.stream = Stream(shape, fortran, dtype, file.tell(), path)
         data_binary.check_promise(path, prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell())
         width = shape[1] if len(shape) == 2 else 1
@@ -155,6 +161,7 @@ class ArchiveSource(Source):
                     name, label = member.filename[:-4], f"{path}:{member.filename}"
                     with archive.open(member) as content:
                         shape, fortran, dtype = data_binary.read_header(content, label)
+                        require_real(dtype, label)
                         data_binary.check_promise(
                             label, prod(shape) * dtype.itemsize, member.file_size - content.tell()
                         )
@@ -177,6 +184,12 @@ class ArchiveSource(Source):
             finally:
                 for file in files.values():
                     file.close()
+
+
+def require_real(dtype: Any, label: str) -> None:
+    """GC615 for complex entries: points are real, and dropping a part of them would be silent."""
+    if dtype.kind == "c":
+        raise error("GC615", f"{visible(label)} holds complex numbers", help="save their real and imaginary parts")
 
 
 class Stream(NamedTuple):
@@ -205,7 +218,7 @@ class Stream(NamedTuple):
             content = file.read(here * each)
             if len(content) != here * each:
                 raise damaged(self.label, "it ends too early")
-            yield first, np.frombuffer(content, dtype=self.dtype).reshape(here, *inner).astype(np.float64)
+            yield first, np.frombuffer(content, dtype=self.dtype).reshape(here, *inner).astype(np.float64, copy=False)
 
 
 class ParquetSource(Source):
@@ -227,16 +240,24 @@ class ParquetSource(Source):
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
         first = 0
         with self.module.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(batch_size=rows):
+            for batch in self._batches(file, rows):
                 last = first + batch.num_rows
                 if last > skip:
                     table = self._numbers(batch)[max(0, skip - first) :]
                     yield Chunk(block_of(self.groups, table), b"", max(first, skip) + 1, 0)
                 first = last
 
+    def _batches(self, file: Any, rows: int) -> Iterator[Any]:
+        try:
+            yield from file.iter_batches(batch_size=rows)
+        except (OSError, ValueError) as wrong:  # pages behind a sound directory
+            raise damaged(self.told, visible(str(wrong).strip(), 200)) from wrong
+
     def _numbers(self, batch: Any) -> Any:
         columns = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not str(column.type).startswith(NUMERIC):
+                raise error("GC615", f"{visible(self.told)}: column {visible(name)} holds {column.type}, no numbers")
             try:
                 columns.append(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
             except (TypeError, ValueError):

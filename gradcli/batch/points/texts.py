@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Table = NDArray[np.float64]
-
-BLANK = b" \t\r"
 
 
 def parsed(text: bytes, delimiter: str, count: int, path: str, line: int) -> Table:
@@ -59,10 +59,10 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int) -> T
         raise error("GC614", f"{visible(path)} is no UTF-8 text (near line {line})") from wrong
     rows = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter)
     found: list[list[float]] = []
-    for row in rows:
+    for row in _read(rows, path, line):
         number = line + rows.line_num - 1
         if not row:
-            if any(rows):
+            if any(_read(rows, path, line)):
                 raise error("GC617", f"{visible(path)}:{number} is empty", help="take out the empty line")
             break
         if len(row) != count:
@@ -70,6 +70,17 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int) -> T
             raise error("GC617", f"{visible(path)}:{number} has {cells}, the first row has {count}")
         found.append([_number(cell, path, number, column) for column, cell in enumerate(row, 1)])
     return np.array(found, dtype=np.float64).reshape(len(found), count)
+
+
+def _read(rows: Any, path: str, line: int) -> Iterator[list[str]]:
+    """The rows of a reader; GC614 for what is no table at all, such as a cell of a million characters."""
+    try:
+        yield from rows
+    except csv.Error as wrong:
+        place = f"{visible(path)}:{line + max(rows.line_num - 1, 0)}"
+        hint = "end lines with a line feed" if "new-line" in str(wrong) else None
+        reason = "a line ends with a carriage return alone" if hint else str(wrong)
+        raise error("GC614", f"{place} is damaged: {reason}", help=hint) from wrong
 
 
 def _number(cell: str, path: str, line: int, column: int) -> float:
