@@ -75,7 +75,9 @@ class Catalogue(Mapping[str, Primitive]):
     def _load(self) -> None:
         module = importlib.import_module(f"{__name__}.{self._waiting.pop(0)}")
         for primitive in vars(module).values():
-            if isinstance(primitive, Primitive) and not (self.public and primitive.internal):
+            if not isinstance(primitive, Primitive) or primitive.kind == "input":
+                continue  # inputs are declared by the graph
+            if not (self.public and primitive.internal):
                 for name in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
                     self._found[name] = primitive
 
