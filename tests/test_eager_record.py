@@ -116,6 +116,26 @@ def test_tensors_from_outside_are_constants() -> None:
     assert evaluate(program, {"x": [1.0, 1.0], "scale": 3.0}) == [9.0]
 
 
+SCALES = torch.tensor([1.0, 2.0], dtype=torch.float64)
+
+
+def test_tensors_from_outside_keep_their_names() -> None:
+    """Those of the function's module and scope, and parameters of networks; an argument is never mistaken for one."""
+    w, norm = tensor([3.0, 4.0]), torch.nn.LayerNorm(2, dtype=torch.float64)
+    norm.bias.data[0] = 0.5
+
+    def f(at: torch.Tensor) -> torch.Tensor:
+        return norm(at * w * SCALES).sum()
+
+    program = record(f, tensor([3.0, 4.0]))
+    assert sorted(program.leaves) == ["SCALES", "at", "norm.bias", "norm.weight", "w"]
+    assert not program.leaves["at"].const and program.leaves["w"].const
+    clashing = record(lambda w, at: f(at) * w.sum(), tensor([1.0]), tensor([3.0, 4.0]))
+    assert len(clashing.leaves) == 6  # the inner w has no name there
+    value = f(tensor([3.0, 4.0])).item()
+    assert evaluate(clashing, {"w": [2.0], "at": [3.0, 4.0]}) == [pytest.approx(2 * value)]
+
+
 def test_what_reads_entries_is_refused() -> None:
     x = tensor(POINT)
     for wrong in (

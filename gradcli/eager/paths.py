@@ -56,7 +56,9 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
     trace = Trace(guarded=True, values_only=values_only)
     leaves: dict[str, Leaf] = {}
     inputs: list[Tensor] = []
-    for name, x in zip(names_of(f, len(example)), example, strict=True):
+    arguments = names_of(f, len(example))
+    trace.names = {known: name for known, name in _outside(f).items() if name not in arguments}
+    for name, x in zip(arguments, example, strict=True):
         array = np.array(x._raw)
         if array.dtype.kind != "f":  # whole numbers decide: they are constants
             inputs.append(x)
@@ -73,6 +75,26 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
     program = Recorded(trace.builder, leaves, outputs)
     program.guards, program.rules = paths.guards, tuple(trace.rules)
     return program
+
+
+def _outside(f: Callable[..., Any]) -> dict[int, str]:
+    """What the module and the scope of a function call tensors, and the parameters of networks, by `id`."""
+    f = inspect.unwrap(f)
+    inner = getattr(f, "__func__", f)
+    around = dict(getattr(inner, "__globals__", {}))
+    cells = getattr(inner, "__closure__", None) or ()
+    for name, cell in zip(inner.__code__.co_freevars if cells else (), cells, strict=True):
+        try:
+            around[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    found: dict[int, str] = {}
+    for name, value in around.items():
+        if isinstance(value, Tensor):
+            found[id(value)] = name
+        elif hasattr(type(value), "named_parameters"):
+            found.update((id(x), f"{name}.{inside}") for inside, x in value.named_parameters())
+    return found
 
 
 def _run(trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Node]:

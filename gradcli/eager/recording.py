@@ -70,6 +70,7 @@ class Trace:
         self.randomness = randomness
         self.values_only = values_only
         self.captures: dict[int, Capture] = {}
+        self.names: dict[int, str] = {}  # what the function calls tensors from outside, by their `id`
         self.values: dict[str, Any] = {}
         self.guards: list[Guard] = []
         self.adopted: list[tuple[Tensor, Any]] = []  # plain tensors that stand for their values now, and their entries
@@ -106,7 +107,8 @@ class Trace:
             if array.dtype.kind == "f" and array.size and not x.requires_grad and _uniform(array):
                 return self.builder.constant(float(array.flat[0]) if array.shape else float(array), array.shape)
             truth = self.guarded and array.dtype.kind == "b"
-            leaf = self.builder.fresh_leaf(Type("float" if truth else KINDS[array.dtype.kind], array.shape))
+            type = Type("float" if truth else KINDS[array.dtype.kind], array.shape)
+            leaf = self.builder.fresh_leaf(type, self.names.get(id(x)))
             self.values[leaf.params["name"]] = array = np.asarray(array, np.float64 if truth else array.dtype)
             node = leaf
             if truth:  # what is exact knows numbers; a mask is where they are greater

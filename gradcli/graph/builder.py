@@ -69,9 +69,9 @@ class Builder:
         """The input with this name; the same node each time."""
         return self._cons(name, LEAF, {"name": name}, Type("float", shape) if shape else FLOAT)
 
-    def fresh_leaf(self, type: Type) -> Node:
-        """An input that no script can name: the tangent of a pushforward, the seed of a transpose."""
-        return self._make(LEAF, (), {"name": f"~{self.count}"}, type)
+    def fresh_leaf(self, type: Type, name: str | None = None) -> Node:
+        """An input that no script can name: the tangent of a pushforward, the seed of a transpose. A name is for people."""
+        return self._make(LEAF, (), {"name": name or f"~{self.count}"}, type)
 
     def constant(self, value: Exact | float, shape: Shape = (), kind: str = "float") -> Node:
         """The node of a number; decimals that come as a float mean their shortest decimal."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -191,6 +192,7 @@ def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any], *m
     """The recording of a function whose arguments are the ones that are judged, then some more."""
     names = [*box.names, *more]
 
+    @wraps(box.f)  # the scope in which tensors have names
     def named(*moved: Any) -> Any:
         return f(*moved)
 
