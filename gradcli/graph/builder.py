@@ -70,7 +70,7 @@ class Builder:
         return self._cons(name, LEAF, {"name": name}, Type("float", shape) if shape else FLOAT)
 
     def fresh_leaf(self, type: Type, name: str | None = None) -> Node:
-        """An input that no script can name: the tangent of a pushforward, the seed of a transpose. A name is for people."""
+        """An input that no script can name: the tangent of a pushforward, or a seed. Names are for people to read."""
         return self._make(LEAF, (), {"name": name or f"~{self.count}"}, type)
 
     def constant(self, value: Exact | float, shape: Shape = (), kind: str = "float") -> Node:
