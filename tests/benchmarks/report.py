@@ -58,10 +58,11 @@ def told(about: dict[str, Any]) -> str:
 
 def text(lines: list[Row]) -> str:
     """The table as people read it."""
-    shown = [f"{'work':28}{'against':24}{'ours ms':>12}{'theirs ms':>12}{'ratio':>8}{'limit':>8}  met"]
+    wide = max([26, *[len(line["name"]) for line in lines]]) + 2
+    shown = [f"{'work':{wide}}{'against':24}{'ours ms':>12}{'theirs ms':>12}{'ratio':>8}{'limit':>8}  met"]
     for line in lines:
         ours, theirs = scaled(line)
-        head = f"{line['name']:28}{line['against']:24}{ours:12.5g}{theirs:12.5g}"
+        head = f"{line['name']:{wide}}{line['against']:24}{ours:12.5g} {theirs:11.5g}"
         shown.append(f"{head}{line['ratio']:8.3g}{line['limit']:8.3g}  {verdict(line)}")
     return "\n".join(shown)
 
