@@ -447,7 +447,7 @@ def test_dense_hessians_by_plans_are_those_of_the_evaluator(script: str) -> None
     assert question.compressed is None
     once = ask_hessian(question, point)
     again = ask_hessian(question, point, again=True)
-    assert question.sweeps[0].along._plans["float64"][0] is not None
+    assert question.sweeps[0].along._plans["float64"] is not None
     assert np.allclose(again.hessian["x"]["x"], once.hessian["x"]["x"], rtol=1e-12, atol=1e-12)
     assert again.value == once.value
 

@@ -7,7 +7,7 @@ alone is computed once.
 
 from __future__ import annotations
 
-from gradcli.execution.namespaces import namespace
+from gradcli.execution.namespaces import REFUSED, namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,24 +61,21 @@ class Along:
         """
         if self.tape.scalar or self.count * self.largest > HELD:
             return None
-        if dtype in self._plans:
-            plan, refused = self._plans[dtype]
-        else:
-            plan, refused = self._made(dtype)
+        if dtype not in self._plans:
+            self._plans[dtype] = self._made(dtype)
+        plan = self._plans[dtype]
         try:
             found: list[Any] | None = None if plan is None else plan.answer(values)
-        except refused:
+        except REFUSED:
             return None  # the evaluator says what is wrong, and where
         return found
 
-    def _made(self, dtype: str) -> tuple[Any, Any]:
-        """A plan, and what the evaluator explains where the plan raises it."""
-        from gradcli.execution.plans import REFUSED, planned
+    def _made(self, dtype: str) -> Any:
+        from gradcli.execution.plans import planned
 
         work = self.count * self.largest * len(self.tape.nodes)
         threads = None if work > SHARED else 1
-        found = self._plans[dtype] = planned(self.tape, dtype, self.units, threads), REFUSED
-        return found
+        return planned(self.tape, dtype, self.units, threads)
 
 
 def all_finite(array: Any) -> bool:

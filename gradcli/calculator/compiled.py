@@ -171,11 +171,16 @@ class Compiled:
             used = [name for name in batched if name in names]
             room = None if out is None else [out[0], *(out[1].get(name) for name in question.names)]
             blocks = self._kernels.run(question, self.dtype, values, used, count, room)
-        if self.backend in ("auto", "numpy") and blocks is None:
-            blocks = in_blocks(
-                lambda part: question.run(part, self.backend, self.dtype), question.tape, values, used, count, shapes
-            )
-        if self.backend == "cupy":
+            if blocks is None:
+                blocks = in_blocks(
+                    lambda part: question.run(part, self.backend, self.dtype),
+                    question.tape,
+                    values,
+                    used,
+                    count,
+                    shapes,
+                )
+        elif self.backend == "cupy":
             blocks = question.run_on_device(values, self.dtype, batched & set(names), count)
         found = question.run(values, self.backend, self.dtype) if blocks is None else blocks
         if self.dtype == "complex128" and gradient:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError
+from gradcli.execution.namespaces import REFUSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def on_device(
     `moving` names the values whose first axis counts `count` points. Results of values that lie on the device stay
     there, unless `fetch` asks for arrays of NumPy. Raises GradcliError as the evaluator does.
     """
-    from gradcli.execution.devices import REFUSED, device_plan
+    from gradcli.execution.devices import device_plan
 
     moves = None if moving is None else frozenset(moving)
     key = ("cupy", dtype, moves)

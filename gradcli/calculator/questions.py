@@ -8,6 +8,7 @@ from __future__ import annotations
 from gradcli.calculator import sweeping
 from gradcli.diagnostics import GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import REFUSED
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -164,7 +165,7 @@ class Question:
             there = self.run_on_device(values, dtype, fetch=fewest > 0) if backend == "cupy" else None
             return self.run(values, backend, dtype) if there is None else there
         from gradcli.execution.kernels import kernel_of
-        from gradcli.execution.plans import REFUSED, planned
+        from gradcli.execution.plans import planned
 
         if dtype not in self._plans:
             made = kernel_of(self.tape, dtype, once=fewest > 0)

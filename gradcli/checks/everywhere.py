@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.checks import differences
 from gradcli.checks.floats import evaluated, held_at
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable
+from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.node import reachable
 from gradcli.structure.perturbed import perturbed
 
@@ -36,7 +36,7 @@ CACHED = 1 << 15  # entries in one evaluation
 MOST_WORK = 1 << 29  # numbers that are computed when every entry is moved alone
 
 
-REFUSED = (GradcliError, BadIndex, NotReal, Unavailable, MemoryError)
+FAILED = (GradcliError, *REFUSED)
 
 
 class Confirmed(NamedTuple):
@@ -97,7 +97,7 @@ def apart(output: Node, target: Node, values: Mapping[str, Floats]) -> Moved | N
     base[held.targets[0].params["name"]] = evaluated([target], values)[0]
     try:
         found = perturbed(held.output, held.targets, base)
-    except REFUSED:
+    except FAILED:
         return None
     if found is None:
         return None
@@ -106,7 +106,7 @@ def apart(output: Node, target: Node, values: Mapping[str, Floats]) -> Moved | N
     def moved(steps: Floats) -> Floats:
         try:
             return together.totals(steps)
-        except REFUSED:  # a moved entry names no position, say: nothing is confirmed
+        except FAILED:  # a moved entry names no position, say: nothing is confirmed
             return np.full(steps.shape, np.nan)
 
     return moved

@@ -16,7 +16,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.eager.paths import record
 from gradcli.eager.tensor import Tensor
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable
+from gradcli.execution.namespaces import REFUSED
 from gradcli.structure.perturbed import perturbed
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def central_differences(
         with np.errstate(all="ignore"):
             found = _from_graph(program, here, eps)
             return found if _is_right(f, program, here, eps, found, known) else None
-    except (GradcliError, BadIndex, NotReal, Unavailable, MemoryError):
+    except (GradcliError, *REFUSED):
         return None
 
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.execution.devices.plan import DevicePlan, Refused
-from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable
+from gradcli.execution.namespaces import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from gradcli.execution.evaluate import Tape
 
-__all__ = ["REFUSED", "DevicePlan", "device_plan"]
+__all__ = ["DevicePlan", "device_plan"]
 
-REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
 MOST_NODES = 100_000
 
 

@@ -24,7 +24,7 @@ from gradcli.execution.kernels.lines import roles_of
 from gradcli.execution.kernels.memory import lines
 from gradcli.execution.kernels.program import phases_of
 from gradcli.execution.kernels.unrolled import MOST_ENTRIES, by_entries, scalar
-from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import processors, together
 from gradcli.execution.plans.ranges import restricted
@@ -51,7 +51,6 @@ BENCH_BYTES = 1 << 22  # of the buffers of one thread
 MOST_HELD = 1 << 26  # bytes of constant arrays that are computed once
 MOST_NODES = 10_000  # of a program that is looked at
 DEAR = {np.exp, np.log, np.sin, np.cos, np.tan, np.tanh, np.power, np.sqrt, np.expm1, np.log1p}
-REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
 
 
 def kernel_of(tape: Tape, dtype: str = "float64", once: bool = False) -> Kernel | None:

@@ -36,6 +36,9 @@ class NotReal(TypeError):
     """A complex number where an operation needs real ones: complex numbers have no order."""
 
 
+REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
+
+
 def namespace(name: str, dtype: str = "float64") -> Any:
     """The namespace of a backend for values of one float width; the same object each time.
 

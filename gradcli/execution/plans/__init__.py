@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.execution import checkpoints
 from gradcli.execution.inputs import Unbatched
-from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.execution.plans.chains import ordered
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import processors
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.results import Value as Result
 
-REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
