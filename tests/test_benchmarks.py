@@ -92,18 +92,19 @@ def test_the_time_of_others_leaves_out_our_own() -> None:
 
 
 def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
-    line = driver.row("1 work", 0.002, 0.004, 0.4, "a yardstick")
+    line = {**driver.row("1 work", 0.002, 0.004, 0.4, "a yardstick"), "rounds": 9, "small": False}
     about = {**report.machine(), "gpu": None}
-    made = report.markdown([line], about, 9, small=False)
+    made = report.markdown([line, {**line, "rounds": 11}], about)
     assert "| 1 work | a yardstick | 2 ms | 4 ms | 0.5 | 0.4 | NO |  |" in made
-    assert "no GPU could be had" in made and "0 of 1 limits are met." in made
+    assert "no GPU could be had" in made and "0 of 2 limits are met." in made
+    assert "Medians of 9 or 11 rounds." in made
     file = tmp_path / "README.md"
     file.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     report.write_markdown(file, made)
     report.write_markdown(file, made)
     found = file.read_text()
     assert found.startswith("before\n") and found.endswith("\nafter\n") and "old" not in found
-    assert found.count("1 work") == 1
+    assert found.count("1 work") == 2
 
 
 def test_json_and_markdown_come_from_one_run(tmp_path: Path) -> None:
@@ -113,6 +114,26 @@ def test_json_and_markdown_come_from_one_run(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "rows.json").read_text())
     assert [one["against"] for one in found["rows"]] == ["straight-line Python"]
     assert "tiny sizes" in (tmp_path / "rows.md").read_text()
+
+
+def test_rows_of_earlier_runs_fill_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = {"name": "1 work", "against": "a", "ours": 1.0, "yardstick": 2.0, "ratio": 0.5, "limit": 1.0}
+    seen = {"load": 0.0, "rounds": 3, "small": False}
+    runs = ([("cold", "old"), ("eager", "old")], [("scalar", "new"), ("cold", "new")])
+    files = []
+    for number, rows in enumerate(runs):
+        files += ["--from", str(tmp_path / f"{number}.json")]
+        lines = [{**line, **seen, "module": module, "name": f"{module} {name}"} for module, name in rows]
+        Path(files[-1]).write_text(json.dumps({**report.machine(), "date": "2020-01-01", "rows": lines}))
+    assert main([*files, "--json", str(tmp_path / "all.json")]) == 0
+    found = json.loads((tmp_path / "all.json").read_text())["rows"]
+    assert [one["name"] for one in found] == ["cold new", "scalar new", "eager old"]
+    elsewhere = json.loads(Path(files[1]).read_text())
+    Path(files[1]).write_text(json.dumps({**elsewhere, "processors": 4096}))
+    with pytest.raises(SystemExit, match="measured elsewhere: another processors"):
+        main(files)
+    with pytest.raises(SystemExit, match="holds no rows"):
+        main(["--from", str(tmp_path / "none.json")])
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs a peak that can be reset")

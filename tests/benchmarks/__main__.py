@@ -2,7 +2,8 @@
 
 Ours, the yardstick, their ratio, the limit, and whether it is met. Figures are of the machine that runs this; only ratios
 are compared with a limit. Peers that are not installed have no line (extra `peers`). `--json` and `--markdown` write the
-table to a file; how it is measured stands in README.md beside this module.
+table to a file, `--from` takes rows from such files of earlier runs; how it is measured stands in README.md beside this
+module.
 """
 
 from __future__ import annotations
@@ -31,8 +32,29 @@ def table(names: tuple[str, ...], rounds: int, small: bool) -> list[Row]:
         Seen.reset()
         lines = import_module(f"tests.benchmarks.{name}").run(rounds, small)
         print(f"{name}: {Seen.told()}", file=sys.stderr, flush=True)
-        found += [{**line, "module": name, "load": max(Seen.loads, default=None)} for line in lines]
+        seen = {"module": name, "load": max(Seen.loads, default=None), "rounds": rounds, "small": small}
+        found += [{**line, **seen} for line in lines]
     return found
+
+
+def merged(runs: list[list[Row]]) -> list[Row]:
+    """The lines of several runs in the order of the table; each module's from the last run that has it."""
+    last = {line["module"]: lines for lines in runs for line in lines}
+    return [line for name in MODULES for line in last.get(name, []) if line["module"] == name]
+
+
+def earlier(path: Path) -> list[Row]:
+    """The lines that `--json` wrote, of this machine and these versions; the date may differ."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows: list[Row] = found["rows"]
+    except (OSError, ValueError, KeyError) as problem:
+        raise SystemExit(f"python -m tests.benchmarks: {path} holds no rows: {problem}") from None
+    here = report.machine()
+    other = [name for name in here if name != "date" and found.get(name) != here[name]]
+    if other:
+        raise SystemExit(f"python -m tests.benchmarks: {path} was measured elsewhere: another {', '.join(other)}")
+    return rows
 
 
 def names_of(given: list[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
@@ -51,20 +73,23 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--peers", action="append", metavar="NAMES", help=f"{','.join(LIBRARIES)} (default), or none")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs")
+    parser.add_argument("--from", action="append", type=Path, default=[], dest="files", metavar="FILE",
+                        help="rows that --json wrote; only what --only names is measured, and takes their place")  # fmt: skip
     parser.add_argument("--json", type=Path, help="the lines, the machine and the versions")
     parser.add_argument("--markdown", type=Path, help="the table; in a file with marks for it, between them")
     options = parser.parse_args(argv)
     if options.peers is not None:
         Choice.peers = () if options.peers == ["none"] else names_of(options.peers, LIBRARIES, "peer")
-    modules = names_of(options.only, MODULES, "row") or MODULES
-    lines = table(modules, options.rounds, options.small)
+    known = [earlier(path) for path in options.files]
+    modules = names_of(options.only, MODULES, "row") or (() if known else MODULES)
+    lines = merged([*known, table(modules, options.rounds, options.small)])
     about: dict[str, Any] = report.machine()
     print(report.told(about))
     print(report.text(lines))
     if options.json:
-        options.json.write_text(json.dumps({**about, "rounds": options.rounds, "rows": lines}, indent=1) + "\n")
+        options.json.write_text(json.dumps({**about, "rows": lines}, indent=1) + "\n")
     if options.markdown:
-        report.write_markdown(options.markdown, report.markdown(lines, about, options.rounds, options.small))
+        report.write_markdown(options.markdown, report.markdown(lines, about))
     return 0
 
 

@@ -78,10 +78,17 @@ def verdict(line: Row) -> str:
     return "yes" if line["ratio"] <= line["limit"] else "NO"
 
 
-def markdown(lines: list[Row], about: dict[str, Any], rounds: int, small: bool) -> str:
+def counted(lines: list[Row]) -> str:
+    """How often each line was measured, in words."""
+    rounds = sorted({line["rounds"] for line in lines})
+    tiny = "; tiny sizes, which say nothing about speed" if any(line["small"] for line in lines) else ""
+    return f"Medians of {' or '.join(map(str, rounds))} rounds{tiny}."
+
+
+def markdown(lines: list[Row], about: dict[str, Any]) -> str:
     """The table for a README; the row of the graphics card says where none could be had."""
     shown = [
-        f"{told(about)}. Medians of {rounds} rounds{'; tiny sizes, which say nothing about speed' if small else ''}.",
+        f"{told(about)}. {counted(lines)}",
         "",
         "| work | against | ours | theirs | ratio | limit | met | load of others |",
         "|---|---|---:|---:|---:|---:|---|---:|",
