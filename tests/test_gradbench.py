@@ -105,19 +105,45 @@ def lstm(sequence: Any, state: Any, main: Any, extra: Any) -> Any:
     return total / ((len(sequence) - 1) * b)
 
 
+def rotation(turn: Any) -> Any:
+    """The matrix of an axis times an angle."""
+    angle = np.sqrt(np.sum(turn**2))
+    x, y, z = turn / angle
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
+
+
 def ba(camera_of: Any, point_of: Any, seen: Any, cameras: Any, points: Any, w: Any) -> Any:
     total = 0
     for c, p, picture, weight in zip(camera_of, point_of, seen, w, strict=True):
         turn, centre, focal, principal, (k1, k2) = np.split(cameras[c], [3, 6, 7, 9])
-        angle = np.sqrt(np.sum(turn**2))
-        x, y, z = turn / angle
-        K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-        R = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
-        turned = R @ (points[p] - centre)
+        turned = rotation(turn) @ (points[p] - centre)
         plane = turned[:2] / turned[2]
         r2 = np.sum(plane**2)
         error = focal * plane * (1 + k1 * r2 + k2 * r2**2) + principal - picture
         total = total + np.sum((weight * error) ** 2) + (1 - weight**2) ** 2
+    return total
+
+
+def ht(bone: Any, surface: Any, weights: Any, seen: Any, theta: Any) -> Any:
+    """A hand whose joints are placed by 4x4 matrices, each relative to the joint before."""
+    fingers, joints = bone.shape[:2]
+    total = 0
+    for p, w, observed in zip(surface, weights, seen, strict=True):
+        skin = w[0] * p
+        for finger in range(fingers):
+            apart, *bends = theta[6:].reshape(fingers, 1 + joints)[finger]
+            now, rest = np.eye(4, dtype=theta.dtype), np.eye(4)
+            for joint, bend in enumerate(bends):
+                step = np.eye(4, dtype=theta.dtype)
+                step[:3, 3] = bone[finger, joint]
+                rest = rest @ step.real
+                turns = [np.array([0, 0, apart])] if joint == 0 else []
+                for turn in [*turns, np.array([bend, 0, 0])]:
+                    step[:3, :3] = step[:3, :3] @ rotation(turn)
+                now = now @ step
+                skin = skin + w[1 + joint * fingers + finger] * (now @ np.linalg.inv(rest) @ [*p, 1])[:3]
+        total = total + np.sum((rotation(theta[:3]) @ skin + theta[3:6] - observed) ** 2)
     return total
 
 
@@ -160,6 +186,13 @@ def observations(cameras: int, points: int, count: int) -> Point:
             "points": random.normal(size=(points, 3)), "w": random.uniform(0.5, 1.5, count)}  # fmt: skip
 
 
+def hand(fingers: int, joints: int, count: int) -> Point:
+    random = np.random.default_rng(count)
+    return {"bone": random.normal(size=(fingers, joints, 3)), "surface": random.normal(size=(count, 3)),
+            "weights": random.dirichlet(np.ones(1 + fingers * joints), count), "seen": random.normal(size=(count, 3)),
+            "theta": random.normal(size=6 + fingers * (1 + joints))}  # fmt: skip
+
+
 def normal(*shape: int) -> Any:
     return np.random.default_rng(7).normal(size=shape)
 
@@ -171,7 +204,7 @@ def recurrent(count: int, b: int) -> Point:
 
 
 DATA = {"X", "spread", "excess", "n", "steps", "dt", "sequence", "state", "camera_of", "point_of", "seen", "outer",
-        "inner", "rate"}  # fmt: skip
+        "inner", "rate", "bone", "surface", "weights"}  # fmt: skip
 ROWS: list[tuple[str, Callable[..., Any], list[Point]]] = [
     ("hello", square, [{"x": -1.5}, {"x": 1e6}]),
     ("gmm", gmm, [mixture(5, 2, 3), mixture(9, 4, 2), {**mixture(20, 3, 5), "spread": 1.5, "excess": 2.0}]),
@@ -182,6 +215,7 @@ ROWS: list[tuple[str, Callable[..., Any], list[Point]]] = [
     ("det", det, [{"A": normal(4, 4)}, {"A": normal(4, 4) * [1, 0, 1, 1]}]),
     ("lstm", lstm, [recurrent(3, 2), recurrent(9, 5), recurrent(30, 14)]),
     ("ba", ba, [observations(2, 1, 2), observations(3, 5, 11)]),
+    ("ht", ht, [hand(1, 1, 2), hand(2, 3, 5), hand(5, 3, 9)]),
     ("particle", particle, [{"steps": 40, "dt": 1.0, "w": 0.1}, {"steps": 400, "dt": 0.1, "w": 0.3}]),
     ("saddle", saddle, [{"outer": 1, "inner": 1, "rate": 0.2, "start": normal(2)},
                         {"outer": 6, "inner": 9, "rate": 0.05, "start": normal(5)}]),
