@@ -86,7 +86,7 @@ EVALUATION = (
         "--limit",
         many=True,
         metavar="NAME=VALUE,...",
-        help="Raise a limit: text=64KiB,nodes=1000000,nesting=200,digits=400.",
+        help="Raise a limit. Defaults: text=64KiB, nodes=1000000, nesting=200, digits=400, elements=134217728.",
     ),
 )
 
