@@ -62,6 +62,45 @@ _CALLS = [f"F.{name}(x)" for name in _NAMES.split()] + [
     "F.embedding(c_cube, table, padding_idx=3)",
     "F.embedding(c + 3, table)",
     "F.embedding(t, table)",
+    "F.embedding_bag(c_cube, table)",
+    "F.embedding_bag(c_cube, table, mode='sum')",
+    "F.embedding_bag(c_cube, table, mode='max')",
+    "F.embedding_bag(c_cube, table, mode='mean', padding_idx=3)",
+    "F.embedding_bag(c_cube, table, mode='max', padding_idx=-1)",
+    "F.embedding_bag(c_cube, table, mode='sum', padding_idx=0, per_sample_weights=u[:2, :3])",
+    "F.embedding_bag(c_cube.reshape(-1), table, torch.tensor([0, 4]), mode='sum', per_sample_weights=u.reshape(-1)[:6])",
+    "F.embedding_bag(c, table, torch.tensor([0, 0, 2, 3]))",
+    "F.embedding_bag(c, table, torch.tensor([0, 0, 2, 3]), mode='max')",
+    "F.embedding_bag(c, table, torch.tensor([0, 2, 3]), include_last_offset=True)",
+    "F.embedding_bag(c.int(), table, torch.tensor([0, 3, 3]), mode='sum', include_last_offset=True)",
+    "F.embedding_bag(c, table.double(), torch.tensor([0]), mode='sum')",
+    "F.embedding_bag(c, table.detach(), torch.tensor([], dtype=torch.int64))",
+    "F.embedding_bag(c, table)",
+    "F.embedding_bag(c_cube, table, torch.tensor([0]))",
+    "F.embedding_bag(c, table, torch.tensor([[0]]))",
+    "F.embedding_bag(c, table, torch.tensor([1]))",
+    "F.embedding_bag(c, table, torch.tensor([0, 9]))",
+    "F.embedding_bag(c, table, torch.tensor([0.0]))",
+    "F.embedding_bag(c + 3, table, torch.tensor([0]))",
+    "F.embedding_bag(c - 1, table, torch.tensor([0]))",
+    "F.embedding_bag(c[0], table, torch.tensor([0]))",
+    "F.embedding_bag(c, table[0], torch.tensor([0]))",
+    "F.embedding_bag(c, table, torch.tensor([0]), mode='least')",
+    "F.embedding_bag(c, table, torch.tensor([0]), padding_idx=7)",
+    "F.embedding_bag(c, table, torch.tensor([0]), per_sample_weights=w[:3])",
+    "F.embedding_bag(c, table, torch.tensor([0]), mode='sum', per_sample_weights=w)",
+    "F.embedding_bag(c, table, torch.tensor([0]), mode='sum', per_sample_weights=w[:3].double())",
+    "F.embedding_bag(c, table, torch.tensor([], dtype=torch.int64), include_last_offset=True)",
+    "F.multi_margin_loss(x, c, p=3)",
+    "F.multi_margin_loss(x, c + 3)",
+    "F.multi_margin_loss(x, c[:2])",
+    "F.multi_margin_loss(x, t[:, 0])",
+    "F.multi_margin_loss(x, c, weight=weight[:3])",
+    "F.multi_margin_loss(x, c, weight=w)",
+    "F.multi_margin_loss(x, c, weight=table)",
+    "F.multi_margin_loss(cube, c)",
+    "F.multi_margin_loss(x[0], c[:1], reduction='none')",
+    "F.multi_margin_loss(x, c, margin=0.3, size_average=False)",
     "F.cosine_similarity(x, t)",
     "F.pad(x, (1, 1))",
     "F.pad(x, (1, 0, 0, 2), value=3.0)",
@@ -130,6 +169,11 @@ _REDUCED = [
     "F.cross_entropy(cube, c_cube{})",
     "F.cross_entropy(x[0], c[0]{})",
     "F.poisson_nll_loss(u, t{})",
+    "F.multi_margin_loss(x, c{})",
+    "F.multi_margin_loss(x, c, 2, 0.5, weight{})",
+    "F.multi_margin_loss(x[0], c[0]{})",
+    "F.multilabel_soft_margin_loss(x, t{})",
+    "F.multilabel_soft_margin_loss(x, (t > 0.3).float(), weight{})",
     "F.gaussian_nll_loss(x, t, u + 0.1{})",
 ]
 _CALLS += [call.format(f", reduction={way!r}") for call in _REDUCED for way in ("mean", "sum", "none")]
@@ -142,6 +186,27 @@ _MODULES = [
     "nn.Bilinear(2, 3, 4)",
     "nn.Embedding(5, 3)",
     "nn.Embedding(5, 3, padding_idx=-1)",
+    "nn.Embedding(5, 3, padding_idx=7)",
+    "nn.Embedding(5, 3, _weight=torch.ones(2, 3))",
+    "nn.EmbeddingBag(5, 3)",
+    "nn.EmbeddingBag(5, 3, mode='max', padding_idx=-1, dtype=torch.float64)",
+    "nn.EmbeddingBag(5, 3, norm_type=1.0, include_last_offset=True)",
+    "nn.EmbeddingBag(5, 3, padding_idx=5)",
+    "nn.EmbeddingBag.from_pretrained(torch.ones(3, 2), mode='sum')",
+    "nn.EmbeddingBag.from_pretrained(torch.ones(3), freeze=False)",
+    "nn.MultiMarginLoss(2, 0.5, torch.ones(3))",
+    "nn.MultiMarginLoss(p=3)",
+    "nn.MultiMarginLoss(weight=torch.ones(3, 1))",
+    "nn.MultiLabelSoftMarginLoss(reduction='sum')",
+    "nn.Linear(3, 2).half()",
+    "nn.Linear(3, 2).to(torch.complex64)",
+    "nn.Linear(3, 2).to('cpu', torch.float64)",
+    "nn.Linear(3, 2).to(torch.ones(1, dtype=torch.float64))",
+    "nn.Linear(3, 2).to(device='cpu')",
+    "nn.Linear(3, 2).to('nowhere')",
+    "nn.Linear(3, 2).type(torch.float64)",
+    "nn.BatchNorm1d(3).half()",
+    "nn.BatchNorm1d(3).double().float()",
     "nn.LayerNorm(4)",
     "nn.LayerNorm((2, 3), elementwise_affine=False)",
     "nn.BatchNorm1d(3)",
@@ -265,6 +330,15 @@ _USES = {
     "losses": "t = torch.tensor([0, 1, 1, 0])\nx.requires_grad_()\na = nn.CrossEntropyLoss(torch.tensor([1.0, 2.0]), label_smoothing=0.1)(x, t)\nb = nn.NLLLoss(ignore_index=1)(x, t)\nc = nn.MSELoss(reduction='sum')(x, x.detach() + 1)\n(a + b + c).backward()",
     "init": "a = torch.empty(3, 4)\nb = [nn.init.xavier_uniform_(a).clone(), nn.init.xavier_normal_(a, 2.0).clone(), nn.init.kaiming_normal_(a, mode='fan_out', nonlinearity='relu').clone(), nn.init.kaiming_uniform_(a).clone(), nn.init.normal_(a, 1.0, 2.0).clone(), nn.init.constant_(a, 3).clone(), nn.init.eye_(a).clone(), nn.init.ones_(a).clone()]\ng = [nn.init.calculate_gain(n) for n in ('relu', 'tanh', 'linear', 'leaky_relu', 'sigmoid', 'selu')]",
     "init of a vector": "nn.init.xavier_uniform_(torch.ones(3))",
+    "init orthogonal": "a = [nn.init.orthogonal_(torch.empty(*shape), gain) for shape, gain in (((3, 5), 1), ((5, 3), 2.0), ((2, 3, 2), 1), ((0, 2), 1), ((4, 4), 0.5))]\nb = nn.init.orthogonal_(nn.Parameter(torch.empty(2, 3, dtype=torch.float64)))\nc = torch.rand(2)",
+    "init orthogonal of a vector": "nn.init.orthogonal_(torch.empty(3))",
+    "init trunc_normal": "a = [nn.init.trunc_normal_(torch.empty(40), *bounds) for bounds in ((), (0.0, 0.02), (1.0, 2.0, -1.0, 3.0), (0.0, 1.0, 0.5, 1.0), (5.0, 1.0, -2.0, 2.0))]\nb = nn.init.trunc_normal_(nn.Parameter(torch.empty(3, 4, dtype=torch.float64)), std=0.02)\nc = torch.rand(2)",
+    "init sparse and dirac": "a = nn.init.sparse_(torch.empty(5, 3), 0.3)\nb = nn.init.dirac_(torch.empty(4, 2, 3), 2)\nc = nn.init.dirac_(torch.empty(2, 3, 3, 3))\nd = torch.rand(2)",
+    "init sparse of a vector": "nn.init.sparse_(torch.empty(3), 0.3)",
+    "init dirac in odd groups": "nn.init.dirac_(torch.empty(3, 2, 3), 2)",
+    "half": "r = net.half() is net\ny = net(x.half())\ny.sum().backward()\nformats = [str(p.grad.dtype) for p in net.parameters()]\nb = net.scale",
+    "half and singles": "net.half()(x)",
+    "formats keep the parameters": "o = torch.optim.SGD(net.parameters(), lr=0.1)\nnet(x).sum().backward()\nw = net.shift\nnet.double()\nr = w is net.shift\ng = str(w.grad.dtype)\no.step()\np = [str(one.dtype) for one in net.parameters()]\ndel w",
 }
 USES = {name: NET + text + "\n" for name, text in _USES.items()}
 
@@ -282,6 +356,17 @@ _RULES = [
     "RMSprop(ps, momentum=0.9, centered=True)",
     "Adadelta(ps)",
     "Adamax(ps)",
+    "NAdam(ps, lr=0.01)",
+    "NAdam(ps, weight_decay=0.1, momentum_decay=0.01, maximize=True)",
+    "NAdam(ps, weight_decay=0.1, decoupled_weight_decay=True)",
+    "RAdam(ps, lr=0.05)",
+    "RAdam(ps, lr=0.05, weight_decay=0.1, betas=(0.8, 0.9))",
+    "RAdam(ps, lr=0.05, weight_decay=0.1, decoupled_weight_decay=True, maximize=True)",
+    "Rprop(ps)",
+    "Rprop(ps, lr=0.1, etas=(0.4, 1.5), step_sizes=(1e-3, 0.2), maximize=True)",
+    "ASGD(ps, lr=0.1)",
+    "ASGD(ps, lr=0.1, lambd=0.01, alpha=0.5, t0=10, weight_decay=0.1)",
+    "Adagrad(ps, lr=0.1, initial_accumulator_value=0.5)",
     "SGD([{'params': ps[:1], 'lr': 0.5}, {'params': ps[1:]}], lr=0.1)",
     "LBFGS(ps, lr=0.3, max_iter=5)",
     "LBFGS(ps, max_iter=3, line_search_fn='strong_wolfe')",
@@ -311,18 +396,121 @@ _SCHEDULES = [
     "ExponentialLR(o, 0.9)",
     "CosineAnnealingLR(o, 7, 0.01)",
     "LambdaLR(o, lambda e: 0.9**e)",
+    "LambdaLR(o, [lambda e: 0.9**e, lambda e: 0.5**e])",
+    "LambdaLR(o, 3)",
+    "MultiplicativeLR(o, lambda e: 0.5 + 1 / (e + 1))",
     "MultiStepLR(o, [2, 5, 5])",
     "ConstantLR(o)",
+    "ConstantLR(o, 0.5, 1)",
+    "ConstantLR(o, 2.0)",
     "LinearLR(o)",
+    "LinearLR(o, 0.5, 0.1, 8)",
+    "LinearLR(o, 0.0)",
+    "LinearLR(o, 1.0, 2.0)",
+    "PolynomialLR(o)",
+    "PolynomialLR(o, 12, 2.5)",
+    "PolynomialLR(o, 0)",
+    "CyclicLR(o, 0.01, 0.5, 4)",
+    "CyclicLR(o, 0.01, 0.5, 4, 7, 'triangular2')",
+    "CyclicLR(o, 0.01, 0.5, 3, mode='exp_range', gamma=0.9)",
+    "CyclicLR(o, 0.01, 0.5, 3, scale_fn=lambda c: 1 / (5 ** (c * 0.1)))",
+    "CyclicLR(o, 0.01, 0.5, 3, mode='round', scale_fn=lambda c: 0.9**c, scale_mode='iterations')",
+    "CyclicLR(o, [0.01], [0.5], 3, cycle_momentum=False)",
+    "CyclicLR(o, 0.01, 0.5, 3, mode='round')",
+    "CyclicLR(o, [0.01, 0.02], 0.5)",
+    "OneCycleLR(o, 0.5, 30)",
+    "OneCycleLR(o, 0.5, 30, three_phase=True)",
+    "CosineAnnealingWarmRestarts(o, 3, 2)",
+    "SequentialLR(o, [S.ConstantLR(o, 0.1, 4), S.ExponentialLR(o, 0.9)], [5])",
+    "SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=4), S.CosineAnnealingLR(o, 10), S.StepLR(o, 2)], [4, 11])",
+    "SequentialLR(o, [S.LambdaLR(o, lambda e: e + 1), S.PolynomialLR(o, 6, 2.0)], [0])",
+    "SequentialLR(o, [S.SequentialLR(o, [S.ConstantLR(o), S.LinearLR(o)], [2]), S.MultiStepLR(o, [1, 2])], [7])",
+    "SequentialLR(o, [S.ConstantLR(o)], [5])",
+    "SequentialLR(o, [], [])",
+    "SequentialLR(o, [3], [])",
+    "SequentialLR(o, [S.ReduceLROnPlateau(o)], [])",
+    "SequentialLR(o, [S.ConstantLR(q)], [])",
+    "ChainedScheduler([S.ConstantLR(o, 0.1, 4), S.ExponentialLR(o, 0.9)])",
+    "ChainedScheduler([S.LinearLR(o), S.CosineAnnealingLR(o, 7)], o)",
+    "ChainedScheduler([S.ReduceLROnPlateau(o)])",
+    "ChainedScheduler([S.ConstantLR(q), S.ConstantLR(o)])",
+    "ChainedScheduler([])",
+    "StepLR(3, 2)",
+    "StepLR(o, 2, last_epoch=3)",
 ]
+_SCHEDULED = """
+optim, S = torch.optim, torch.optim.lr_scheduler
+one, two = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+o, q = optim.SGD([one], lr=0.1, momentum=0.9), optim.SGD([two], lr=0.1)
+s = S.{call}
+rates, momenta = [s.get_last_lr()[0]], []
+for i in range(20):
+    o.step()
+    s.step()
+    rates.append(s.get_last_lr()[0])
+    momenta.append(o.param_groups[0]['momentum'])
+group = str(sorted(o.param_groups[0]))
+lr = o.param_groups[0]['lr']
+state = s.state_dict()
+names = str(sorted(state))
+values = [state[name] for name in sorted(state) if isinstance(state[name], (int, float, list))]
+s.load_state_dict(state)
+for i in range(3):
+    o.step()
+    s.step()
+    rates.append(s.get_last_lr()[0])
+"""
+OPTIM |= {call: _SCHEDULED.format(call=call) for call in _SCHEDULES}
 OPTIM |= {
-    call: f"optim = torch.optim\no = optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)\ns = optim.lr_scheduler.{call}\nrates = []\nfor i in range(20):\n    o.step()\n    s.step()\n    rates.append(s.get_last_lr()[0])\ngroup = o.param_groups[0]['lr']\nstate = str({{k: v for k, v in s.state_dict().items() if k[0] != '_' and k != 'lr_lambdas'}})\n"
+    f"jump {call}": f"o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)\ns = torch.optim.lr_scheduler.{call}\nrates = []\nfor e in (3, 1, None, 7, None, 0):\n    o.step()\n    s.step(e)\n    rates.append(s.get_last_lr()[0])\nstep = s.last_epoch\nrates.append(s.get_lr()[0])\n"
     for call in _SCHEDULES
+    if call.startswith(("Step", "Exp", "Cosine", "MultiS", "Constant", "Linear", "Poly"))
 }
-_PLATEAU = "o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)\ns = torch.optim.lr_scheduler.ReduceLROnPlateau(o, patience=2, {})\nrates = []\nfor v in [5, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2]:\n    s.step(v)\n    rates.append(o.param_groups[0]['lr'])\n"
+OPTIM["scheduler of one's own"] = """
+optim = torch.optim
+class Warm(optim.lr_scheduler.LRScheduler):
+    def __init__(self, optimizer, steps, last_epoch=-1):
+        self.steps = steps
+        super().__init__(optimizer, last_epoch)
+    def get_lr(self):
+        inside = self._get_lr_called_within_step
+        return [base * min(1.0, (self.last_epoch + 1) / self.steps) + (0 if inside else 5) for base in self.base_lrs]
+o = optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+s = Warm(o, 4)
+rates = []
+for i in range(6):
+    o.step()
+    s.step()
+    rates += s.get_last_lr() + s.get_lr()
+state = str(sorted(s.state_dict()))
+"""
+OPTIM |= {
+    f"complex {rule}": f"z = torch.tensor([1 + 2j, -0.5 + 0.25j], dtype=torch.complex128, requires_grad=True)\no = torch.optim.{rule}\nfor i in range(8):\n    o.zero_grad()\n    (z * z.conj() * z.real).real.sum().backward()\n    o.step()\nkept = list(o.state_dict()['state'].get(0, dict()).values())\n"
+    for rule in (
+        *(
+            "SGD([z], lr=0.1, momentum=0.9)",
+            "Adam([z], lr=0.1, amsgrad=True)",
+            "AdamW([z], lr=0.1)",
+            "Adagrad([z], lr=0.1, initial_accumulator_value=0.1)",
+        ),
+        *(
+            "RMSprop([z], centered=True, momentum=0.5)",
+            "Adadelta([z])",
+            "Adamax([z])",
+            "NAdam([z])",
+            "RAdam([z], lr=0.1)",
+            "ASGD([z])",
+            "Rprop([z])",
+        ),
+    )
+}
+_PLATEAU = "o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)\ns = torch.optim.lr_scheduler.ReduceLROnPlateau(o, patience=2, {})\nrates = []\nfor v in [5, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2]:\n    s.step(v)\n    rates.append(o.param_groups[0]['lr'])\nstate = s.state_dict()\nvalues = [(name, state[name]) for name in sorted(state)]\ns.load_state_dict(state)\ns.step(torch.tensor(1.0))\nrate, cooling = s.get_last_lr(), s.in_cooldown\n"
 OPTIM |= {
     f"plateau {more}": _PLATEAU.format(more)
-    for more in ("factor=0.5", "mode='max'", "threshold_mode='abs', threshold=0.5", "cooldown=2, min_lr=0.01")
+    for more in (
+        *("factor=0.5", "mode='max'", "threshold_mode='abs', threshold=0.5", "cooldown=2, min_lr=0.01", "factor=1.0"),
+        *("min_lr=[0.02]", "min_lr=[0.1, 0.2]", "mode='least'", "threshold_mode='most'"),
+    )
 }
 _WRONG = [
     "SGD([], lr=0.1)",
@@ -336,6 +524,12 @@ _WRONG = [
     "SGD([p[0], p[0]], lr=0.1)",
     "SGD([{'params': p[0]}, {'params': p[0]}], lr=0.1)",
     "Adam(p, betas=(1.0, 2.0))",
+    "Adam(p, lr=torch.ones(2))",
+    "NAdam(p, momentum_decay=-1)",
+    "RAdam(p, eps=-1)",
+    "Rprop(p, etas=(0.5, 0.9))",
+    "Rprop(p, lr=-1)",
+    "ASGD(p, weight_decay=-1)",
     "LBFGS(p).step()",
     "lr_scheduler.StepLR(torch.optim.SGD(p, lr=0.1), 2).step()",
     "SGD(torch.nn.Linear(2, 2).named_parameters(), lr=0.1)",
@@ -354,3 +548,62 @@ OPTIM["state goes round"] = (
 OPTIM["step hooks"] = (
     "log = []\np = torch.ones(1, requires_grad=True)\no = torch.optim.SGD([p], lr=0.1)\no.register_step_pre_hook(lambda *a: log.append('before'))\no.register_step_post_hook(lambda *a: log.append('after'))\no.step()\n"
 )
+
+_LAWS = {
+    "Normal(a, b)": "torch.tensor([0.3, -1.0, 2.0])",
+    "Normal(0.5, 2.0)": "torch.tensor([0.3, -1.0, 2.0])",
+    "Normal(a, 2.0)": "torch.tensor(0.5)",
+    "Normal(a[:, None], b)": "torch.tensor([[0.3, -1.0, 2.0]])",
+    "Normal(a.double(), b.double())": "torch.tensor([0.3, -1.0, 2.0], dtype=torch.float64)",
+    "Categorical(b)": "torch.tensor([0, 2, 1, 1])",
+    "Categorical(logits=a)": "torch.tensor(2)",
+    "Categorical(logits=torch.stack([a, b]))": "torch.tensor([[0, 2], [1, 1], [2, 0]])",
+    "Categorical(torch.tensor([[0.0, 1.0], [0.5, 0.5]]))": "torch.tensor([1, 0])",
+    "Bernoulli(torch.sigmoid(a))": "torch.tensor([0.0, 1.0, 1.0])",
+    "Bernoulli(logits=a)": "torch.tensor([0.0, 1.0, 1.0])",
+    "Bernoulli(0.25)": "torch.tensor([0.0, 1.0])",
+}
+_LAW = """
+import torch.distributions as D
+from torch.distributions import kl_divergence
+torch.manual_seed(4)
+a = torch.tensor([0.5, -1.0, 0.25], requires_grad=True)
+b = torch.tensor([1.0, 0.5, 2.0], requires_grad=True)
+law = D.{law}
+value = {value}
+y = law.log_prob(value)
+e = law.entropy()
+draws = [law.sample(), law.sample((2,)), law.sample((3, 2))]
+facts = [str(law), str(tuple(law.batch_shape)), str(tuple(law.event_shape)), law.has_rsample]
+moments = [law.mean, law.variance, law.stddev]
+total = y.sum() + e.sum()
+if total.requires_grad:
+    total.backward()
+"""
+DISTRIBUTIONS = {law: _LAW.format(law=law, value=value) for law, value in _LAWS.items()}
+_ABOUT = "import torch.distributions as D\na = torch.tensor([0.5, -1.0, 0.25], requires_grad=True)\nb = torch.tensor([1.0, 0.5, 2.0], requires_grad=True)\n"
+_ASKED = {
+    "draws with a gradient": "torch.manual_seed(2)\ny = D.Normal(a, b).rsample((4,))\n(y ** 2).sum().backward()",
+    "divergence of normal laws": "y = D.kl_divergence(D.Normal(a, b), D.Normal(torch.zeros(3), torch.ones(3)))\ny.sum().backward()",
+    "divergence of classes": "y = D.kl_divergence(D.Categorical(b), D.Categorical(logits=a))\ny.backward()",
+    "divergence of different laws": "D.kl_divergence(D.Normal(a, b), D.Categorical(b))",
+    "shares": "y = D.Normal(a, b).cdf(torch.tensor(0.3))\nz = D.Normal(a, b).icdf(torch.tensor(0.3))\n(y + z).sum().backward()",
+    "policy gradient": "torch.manual_seed(3)\npolicy = D.Categorical(logits=a)\naction = policy.sample()\nloss = -policy.log_prob(action) * 2.5 - 0.01 * policy.entropy()\nloss.backward()",
+    "modes": "x, y = D.Normal(a, b).mode, D.Categorical(b).mode",
+    "by its own module": "from torch.distributions.categorical import Categorical\nfrom torch.distributions.normal import Normal\nx = Categorical(b).probs\ny = Normal(0, 1).scale",
+    "no draws with a gradient": "D.Categorical(b).rsample()",
+    "negative deviation": "D.Normal(a, a)",
+    "negative deviation, unchecked": "y = D.Normal(a, a, validate_args=False).scale",
+    "a mean that is no number": "D.Normal(float('nan'), 1.0)",
+    "value of another shape": "D.Normal(a, b).log_prob(torch.ones(2))",
+    "value that is no tensor": "D.Normal(a, b).log_prob(1.0)",
+    "class that does not exist": "D.Categorical(b).log_prob(torch.tensor(7))",
+    "half a class": "D.Categorical(b).log_prob(torch.tensor(0.5))",
+    "negative probabilities": "D.Categorical(a)",
+    "neither": "D.Categorical()",
+    "both": "D.Bernoulli(b, a)",
+    "probabilities above 1": "D.Bernoulli(b)",
+    "a half of Bernoulli": "D.Bernoulli(0.5).log_prob(torch.tensor(0.5))",
+    "text": "D.Normal('a', 1.0)",
+}
+DISTRIBUTIONS |= {name: _ABOUT + text + "\n" for name, text in _ASKED.items()}

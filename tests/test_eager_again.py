@@ -210,6 +210,10 @@ RULES: dict[str, dict[str, Any]] = {
     "Adagrad": {"lr": 0.1, "lr_decay": 0.1},
     "Adadelta": {"lr": 0.5},
     "Adamax": {"lr": 0.1, "weight_decay": 0.1},
+    "NAdam": {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True},
+    "RAdam": {"lr": 0.1, "betas": (0.5, 0.6)},
+    "Rprop": {"lr": 0.1},
+    "ASGD": {"lr": 0.1, "lambd": 0.1, "t0": 1},
 }
 
 
@@ -222,7 +226,7 @@ def test_steps_block_by_block_give_the_same_bits(
     for block in (10**6, 8):
         monkeypatch.setattr(memory, "_BLOCK", block)
         torch.manual_seed(1)
-        x = torch.randn(*shape).requires_grad_()
+        x = torch.randn(shape).requires_grad_()
         steps = getattr(torch.optim, rule)([x], **RULES[rule])
         for _ in range(4):
             steps.zero_grad()

@@ -15,7 +15,7 @@ import gradcli.eager as torch
 from gradcli.eager.autograd import grad, gradcheck, gradgradcheck
 from gradcli.eager.nn import functional as F  # noqa: N812 - the name that everybody gives it
 from gradcli.primitives import catalogue
-from tests.test_eager_laws import OPERATIONS, WITHOUT
+from tests.test_eager_laws import OPERATIONS, WITHOUT, assert_same_gradient
 from tests.test_eager_laws import test_forward_mode_is_the_transpose_of_reverse_mode as transposed_law
 
 linalg, special = torch.linalg, torch.special
@@ -55,6 +55,9 @@ ROWS += [
     ("F.prelu", F.prelu, ((2, 3), (3,))), ("F.normalize", F.normalize, ((2, 3),)), ("F.cosine_similarity", F.cosine_similarity, ((2, 3), (2, 3))),
     ("F.pairwise_distance", F.pairwise_distance, ((2, 3), (2, 3))), ("F.linear", F.linear, ((2, 3), (4, 3), (4,))),
     ("F.bilinear", F.bilinear, ((2, 3), (2, 2), (4, 3, 2), (4,))), ("F.embedding", lambda w: F.embedding(CLASSES, w) ** 2, ((4, 3),)),
+    ("F.embedding_bag", lambda w: F.embedding_bag(CLASSES, w, torch.tensor([0])) ** 2, ((4, 3),)), ("F.embedding_bag", lambda w: F.embedding_bag(CLASSES[None], w, mode="max") ** 2, ((4, 3),)),
+    ("F.embedding_bag", lambda w, s: F.embedding_bag(CLASSES, w, torch.tensor([0, 1]), mode="sum", per_sample_weights=s) ** 2, ((4, 3), tuple(CLASSES.shape))),
+    ("F.multi_margin_loss", lambda x: F.multi_margin_loss(x, CLASSES, 2), ((CLASSES.shape[0], 4),)), ("F.multilabel_soft_margin_loss", lambda x: F.multilabel_soft_margin_loss(x, SIGNS * 0.5 + 0.5), ((2, 3),)),
     ("F.pad", lambda x: F.pad(x, (1, 2), value=3.0) ** 2, ((2, 3),)), ("F.layer_norm", lambda x, w, b: F.layer_norm(x, (3,), w, b), ((2, 3), (3,), (3,))),
     ("F.batch_norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, True), ((3, 2), BIAS, BIAS)), ("F.rms_norm", lambda x, w: F.rms_norm(x, (3,), w), ((2, 3), (3,))),
     ("F.group_norm", lambda x, w, b: F.group_norm(x, 1, w, b), ((2, 2, 2), BIAS, BIAS)), ("F.instance_norm", lambda x, w: F.instance_norm(x, weight=w), ((2, 2, 3), BIAS)),
@@ -80,7 +83,7 @@ ROWS += [
     ("linalg.eigh", lambda a: linalg.eigh(a + a.T)[0], (SPD,)), ("linalg.eigh", lambda a: linalg.eigh(a + a.T)[1].abs(), (SPD,)), ("linalg.qr", lambda a: linalg.qr(a), (SPD,)),
     ("linalg.svdvals", linalg.svdvals, (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[1], (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[0].abs(), (SPD,)), ("linalg.svd", lambda a: linalg.svd(a, False)[2].abs(), ((2, 3),)),
     ("linalg.matrix_power", lambda a: linalg.matrix_power(a, -2), (SPD,)), ("linalg.matrix_exp", lambda a: linalg.matrix_exp(a * 0.3), (SPD,)), ("linalg.matrix_norm", linalg.matrix_norm, ((2, 3),)),
-    ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 2), (SPD,)), ("linalg.vecdot", linalg.vecdot, ((2, 3), (2, 3))), ("linalg.pinv", linalg.pinv, ((2, 3),)), ("linalg.cond", linalg.cond, (SPD,)),
+    ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 2), (SPD,)), ("linalg.vecdot", linalg.vecdot, ((2, 3), (2, 3))), ("linalg.pinv", linalg.pinv, ((2, 3),)), ("linalg.cond", linalg.cond, (SPD,)), ("linalg.lstsq", lambda a, b: linalg.lstsq(a, b).solution, ((4, 2), (4, 3))), ("linalg.lstsq", lambda a, b: linalg.lstsq(a, b).solution, ((2, 3), (2,))),
     ("linalg.cross", linalg.cross, ((2, 3), (2, 3))), ("linalg.norm", linalg.norm, ((2, 3),)), ("linalg.vector_norm", lambda a: linalg.vector_norm(a, 3), ((2, 3),)), ("linalg.multi_dot", lambda a, b: linalg.multi_dot([a, b, a]), ((2, 3), (3, 2))),
 ]  # fmt: skip
 # positions and random numbers have no derivative here
@@ -234,7 +237,7 @@ def test_a_declared_operation_has_the_gradient_of_the_script_bit_for_bit(name: s
     total.backward()
     for letter, x in zip(points, xs, strict=True):
         ours = np.zeros(x.shape) if x.grad is None else x.grad.numpy()
-        assert np.array_equal(ours, script[letter], equal_nan=True)
+        assert_same_gradient(name, ours, script[letter])
 
 
 def test_no_declared_operation_is_left_out() -> None:

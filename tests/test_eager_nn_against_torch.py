@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import gradcli.eager
+import gradcli.eager.distributions.kl
 from tests.eager_layer_snippets import LAYER_MODULES, LAYERS
-from tests.eager_training_snippets import FUNCTIONAL, MODULES, OPTIM, USES
+from tests.eager_training_snippets import DISTRIBUTIONS, FUNCTIONAL, MODULES, OPTIM, USES
 from tests.eager_transform_snippets import CHECKPOINTS, LOADING, PRODUCTS, TRANSFORMS
 from tests.eager_tutorial_snippets import TUTORIALS
 from tests.test_eager_against_torch import agree, left_by, operations, torch
@@ -22,6 +23,7 @@ SNIPPETS = {
         "module": MODULES,
         "use": USES,
         "optim": OPTIM,
+        "distributions": DISTRIBUTIONS,
         "func": TRANSFORMS,
         "functional derivatives": PRODUCTS,
         "data": LOADING,

@@ -31,6 +31,7 @@ CASES = [(name, domain) for domain, names in DOMAINS.items() for name in names.s
 CANCELS = {  # (operation, what): the intermediate whose last place is lost, as a function of the argument
     ("tan", "gradient"): lambda x: 2 * (1 + np.tan(x) ** 2),  # twice the relative error of the tangent
     ("tanh", "gradient"): np.ones_like,  # 1 - tanh**2
+    ("sigmoid", "gradient"): np.ones_like,  # 1 - sigmoid
     ("sinc", "gradient"): np.ones_like,  # (cos - sinc) / x
     ("erfinv", "gradient"): lambda x: 8 * np.exp(3 * np.abs(x)),  # exp(erfinv**2)
     ("F.gelu", "value"): np.abs,  # 1 + erf

@@ -58,6 +58,7 @@ from gradcli.eager.modes import (
 )
 from gradcli.eager.printing import set_printoptions
 from gradcli.eager.signatures import checked as _checked
+from gradcli.eager.sizes import grouped as _grouped
 from gradcli.eager.state import always as _always
 from gradcli.eager.tensor import Size, Tensor
 from gradcli.eager.unsupported import missing as _missing
@@ -145,6 +146,8 @@ for _table in (*_methods.TABLES, factory.TABLE, sampling.TABLE, counting.FUNCTIO
     _FUNCTIONS.update(_table)
 for _name in _methods.METHODS_ONLY:
     _FUNCTIONS.pop(_name, None)
+for _name, _word in (("reshape", "shape"), ("permute", "dims"), ("flip", "dims"), ("tile", "dims")):
+    _FUNCTIONS[_name] = _grouped(_FUNCTIONS[_name], _word)
 _FUNCTIONS = {name: _checked(function) for name, function in _FUNCTIONS.items() if not name.startswith("new_")}
 _FUNCTIONS.update(detach=_checked(_detach))
 _FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
@@ -153,6 +156,7 @@ globals().update(_FUNCTIONS)
 
 
 _ROOMS = {
+    "distributions": "gradcli.eager.distributions",
     "testing": "gradcli.eager.testing",
     "func": "gradcli.eager.func",
     "nn": "gradcli.eager.nn",

@@ -9,14 +9,17 @@ import numpy as np
 from gradcli.eager import entrywise, joining, movement, placing, pointwise, products, random, reductions
 from gradcli.eager.inplace import change, overwritten, refuse
 from gradcli.eager.signatures import checked
+from gradcli.eager.sizes import sizes
 from gradcli.eager.state import PLAIN, SPECIAL, place, recording, state
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradcli.eager.signatures import Operand
 
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+
+def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Replace the entries by those of another tensor, repeated to the shape and changed to the format."""
     return change(self, lambda old: overwritten(old, src, "CopyBackwards", 2), (src,))
 
@@ -27,7 +30,7 @@ def zero_(self: Tensor) -> Tensor:
     return change(self, lambda old: overwritten(old, 0, "ZeroBackward0", 1))
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value: Operand) -> Tensor:
     """Replace the entries by a number, or by that of a 0-d tensor."""
     name, edges = ("FillBackward3", 2) if isinstance(value, Tensor) else ("FillBackward2", 1)
     return change(self, lambda old: overwritten(old, value, name, edges), (value,))
@@ -106,16 +109,23 @@ def _directly(ufunc: Any, x: Tensor, other: Any) -> bool:
 
 def _changing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     ufunc = _DIRECT.get(name)
-    check = getattr(checked(function), "check", None)
-    alone = check is None and name not in pointwise.SEVERAL
+    guarded = checked(function)
+    check, least = getattr(guarded, "check", None), getattr(guarded, "least", 1)
+    several = name in pointwise.SEVERAL
+    alone = check is None and not several
 
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if ufunc is not None and len(args) == 1 and not kwargs and _directly(ufunc, self, args[0]):
             return self
         if check is not None:
             check((self, *args))
+            if 1 + len(args) + len(kwargs) < least:
+                raise TypeError(f"{name}_() takes {least - 1} arguments, but {len(args) + len(kwargs)} were given")
         elif alone and args:
             raise TypeError(f"{name}_() takes no arguments ({len(args)} given)")
+        elif several and (len(args) != 1 or not isinstance(args[0], (Tensor, int, float, complex, np.generic))):
+            if "other" not in kwargs:
+                raise TypeError(f"{name}_() takes a tensor or a number")
         return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
 
     in_place.__name__ = in_place.__qualname__ = f"{name}_"
@@ -170,7 +180,7 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
     return in_place
 
 
-def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Tensor:
     """Replace the entries of the diagonal by a number."""
     if self.ndim < 2:
         raise RuntimeError("fill_diagonal_: dimensions must be larger than 1")
@@ -186,7 +196,7 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
     """Another number of entries; RuntimeError for a tensor that requires grad."""
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = movement.sizes(size)
+    shape = sizes(size)
     flat = np.zeros(int(np.prod(shape)), self._raw.dtype)
     kept = self._array.reshape(-1)[: flat.size]
     flat[: kept.size] = kept

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager import dtypes
 from gradcli.eager.recorder import noted
 from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Operand
 
 
 def unique(
@@ -30,7 +33,9 @@ def unique(
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each whole number occurs, or the sum of its weights."""
-    if input.ndim != 1 or input.dtype.kind > 1:
+    if input.dtype.kind > 1:
+        raise NotImplementedError(f"bincount is not implemented for {input.dtype}: it needs whole numbers")
+    if input.ndim != 1:
         raise RuntimeError("bincount() needs a vector of whole numbers that are not negative")
     counted = np.bincount(input._array, None if weights is None else weights._array, minlength)
     return noted("bincount", (input,), Tensor(counted if weights is None else counted.astype(weights._raw.dtype)))
@@ -55,7 +60,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return noted("argsort", (input,), Tensor(np.argsort(array, axis=dim, kind="stable")))
 
 
-def searchsorted(sorted_sequence: Tensor, input: Any, *, right: bool = False, out_int32: bool = False) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Operand, *, right: bool = False, out_int32: bool = False) -> Tensor:
     """Where values would have to be put into an ordered vector."""
     values = input._array if isinstance(input, Tensor) else np.asarray(input)
     return Tensor(np.asarray(np.searchsorted(sorted_sequence._array, values, "right" if right else "left")))
@@ -73,12 +78,12 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return Tensor(counts.astype(input._raw.dtype))
 
 
-def isin(elements: Tensor, test_elements: Tensor) -> Tensor:
+def isin(elements: Operand, test_elements: Operand) -> Tensor:
     """Which entries occur in another tensor."""
-    return Tensor(np.isin(elements._array, test_elements._array))
+    return Tensor(np.isin(*[x._array if isinstance(x, Tensor) else x for x in (elements, test_elements)]))
 
 
-def result_type(one: Any, other: Any) -> dtypes.dtype:
+def result_type(one: Operand, other: Operand) -> dtypes.dtype:
     """The format in which two operands meet."""
     from gradcli.eager.promotion import kind_of
 

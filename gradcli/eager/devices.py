@@ -25,6 +25,8 @@ class device:
         if isinstance(type, device):
             type, index = type.type, type.index
         if isinstance(type, int):
+            if not cuda_is_available():
+                raise RuntimeError(f"a number, {type}, names a GPU, and there is none")
             type, index = "cuda", type
         if not isinstance(type, str):
             raise TypeError(f"a device is named by a string, not {type.__class__.__name__}")

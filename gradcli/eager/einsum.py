@@ -12,8 +12,11 @@ from gradcli.eager.reductions import sum as summed
 from gradcli.eager.tensor import Tensor
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products in Einstein's notation: `ij,jk->ik`. Raises RuntimeError where the equation does not fit."""
+    if not isinstance(equation, str):
+        kind = ValueError if not operands else TypeError
+        raise kind("einsum() takes an equation in letters, and at least one operand after it")
     xs = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     inputs, output = _parsed(equation, xs)
     order = [*output, *sorted({letter for letters in inputs for letter in letters} - set(output))]

@@ -95,7 +95,7 @@ def _kept_where(x: Any, sound: Any, value: Any) -> Any:
     return catalogue()["where"](sound, x, value)
 
 
-def _without_rule(name: str, function: Any) -> Any:
+def _without_rule(name: str, function: Any, others: str = "Any") -> Any:
     def called(input: Tensor, *others: Any, **options: Any) -> Tensor:
         from gradcli.eager.state import recording
 
@@ -105,6 +105,7 @@ def _without_rule(name: str, function: Any) -> Any:
         return noted(name, (input, *others), function(input, *others, **options))
 
     called.__name__ = called.__qualname__ = name
+    called.__annotations__ = {"input": "Tensor" if others == "Tensor" else "Operand", "others": others}
     called.__doc__ = f"{name}, which has no derivative: backward through it is a RuntimeError."
     return called
 
@@ -259,8 +260,8 @@ TABLE: dict[str, Any] = {
     )
 }
 TABLE.update(
-    heaviside=_without_rule("heaviside", _heaviside),
-    floor_divide=_without_rule("floor_divide", _floor_divide),
+    heaviside=_without_rule("heaviside", _heaviside, "Tensor"),
+    floor_divide=_without_rule("floor_divide", _floor_divide, "Operand"),
     deg2rad=_scaled("deg2rad", "Deg2RadBackward0", math.pi / 180),
     rad2deg=_scaled("rad2deg", "Rad2DegBackward0", 180 / math.pi),
     fmax=_fm("fmax"),

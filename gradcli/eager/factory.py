@@ -10,7 +10,8 @@ import numpy as np
 
 from gradcli.eager import devices, dtypes, recorder
 from gradcli.eager.dispatch import cast
-from gradcli.eager.movement import sizes
+from gradcli.eager.signatures import checked
+from gradcli.eager.sizes import sizes
 from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 
@@ -77,12 +78,15 @@ def from_numpy(array: Any) -> Tensor:
     return Tensor(array)
 
 
-def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
-    given = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+def _shape(given: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = tuple(given[0])
+        if not given:
+            return ()
     if any(isinstance(n, Tensor) and n.ndim for n in given):
         raise TypeError("a size must be a whole number (tuple of ints), not a tensor with axes")
-    found = sizes(given)
-    if any(n < 0 for n in found):
+    found = sizes(given, named)
+    if found and min(found) < 0:
         raise RuntimeError(f"a tensor cannot have negative dimensions: {list(found)}")
     return found
 
@@ -91,19 +95,19 @@ def _type(dtype: dtypes.dtype | None) -> Any:
     return (dtype or dtypes.get_default_dtype()).np
 
 
-def zeros(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros of a shape."""
-    return _leaf(np.zeros(_shape(size), _type(dtype)), requires_grad)
+    return _leaf(np.zeros(_shape(given, size), _type(dtype)), requires_grad)
 
 
-def ones(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def ones(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Ones of a shape."""
-    return _leaf(np.ones(_shape(size), _type(dtype)), requires_grad)
+    return _leaf(np.ones(_shape(given, size), _type(dtype)), requires_grad)
 
 
-def empty(*size: Any, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def empty(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Entries of a shape to be written; they are zeros."""
-    return zeros(*size, dtype=dtype, requires_grad=requires_grad)
+    return zeros(*given, size=size, dtype=dtype, requires_grad=requires_grad)
 
 
 def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
@@ -120,11 +124,19 @@ def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None, requ
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
+    start: Number | None = None,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Numbers from `start` (0 where only one is given) below `end`, `step` apart."""
     if end is None:
         start, end = 0, start
+    if end is None:
+        raise TypeError("arange() needs an end")
+    start = 0 if start is None else start
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) / step < 0:
@@ -177,7 +189,7 @@ def logspace(
     return _leaf((base**exponents).astype(_type(dtype)), requires_grad)
 
 
-def scalar_tensor(s: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(s: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor without axes, of the default float format unless another is asked for."""
     return _leaf(np.asarray(s, _type(dtype)), requires_grad)
 
@@ -204,6 +216,9 @@ def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The function with PyTorch's options about devices and memory."""
 
+    if make.__name__ not in _FREE:
+        make = checked(make)
+
     @functools.wraps(make)
     def made(*args: Any, device: Any = None, pin_memory: bool = False, layout: Any = None, **options: Any) -> Tensor:
         where = None if device is None else devices.device(device)
@@ -217,6 +232,7 @@ def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return made
 
 
+_FREE = ("tensor", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
 TABLE = {
     function.__name__: placed_on_device(function)
     for function in (

@@ -73,6 +73,8 @@ def _expanded(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
 
 
 def _positions(item: Any) -> Any:
+    if isinstance(item, str):
+        raise TypeError(f"a tensor is not indexed by text, as {item!r}")
     return item._array if isinstance(item, Tensor) else np.asarray(item)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 from gradcli.eager import recorder
 from gradcli.eager.dispatch import record
 from gradcli.eager.indexing import narrow, select
-from gradcli.eager.movement import axis_of, expand, reshape, sizes, unsqueeze, view
+from gradcli.eager.movement import axis_of, expand, reshape, unsqueeze, view
 from gradcli.eager.nodes import Node, class_named
+from gradcli.eager.raising import atleast_1d, atleast_2d, atleast_3d
 from gradcli.eager.rules import source_of
+from gradcli.eager.sizes import sizes
 from gradcli.eager.state import place, recording
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
@@ -19,7 +21,7 @@ from gradcli.primitives import catalogue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager.signatures import Dims, Sizes
+    from gradcli.eager.signatures import Dims, Sizes, Tensors
 
 Shape = tuple[int, ...]
 
@@ -63,9 +65,10 @@ def _scripted(x: Any, *, name: str, **params: Any) -> Any:
     return (primitive.call or primitive.definition)(x, **params)  # type: ignore[misc]
 
 
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
-    return record(_scripted, (input,), {"name": "flip", "axis": sizes(dims)}, "FlipBackward0", whole=True)
+    params = {"name": "flip", "axis": sizes(given, dims, "dims")}
+    return record(_scripted, (input,), params, "FlipBackward0", whole=True)
 
 
 def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
@@ -75,11 +78,23 @@ def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
     return record(_scripted, (input,), {"name": "roll", "shift": shift, "axis": axis}, "RollBackward0", whole=True)
 
 
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
-    """The tensor repeated as a whole, so many times along each axis."""
-    given = sizes(repeats)
-    repeats = ((1,) * (input.ndim - len(given)) + given,)
-    return record(_scripted, (input,), {"name": "tile", "reps": sizes(repeats)}, "RepeatBackward0", whole=True)
+def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
+    """The tensor repeated as a whole, so many times along each axis. RuntimeError for fewer numbers than axes."""
+    times = sizes(given, repeats, "repeats")
+    if len(times) < input.ndim:
+        raise RuntimeError(
+            f"Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: {len(times)} "
+            f"against {input.ndim}"
+        )
+    if any(n < 0 for n in times):
+        raise RuntimeError(f"a tensor cannot be repeated a negative number of times: {list(times)}")
+    return record(_scripted, (input,), {"name": "tile", "reps": times}, "RepeatBackward0", whole=True)
+
+
+def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+    """The tensor repeated as a whole, so many times along each axis, once along the axes that are not named."""
+    times = sizes(given, dims, "dims")
+    return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
@@ -154,6 +169,9 @@ def split(
     size = input.shape[axis]
     if isinstance(split_size_or_sections, int):
         each = split_size_or_sections
+        if each < 0 or (not each and size):
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
+        each = max(each, 1)
         counts = [min(each, size - start) for start in range(0, size, each)]
         name = node
     else:
@@ -170,6 +188,10 @@ def split(
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts of equal size along an axis."""
+    if not input.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     size = input.shape[axis_of(dim, input.ndim)]
     return split(input, max(-(-size // chunks), 1), dim)
 
@@ -188,16 +210,6 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the third axis."""
     return cat([unsqueeze(y, 2) if y.ndim < 3 else y for y in (atleast_2d(x) for x in tensors)], 2)
-
-
-def atleast_1d(x: Tensor) -> Tensor:
-    """The tensor with one axis at least."""
-    return x if x.ndim else reshape(x, (1,))
-
-
-def atleast_2d(x: Tensor) -> Tensor:
-    """The tensor with two axes at least; a vector becomes a row."""
-    return unsqueeze(x, 0) if x.ndim == 1 else x if x.ndim else reshape(x, (1, 1))
 
 
 def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
@@ -221,9 +233,11 @@ def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     return tensor_split(input, indices_or_sections, 0)
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Vectors repeated over the grid that they span; `xy` exchanges the first two axes."""
     xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if any(x.ndim > 1 for x in xs):
+        raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")
     places = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         places[:2] = [1, 0]
@@ -267,8 +281,8 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 TABLE = {
     function.__name__: function
     for function in (
-        *(cat, stack, flip, roll, repeat, tril, triu, trace, unbind, split, chunk, hstack, vstack, dstack),
-        *(atleast_1d, atleast_2d, tensor_split, hsplit, vsplit, meshgrid, block_diag, diff),
+        *(cat, stack, flip, roll, repeat, tile, tril, triu, trace, unbind, split, chunk, hstack, vstack, dstack),
+        *(atleast_1d, atleast_2d, atleast_3d, tensor_split, hsplit, vsplit, meshgrid, block_diag, diff),
     )
 }
-TABLE.update(concat=cat, concatenate=cat, tile=repeat, row_stack=vstack)
+TABLE.update(concat=cat, concatenate=cat, row_stack=vstack)

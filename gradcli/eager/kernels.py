@@ -62,17 +62,26 @@ def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
     return found.astype(np.int64)
 
 
+_WHOLE: dict[int, Any] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+
+
 def passed(ct: Any, through: Any) -> Any:
-    """A gradient where `through` holds, else it times zero: how relu goes back."""
+    """A gradient where `through` holds, else zero, whatever it is: how relu goes back.
+
+    Bits times 1 or 0: a product of numbers would make -0 of negative gradients, and no number of infinite ones.
+    """
+    if through.__class__ is np.bool_ and isinstance(ct, np.generic):
+        return ct if through else ct.dtype.type(0)
     if not isinstance(through, np.ndarray) or through.shape != ct.shape:
-        return ct * through
-    found = through.view(np.uint8).astype(ct.dtype)
-    found *= ct
-    return found
+        return np.where(through, ct, ct.dtype.type(0))
+    kind = _WHOLE[ct.itemsize]
+    found = through.view(np.int8).astype(kind)
+    found *= ct.view(kind)
+    return found.view(ct.dtype)
 
 
 def held_back(ct: Any, below: Any) -> Any:
-    """A gradient where `below` does not hold, else it times zero: how a product with a step function goes back."""
+    """A gradient where `below` does not hold, else zero: how a product with a step function goes back."""
     return passed(ct, np.logical_not(below))
 
 

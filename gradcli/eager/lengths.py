@@ -9,11 +9,12 @@ from gradcli.eager.reductions import axes_of, called
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from gradcli.eager.signatures import Dims
+    from gradcli.eager import dtypes
+    from gradcli.eager.signatures import Dims, Number, Order
     from gradcli.eager.tensor import Tensor
 
 
-def vector_norm(x: Tensor, ord: Any = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
     if dtype is not None:
         x = cast(x, dtype)
@@ -43,7 +44,9 @@ def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
     return known["pow"](total, 1 / ord)
 
 
-def norm(input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+def norm(
+    input: Tensor, p: Order = "fro", dim: Dims = None, keepdim: bool = False, dtype: dtypes.dtype | None = None
+) -> Tensor:
     """The p-norm of the entries, over all axes or some."""
     if p is None or p == "fro":
         p = 2

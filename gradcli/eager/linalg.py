@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.eager.dispatch import record
+from gradcli.eager.least_squares import lstsq
 from gradcli.eager.lengths import norm, vector_norm
 from gradcli.eager.matrices import matmul
 from gradcli.eager.movement import axis_of
-from gradcli.eager.products import cross, multi_dot
+from gradcli.eager.products import cross, multi_dot, vecdot
 from gradcli.eager.returned import named
 from gradcli.eager.several import one_node
 from gradcli.eager.signatures import checked
@@ -21,7 +22,10 @@ from gradcli.eager.tensor import Tensor
 from gradcli.eager.unsupported import missing
 from gradcli.primitives import catalogue
 
-__all__ = ["cross", "multi_dot", "norm", "vector_norm"]
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Number, Order, Sizes
+
+__all__ = ["cross", "lstsq", "multi_dot", "norm", "vecdot", "vector_norm"]
 
 
 class LinAlgError(RuntimeError):
@@ -218,7 +222,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     return _of_square("matrix_exp", "expm", "LinalgMatrixExpBackward0", A)
 
 
-def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: bool = False) -> Tensor:
     """The Frobenius norm of matrices; 'nuc' and 2 through singular values, 1 and inf through sums."""
     from gradcli.eager.extremes import amax
     from gradcli.eager.pointwise import TABLE
@@ -243,14 +247,6 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 
 
-def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of products along an axis."""
-    from gradcli.eager.pointwise import mul
-    from gradcli.eager.reductions import sum as summed
-
-    return summed(mul(x, y), dim)
-
-
 def pinv(A: Tensor) -> Tensor:
     """The pseudoinverse of a matrix of full rank: (A^T A)^-1 A^T, or A^T (A A^T)^-1."""
     tall = A.shape[-2] >= A.shape[-1]
@@ -262,15 +258,21 @@ def _pinv(A: Any, *, tall: bool) -> Any:
     return inverse(A.mT @ A) @ A.mT if tall else A.mT @ inverse(A @ A.mT)
 
 
-def matrix_rank(A: Tensor) -> Tensor:
-    """How many singular values are not zero to rounding."""
-    return Tensor(np.asarray(np.linalg.matrix_rank(A._array)))
+def matrix_rank(A: Tensor, tol: Number | None = None, hermitian: bool = False) -> Tensor:
+    """How many singular values are not zero to rounding, or above a bound. RuntimeError unless it is a matrix."""
+    if A.ndim < 2:
+        raise RuntimeError(f"linalg.matrix_rank: The input tensor A must have at least 2 dimensions, not {A.ndim}")
+    return Tensor(np.asarray(np.linalg.matrix_rank(A._array, tol, hermitian)))
 
 
-def cond(A: Tensor) -> Tensor:
-    """The largest singular value over the smallest."""
-    values = svdvals(A)
-    return values[..., 0] / values[..., -1]  # type: ignore[index, no-any-return]
+def cond(A: Tensor, p: Order | None = None) -> Tensor:
+    """The largest singular value over the smallest; for another norm, that of the matrix times that of its inverse."""
+    if p in (None, 2, -2):
+        values: Any = svdvals(A)
+        large, small = values[..., :1], values[..., -1:]
+        found: Tensor = (small / large if p == -2 else large / small).squeeze(-1)
+        return found
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
 TABLE: dict[str, Any] = {
@@ -288,7 +290,7 @@ TABLE: dict[str, Any] = {
 CHECKED = (
     *("inv", "det", "slogdet", "logdet", "solve", "cholesky", "eigvalsh", "eigh", "qr", "svdvals", "svd"),
     *("matrix_power", "matrix_exp", "matrix_norm", "vecdot", "pinv", "matrix_rank", "cond", "cross", "norm"),
-    *("vector_norm", "multi_dot"),
+    *("vector_norm", "multi_dot", "lstsq"),
 )
 globals().update({_name: checked(globals()[_name]) for _name in CHECKED})
 

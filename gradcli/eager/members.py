@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from gradcli.eager.rules import source_of
 from gradcli.eager.state import place, recording
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Operand
 
 
 def to(
@@ -69,16 +72,33 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor
     return to(self, "cuda" if device is None else device)
 
 
-def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+def where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
     """The entries where the condition holds, else those of `other`."""
     found: Tensor = pointwise.where(condition, self, other)
     return found
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the format of another one."""
+    return to(self, other)
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory in the shape of another tensor."""
+    return movement.view(self, tuple(other.shape))
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The entries in the shape of another tensor."""
+    return movement.reshape(self, tuple(other.shape))
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor type, or the tensor in another format."""
     if dtype is not None:
         kind = getattr(dtype, "dtype", dtype)  # torch.FloatTensor and the like
+        if isinstance(dtype, Tensor) or not isinstance(kind, (str, dtypes.dtype)):
+            raise TypeError("dtype must be a type, str, or dtype object")
         if isinstance(kind, str):
             word = kind.rpartition(".")[2]
             named = {f"{spoken}Tensor": name for name, spoken in _TYPES.items()}.get(word, word)
@@ -146,6 +166,15 @@ def truths(*xs: Any) -> bool:
     return all(isinstance(x, Tensor) and x.dtype is dtypes.bool for x in xs)
 
 
+def need_bits(name: str, *xs: Any) -> None:
+    """NotImplementedError for tensors of numbers with a point."""
+    for x in xs:
+        if isinstance(x, Tensor) and x.dtype.kind >= 2:
+            raise NotImplementedError(
+                f"{name} is not implemented for {x.dtype}: it needs whole numbers or truth values"
+            )
+
+
 def bits(name: str) -> Any:
     def method(self: Tensor, other: Any) -> Tensor:
         if tracing.current is not None and tracing.traced((self, other)) and truths(self, other):
@@ -153,6 +182,7 @@ def bits(name: str) -> Any:
             if name == "xor":
                 return record(catalogue()["and"], (both, inverted(only)), {}, "xor")
             return both if name == "or" else only
+        need_bits(f"bitwise_{name}", self, other)
         right = other._array if isinstance(other, Tensor) else other
         found = Tensor(np.asarray(getattr(np, f"bitwise_{name}")(self._array, right)))
         return noted(f"bitwise_{name}", (self, other), found)
@@ -178,13 +208,16 @@ def set_real(self: Tensor, value: Any) -> None:
     raise RuntimeError("writing to .real is not supported: make the tensor with torch.complex(real, imag)")
 
 
-def view(self: Tensor, *shape: Any) -> Tensor:
+def view(self: Tensor, *given: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape; with a format, its entries as that format where the sizes are equal."""
-    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
-        if shape[0].itemsize != self.dtype.itemsize:
+    if dtype is not None:
+        given = (dtype,)
+    if len(given) == 1 and isinstance(given[0], dtypes.dtype):
+        kind = given[0]
+        if kind.itemsize != self.dtype.itemsize:
             raise RuntimeError("view(dtype) needs a format of the same size")
-        return Tensor(self._array.view(shape[0].np), False, self._counter)
-    return movement.view(self, *shape)
+        return Tensor(self._array.view(kind.np), False, self._counter)
+    return movement.view(self, *given) if size is None else movement.view(self, size)
 
 
 def iterated(self: Tensor) -> Any:

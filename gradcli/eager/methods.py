@@ -39,7 +39,7 @@ from gradcli.primitives import catalogue
 _NOT_METHODS = {
     *("rsub", "where", "cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack", "meshgrid"),
     *("block_diag", "einsum", "tensordot", "real", "imag", "complex", "polar", "view_as_complex", "cdist", "threshold"),
-    *("atleast_1d", "atleast_2d", "var_mean", "std_mean", "trapezoid"),
+    *("atleast_1d", "atleast_2d", "atleast_3d", "var_mean", "std_mean", "trapezoid"),
 }
 
 
@@ -142,7 +142,7 @@ def equip() -> None:
     methods.update(
         to=members.to,
         cuda=members.cuda,
-        where=members.where,
+        where=checked(members.where, method=True),
         type=members.type_,
         stride=members.stride,
         storage_offset=members.storage_offset,
@@ -155,16 +155,17 @@ def equip() -> None:
         dim=members.rank,
         ndimension=members.rank,
         size=members.size,
-        type_as=lambda self, other: members.to(self, other),
+        type_as=checked(members.type_as, method=True),
+        view_as=checked(members.view_as, method=True),
+        reshape_as=checked(members.reshape_as, method=True),
     )
     methods.update(element_size=lambda self: self.dtype.itemsize, _is_view=lambda self: self._base is not None)
     methods.update(__contains__=members.contains, __reduce_ex__=members.reduce, is_signed=members.is_signed)
-    methods.update(bernoulli=sampling.bernoulli, multinomial=sampling.multinomial)
+    methods.update(bernoulli=sampling.bernoulli, multinomial=checked(sampling.multinomial, method=True))
     methods.update(
         view=members.view, requires_grad_=Tensor.requires_grad_, __complex__=lambda self: complex(self.item())
     )
-    methods.update(reshape_as=lambda self, other: movement.reshape(self, tuple(other.shape)), is_nonzero=bool)
-    methods.update(view_as=lambda self, other: movement.view(self, tuple(other.shape)))
+    methods.update(is_nonzero=bool)
     methods.update(is_contiguous=lambda self: bool(self._array.flags.c_contiguous), retain_grad=Tensor.retain_grad)
     for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble"):
         methods[name] = members.formatted(getattr(dtypes, name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from gradcli.eager.accumulate import copied
 from gradcli.eager.dispatch import record
 from gradcli.eager.recipes import again
+from gradcli.eager.sizes import sizes
 from gradcli.eager.state import PLAIN, once, recording, state
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from gradcli.eager.signatures import Dims, Sizes
 
 Shape = tuple[int, ...]
-
-
-def sizes(given: tuple[Any, ...]) -> Shape:
-    """Sizes given one by one, or as one sequence."""
-    if len(given) == 1 and isinstance(given[0], (tuple, list)):
-        given = tuple(given[0])
-    try:
-        return tuple([index(n) for n in given])
-    except TypeError:
-        wrong = [type(n).__name__ for n in given if not hasattr(n, "__index__")]
-        raise TypeError(f"sizes and axes must be whole numbers (tuple of ints), not {' and '.join(wrong)}") from None
 
 
 def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
@@ -92,9 +81,9 @@ def _reshaped(x: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](x, shape=shape)
 
 
-def view(input: Tensor, *shape: Any, node: str = "ViewBackward0") -> Tensor:
+def view(input: Tensor, *given: Any, node: str = "ViewBackward0") -> Tensor:
     """The same memory in another shape; RuntimeError where only a copy could have it."""
-    wanted = _complete(input, sizes(shape))
+    wanted = _complete(input, sizes(given))
     if not np.may_share_memory(input._array.reshape(wanted), input._array) and input._array.size:
         raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
     found = viewed(input, _reshaped, {"shape": wanted}, node)
@@ -103,9 +92,9 @@ def view(input: Tensor, *shape: Any, node: str = "ViewBackward0") -> Tensor:
     return found
 
 
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *given: Any, shape: Any = None) -> Tensor:
     """The entries in another shape: a view where possible, else a copy."""
-    wanted = _complete(input, sizes(shape))
+    wanted = _complete(input, sizes(given, shape, "shape"))
     if np.may_share_memory(input._array.reshape(wanted), input._array) or not input._array.size:
         node = "ViewBackward0" if input._array.flags.c_contiguous else "ReshapeAliasBackward0"
         return viewed(input, _reshaped, {"shape": wanted}, node)
@@ -151,11 +140,12 @@ def _permuted(x: Any, *, axes: Shape) -> Any:
     return catalogue()["permute"](x, axes=axes) if axes else x
 
 
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The axes in another order."""
-    order = tuple([axis_of(dim, input.ndim) for dim in sizes(dims)])
+    wanted = sizes(given, dims, "dims")
+    order = tuple([axis_of(dim, input.ndim) for dim in wanted])
     if sorted(order) != list(range(-input.ndim, 0)):
-        raise RuntimeError(f"permute() needs each of the {input.ndim} axes once, not {sizes(dims)}")
+        raise RuntimeError(f"permute() needs each of the {input.ndim} axes once, not {wanted}")
     return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
 
 
@@ -201,9 +191,9 @@ def _expanded(x: Any, *, shape: Shape) -> Any:
     return catalogue()["broadcast"](x, shape=shape)
 
 
-def expand(input: Tensor, *shape: Any) -> Tensor:
+def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
-    wanted = list(sizes(shape))
+    wanted = list(sizes(given, size))
     extra = len(wanted) - input.ndim
     if extra < 0:
         raise RuntimeError(f"expand() to {wanted}: the tensor has more dimensions, {input.ndim}")

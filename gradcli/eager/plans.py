@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager.identities import from_result, saves_result
 from gradcli.eager.source import Script, straight
 from gradcli.eager.steps import Steps
 from gradcli.graph.builder import Builder, building
@@ -40,14 +41,14 @@ class Backward:
         builder = plan.builder
         with building(builder, reachable([plan.out, *plan.leaves])):
             ct = builder.fresh_leaf(plan.out.type)
-            found = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
+            pulled = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
+            found = from_result(builder, plan.out, plan.leaves, pulled)
         self.positions = [i for i, node in zip(wanted, found, strict=True) if node is not None]
         results = [node for node in found if node is not None]
-        is_leaf = plan.out in plan.leaves
-        stops = (ct, *plan.leaves) if is_leaf else (ct, *plan.leaves, plan.out)
-        used = set(between(results, stops))
+        kept = plan.out not in plan.leaves and saves_result(plan.out, plan.leaves)
+        used = set(between(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
         self.reads = tuple(i for i, leaf in enumerate(plan.leaves) if leaf in used)
-        self.needs_out = not is_leaf and plan.out in used
+        self.needs_out = kept and plan.out in used
         inputs = [ct, *[plan.leaves[i] for i in self.reads]]
         if self.needs_out:
             inputs.append(plan.out)

@@ -210,6 +210,8 @@ def remainder(input: Tensor, other: Operand) -> Tensor:
 
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """The entries of `input` where the condition holds, else those of `other`; without them, where it holds."""
+    if (input is None) is not (other is None):
+        raise TypeError("where() takes a condition alone, or a condition and two operands")
     if input is None or other is None:
         return condition.nonzero(as_tuple=True)
     if condition._array.dtype != np.bool_:

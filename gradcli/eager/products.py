@@ -225,6 +225,14 @@ def _chain(xs: list[Tensor]) -> Tensor:
     return done[0, count - 1]
 
 
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sums of products along an axis."""
+    from gradcli.eager.pointwise import mul
+    from gradcli.eager.reductions import sum as summed
+
+    return summed(mul(x, y), dim)
+
+
 TABLE: dict[str, Any] = {
     function.__name__: function
     for function in (

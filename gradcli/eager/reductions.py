@@ -15,7 +15,7 @@ from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from gradcli.eager.signatures import Dims
+    from gradcli.eager.signatures import Dims, Sizes, Spread
 
 Axes = int | tuple[int, ...] | None
 
@@ -99,14 +99,14 @@ def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 
 def var(
-    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
     """The variance, divided by the number of entries less `correction`."""
     return _spread("var", "VarBackward0", input, dim, keepdim, correction, unbiased)
 
 
 def std(
-    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
     """The square root of the variance."""
     return _spread("std", "StdBackward0", input, dim, keepdim, correction, unbiased)
@@ -162,7 +162,7 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return noted("any", (input,), Tensor(np.asarray(np.any(input._array, axis=axes_of(dim), keepdims=keepdim))))
 
 
-def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials."""
     return reduced("logsumexp", input, dim, keepdim, "LogsumexpBackward0")
 

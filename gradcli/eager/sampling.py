@@ -11,6 +11,7 @@ from gradcli.eager import random as streams
 from gradcli.eager.entrywise import refused
 from gradcli.eager.factory import _leaf, _shape, placed_on_device
 from gradcli.eager.recorder import noted
+from gradcli.eager.state import recording
 from gradcli.eager.tensor import Tensor
 
 
@@ -23,36 +24,62 @@ def manual_seed(seed: int) -> streams.Generator:
     return streams.manual_seed(seed)
 
 
-def rand(*size: Any, generator: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def rand(
+    *given: Any,
+    size: Any = None,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Numbers between 0 and 1, all equally likely."""
-    return _leaf((generator or streams.default_generator).rand(_shape(size), _name(dtype)), requires_grad)
+    return _leaf((generator or streams.default_generator).rand(_shape(given, size), _name(dtype)), requires_grad)
 
 
-def randn(*size: Any, generator: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def randn(
+    *given: Any,
+    size: Any = None,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Standard normal numbers."""
-    return _leaf((generator or streams.default_generator).randn(_shape(size), _name(dtype)), requires_grad)
+    return _leaf((generator or streams.default_generator).randn(_shape(given, size), _name(dtype)), requires_grad)
 
 
-def randint(low: int, high: Any, size: Any = None, *, generator: Any = None) -> Tensor:
-    """Whole numbers from `low` (0 where only one bound is given) below `high`."""
+def randint(
+    low: int = 0,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Whole numbers from `low` (0 where only one bound is given) below `high`, as int64 unless another is asked for."""
     if size is None:
+        if not isinstance(high, (tuple, list)):
+            raise TypeError("randint() needs bounds and a size: randint(high, size) or randint(low, high, size)")
         low, high, size = 0, low, high
-    return _leaf((generator or streams.default_generator).randint(low, high, _shape((size,))), False)
+    if not isinstance(size, (tuple, list)) or high is None:
+        raise TypeError("randint(): argument 'size' must be tuple of ints, and 'high' a whole number")
+    found = (generator or streams.default_generator).randint(low, high, _shape((size,)))
+    return _leaf(found if dtype is None else found.astype(dtype.np), requires_grad)
 
 
-def randperm(n: int, *, generator: Any = None) -> Tensor:
+def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
     """The numbers below n in random order."""
-    return _leaf((generator or streams.default_generator).randperm(n), False)
+    found = (generator or streams.default_generator).randperm(n)
+    return _leaf(found if dtype is None else found.astype(dtype.np), False)
 
 
-def rand_like(input: Tensor, *, requires_grad: bool = False) -> Tensor:
+def rand_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """`rand` in the shape and format of a tensor."""
-    return rand(tuple(input.shape), dtype=input.dtype, requires_grad=requires_grad)
+    return rand(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-def randn_like(input: Tensor, *, requires_grad: bool = False) -> Tensor:
+def randn_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """`randn` in the shape and format of a tensor."""
-    return randn(tuple(input.shape), dtype=input.dtype, requires_grad=requires_grad)
+    return randn(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
@@ -64,7 +91,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     else:
         drawn = source.rand(raw.shape, "float64") < p
     found = Tensor(np.asarray(drawn).astype(raw.dtype))
-    return refused(found, (input,), "bernoulli") if input.requires_grad else found
+    return refused(found, (input,), "bernoulli") if recording() and input.requires_grad else found
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:

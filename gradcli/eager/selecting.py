@@ -107,6 +107,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The entries at positions of the flattened tensor."""
     array, size = index._array, input._raw.size
+    if array.dtype != np.int64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {index.dtype}")
     if array.size and (array.min() < -size or array.max() >= size):
         raise IndexError(f"an index is out of range for a tensor of {size} entries")
     return picked(input, array % max(size, 1), "TakeBackward0")
@@ -135,7 +137,7 @@ def _found(x: Tensor, at: Any, dim: int, name: str, keepdim: bool = True) -> Fou
 
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest (or smallest) entries along an axis, and where they stood."""
-    if k > (input.shape[dim] if input.ndim else 1):
+    if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
     if isinstance(input, Traced):
         from gradcli.eager.extremes import sort

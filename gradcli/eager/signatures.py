@@ -25,6 +25,10 @@ Operand = Any  # a number or a tensor
 Dims = Any  # a whole number, several of them, or None
 Sizes = Any  # whole numbers, or one
 Extents = Any  # the same, along the axes of an image
+Wished = Any  # the same, with None for a size that stays
+Spread = Any  # axes, or in their place the truth value `unbiased`
+Tensors = Any  # each of several tensors, or one sequence of them
+Order = Any  # the number of a norm, or its name
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "a": "input", "x2": "other"}
 # functions along one axis, which take a tensor without axes too
@@ -32,6 +36,7 @@ _ALONG = frozenset(
     ("max", "min", "sort", "argsort", "cumsum", "cumprod", "logcumsumexp", "var", "std", "median", "kthvalue", "topk")
     + ("cummax", "cummin")
 )
+_VARARGS = 4  # the flag of functions with *args
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
@@ -75,6 +80,7 @@ def _or_none(test: Test) -> Test:
 
 _TESTS: dict[str, Test] = {
     "Tensor": _is_tensor,
+    "Tensors": _is_tensor,
     "int": _is_whole,
     "float": _is_real,
     "Number": _is_number,
@@ -86,20 +92,36 @@ _TESTS: dict[str, Test] = {
     "Dims": lambda x: x is None or _is_whole(x) or _are_whole(x),
     "Sizes": lambda x: _is_whole(x) or _are_whole(x),
     "Extents": lambda x: _is_whole(x) or _are_whole(x),
+    "Wished": lambda x: _is_whole(x) or (isinstance(x, (tuple, list)) and all(n is None or _is_whole(n) for n in x)),
+    "Spread": lambda x: x is None or _is_truth(x) or _is_whole(x) or _are_whole(x),
+    "Order": lambda x: x is None or isinstance(x, str) or _is_number(x),
     "dtypes.dtype": lambda x: isinstance(dtypes.meant(x), dtypes.dtype),
 }
 _TESTS.update({f"{name} | None": _or_none(test) for name, test in list(_TESTS.items())})
 _SPOKEN = {
     "int": "int",
+    "Tensors": "Tensor",
     "Sequence[Tensor]": "tuple of Tensors",
     "Sequence[int]": "tuple of ints",
     "Sizes": "tuple of ints",
     "Extents": "tuple of ints",
+    "Wished": "tuple of ints",
     "Dims": "int or tuple of ints",
+    "Spread": "tuple of ints",
+    "Order": "Number",
     "Operand": "Tensor or Number",
     "dtypes.dtype": "torch.dtype",
 }
 _NUMERIC = ("int", "float", "int | None", "float | None", "Number", "Number | None", "Dims")
+# arguments that PyTorch asks for an attribute before it looks at their type
+_ASKED = {
+    **dict.fromkeys(("l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"), "target"),
+    **dict.fromkeys(("instance_norm", "interpolate", "normalize", "softsign", "norm"), "input"),
+    "binary_cross_entropy_with_logits": "target",
+    "embedding_bag": "weight",
+    "margin_ranking_loss": "input2",
+    "tensordot": "b",
+}
 _LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they are
 
 
@@ -115,12 +137,18 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
     only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     by_name = {name: _TESTS[said[name]] for name in (*names, *only) if said.get(name) in _TESTS and name not in _LOOSE}
     tests = tuple([by_name.get(name) for name in names])
-    if not by_name or (method and set(by_name) <= {names[0]} and not set(names) & {"dim", "keepdim"}):
+    rest = code.co_varnames[len(names) + len(only)] if code.co_flags & _VARARGS else ""
+    others = _TESTS.get(said.get(rest, ""))
+    if not by_name and others is None:
+        return function
+    if method and set(by_name) <= set(names[:1]) and others is None and not set(names) & {"dim", "keepdim"}:
         return function
     known = frozenset((*names, *only))
     plain = frozenset(at for at, name in enumerate(names) if said.get(name) in _NUMERIC)
     title = function.__name__
     along = title in _ALONG
+    least = code.co_argcount - len(function.__defaults__ or ())
+    most = 1000 if code.co_flags & _VARARGS else code.co_argcount
 
     def called(*args: Any, **kwargs: Any) -> Any:
         check(args)
@@ -136,17 +164,30 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
         except Exception as wrong:
             if _meant(wrong):
                 raise
-            kind = TypeError if isinstance(wrong, AttributeError) else RuntimeError
+            kind: type[Exception] = TypeError if isinstance(wrong, AttributeError) else RuntimeError
+            if isinstance(wrong, IndexError):  # NumPy's AxisError is one too
+                kind = IndexError
             raise kind(f"{title}() cannot be computed of these arguments: {wrong}") from wrong
 
     def check(args: tuple[Any, ...]) -> None:
+        if len(args) > most:
+            raise TypeError(f"{title}() takes {most} positional arguments, but {len(args)} were given")
         for x, test in zip(args, tests):  # noqa: B905 - more arguments than names is the function's own error
             if test is not None and not test(x):
-                raise _wrong(title, names, said, args)
+                raise _wrong(title, names, said, args, least)
+        if others is not None and len(args) > len(names):
+            check_others(args[len(names) :])
         if floating and args and isinstance(args[0], Tensor) and args[0].dtype.kind < 2:
             raise NotImplementedError(
                 f"{title}() is not implemented for {args[0].dtype}: it needs numbers with a point"
             )
+
+    def check_others(xs: tuple[Any, ...]) -> None:
+        if len(xs) == 1 and isinstance(xs[0], (tuple, list)) and not names:
+            xs = tuple(xs[0])
+        for x in xs:
+            if not others(x):  # type: ignore[misc]
+                raise _wrong(title, (rest,), said, (x,))
 
     def named(kwargs: dict[str, Any]) -> dict[str, Any]:
         if not kwargs.keys() <= known:
@@ -165,6 +206,7 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
     called.__name__, called.__qualname__, called.__doc__ = title, function.__qualname__, function.__doc__
     called.__module__ = function.__module__
     called.__wrapped__, called.check = function, check  # type: ignore[attr-defined]
+    called.least = least  # type: ignore[attr-defined]
     return called
 
 
@@ -213,14 +255,18 @@ def _renamed(kwargs: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     return found
 
 
-def _wrong(title: str, names: tuple[str, ...], said: dict[str, str], args: tuple[Any, ...]) -> TypeError:
-    """The error that names the first argument of a wrong type."""
+def _wrong(
+    title: str, names: tuple[str, ...], said: dict[str, str], args: tuple[Any, ...], least: int = 0
+) -> Exception:
+    """The error that names the first argument of a wrong type; first of all there are `least` ones."""
+    if len(args) < least and title in _ASKED:
+        return TypeError(f"{title}() takes {least} arguments at least, but {len(args)} were given")
     for at, (name, x) in enumerate(zip(names, args)):  # noqa: B905 - as above
         kind = said.get(name, "")
         if kind in _TESTS and name not in _LOOSE and not _TESTS[kind](x):
             base = kind.removesuffix(" | None")
             wanted = _SPOKEN.get(base, base)
-            return TypeError(
-                f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}"
-            )
+            asked = kind == "Tensor" and _ASKED.get(title) == name and not isinstance(x, np.ndarray)
+            missing = AttributeError if asked else TypeError
+            return missing(f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}")
     return TypeError(f"{title}() received an invalid combination of arguments")

@@ -86,8 +86,8 @@ class Script:
 
 
 def _joined(script: Script, node: Node, names: dict[Node, str]) -> str | None:
-    """Two operations as one, where that is faster: a product with a step function as one with truth values (relu goes
-    back so), and the sigmoid of a negative.
+    """Two operations as one: a product with a step function, or with a number or 0, as a choice (relu and clamp go back
+    so); and where that is faster, the sigmoid of a negative.
     """
     if node.primitive.name == "sigmoid" and node.args[0].primitive.name == "neg" and script.kind == np.float32:
         return f"{script.name(kernels.sigmoid_of_negative)}({names[node.args[0].args[0]]})"
@@ -99,7 +99,14 @@ def _joined(script: Script, node: Node, names: dict[Node, str]) -> str | None:
             if at.primitive.name == "relu":  # what is not 0 is positive, or no number
                 return f"{script.name(kernels.passed)}({names[other]}, {names[at]} != 0)"
             return f"{script.name(kernels.held_back)}({names[other]}, {names[at]} <= 0)"
+        if step.primitive.name == "where" and _is_number(step.args[2], 0) and step.args[1].primitive is CONSTANT:
+            factor = "" if _is_number(step.args[1], 1) else f" * {script.number(step.args[1])}"
+            return f"{script.name(kernels.passed)}({names[other]}{factor}, {names[step.args[0]]})"
     return None
+
+
+def _is_number(node: Node, value: int) -> bool:
+    return node.primitive is CONSTANT and node.type.kind == "float" and node.params["value"] == value
 
 
 def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:

@@ -16,6 +16,7 @@ from gradcli.eager.extremes import sort
 from gradcli.eager.indexing import narrow, renamed, select
 from gradcli.eager.joining import cat
 from gradcli.eager.matrices import mm
+from gradcli.eager.members import need_bits
 from gradcli.eager.movement import expand, reshape, squeeze, unsqueeze
 from gradcli.eager.movement import t as flipped
 from gradcli.eager.pointwise import add, div, mul, sub
@@ -29,7 +30,7 @@ from gradcli.eager.tensor import Size, Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager.signatures import Dims, Sizes
+    from gradcli.eager.signatures import Dims, Operand, Sizes, Tensors
 
 
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
@@ -65,7 +66,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return bounded
 
 
-def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def quantile(input: Tensor, q: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The value below which a share `q` of the entries lies, between two entries in proportion.
 
     RuntimeError for shares outside [0, 1], other formats than float, and empty tensors.
@@ -128,28 +129,21 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     return cat([reshape(x, (-1, 1)) if x.ndim <= 1 else x for x in tensors], 1)
 
 
-def atleast_3d(input: Tensor) -> Tensor:
-    """The tensor with three axes at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
-    if input.ndim >= 3:
-        return input
-    if input.ndim == 1:
-        return unsqueeze(unsqueeze(input, 0), -1)
-    return unsqueeze(input, -1) if input.ndim == 2 else reshape(input, (1, 1, 1))
-
-
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes are repeated to. RuntimeError where they do not fit."""
+    if any(isinstance(one, Tensor) or not isinstance(one, (int, tuple, list)) for one in shapes):
+        raise RuntimeError("Input shapes should be of type ints, a tuple of ints, or a list of ints")
     try:
         return Size(np.broadcast_shapes(*[(one,) if isinstance(one, int) else tuple(one) for one in shapes]))
     except ValueError as wrong:
         raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {wrong}") from None
 
 
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Tensors) -> tuple[Tensor, ...]:
     """Tensors repeated to the shape that they have in common."""
     xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     shape = broadcast_shapes(*[tuple(x.shape) for x in xs])
-    return tuple([expand(x, shape) for x in xs])
+    return tuple([x if x.shape == shape else expand(x, shape) for x in xs])
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
@@ -187,12 +181,8 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any
 def _bitwise(name: str) -> Any:
     ufunc = getattr(np, name)
 
-    def function(input: Tensor, other: Any) -> Tensor:
-        for x in (input, other):
-            if isinstance(x, Tensor) and x.dtype.kind >= 2:
-                raise NotImplementedError(
-                    f"{name} is not implemented for {x.dtype}: it needs whole numbers or truth values"
-                )
+    def function(input: Tensor, other: Operand) -> Tensor:
+        need_bits(name, input, other)
         right = other._array if isinstance(other, Tensor) else other
         return noted(name, (input, other), Tensor(np.asarray(ufunc(input._array, right))))
 
@@ -203,8 +193,7 @@ def _bitwise(name: str) -> Any:
 
 def bitwise_not(input: Tensor) -> Tensor:
     """The opposite of each bit, or of truth values."""
-    if input.dtype.kind >= 2:
-        raise NotImplementedError(f"bitwise_not is not implemented for {input.dtype}: it needs whole numbers")
+    need_bits("bitwise_not", input)
     return noted("bitwise_not", (input,), Tensor(np.asarray(np.invert(input._array))))
 
 
@@ -218,6 +207,6 @@ FUNCTIONS: dict[str, Any] = {
     "trapz": trapezoid,
     **{
         function.__name__: function
-        for function in (column_stack, atleast_3d, broadcast_shapes, broadcast_tensors, normal, randint_like)
+        for function in (column_stack, broadcast_shapes, broadcast_tensors, normal, randint_like)
     },
 }

@@ -154,6 +154,8 @@ class Tensor(Conversions):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
         if not self.is_leaf:
             if value:
                 return
@@ -166,10 +168,15 @@ class Tensor(Conversions):
             )
         if value and self._inference and not state.inference:
             raise RuntimeError("an inference tensor cannot require grad outside inference mode; clone() it first")
-        self._requires = bool(value)
+        self._requires = value
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set `requires_grad`; RuntimeError for formats without gradients."""
+        """Set `requires_grad`; RuntimeError for formats without gradients, TypeError for what is no bool."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                f"{type(requires_grad).__name__}"
+            )
         self.requires_grad = requires_grad
         return self
 

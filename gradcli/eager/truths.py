@@ -39,6 +39,8 @@ def logical_or(input: Tensor, other: Tensor) -> Tensor:
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where two tensors agree within a tolerance."""
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype} did not match {other.dtype}: isclose compares tensors of one dtype")
     close = np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan))
     return noted("isclose", (input, other), Tensor(close))
 

@@ -47,7 +47,6 @@ INSTEAD = {
     "sparse": f"tensors are dense; {REAL}",
     "fft": f"numpy.fft transforms arrays, without a gradient; {REAL}",
     "hub": f"models are written as torch.nn modules; {REAL}",
-    "distributions": "torch.randn, torch.rand and torch.lgamma make samples and densities",
 }
 
 # packages that are built on PyTorch itself: they cannot run on these tensors

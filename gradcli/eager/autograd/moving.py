@@ -8,6 +8,8 @@ differences of all entries do not give that along a random direction.
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,8 +105,7 @@ def _is_right(
     f: Callable[[Tensor], Tensor], program: Program, here: Floats, eps: float, found: Floats, known: Floats | None
 ) -> bool:
     """Whether the graph gives what the function gives at two points, and the differences what it gives on two ways."""
-    random = np.random.default_rng(here.size)
-    ways = random.uniform(0.5, 1.0, (PROBES, *here.shape)) * random.choice([-1.0, 1.0], (PROBES, *here.shape))
+    ways = _ways(here.shape)
     above = here + eps * ways
     values = _at(Tape(program), program, np.concatenate([above, here - eps * ways, here[None]]))
     real = [_value(f, above[0]), known.reshape(-1) if known is not None else _value(f, above[1])]
@@ -118,6 +119,15 @@ def _is_right(
         if not (np.abs(found.T @ way - slope) <= slack + 1e-300).all():
             return False
     return True
+
+
+@lru_cache(maxsize=4)
+def _ways(shape: tuple[int, ...]) -> Floats:
+    """Random directions for a shape, to be read only."""
+    random = np.random.default_rng(math.prod(shape))
+    found: Floats = random.uniform(0.5, 1.0, (PROBES, *shape)) * random.choice([-1.0, 1.0], (PROBES, *shape))
+    found.flags.writeable = False
+    return found
 
 
 def _value(f: Callable[[Tensor], Tensor], point: Floats) -> Floats:

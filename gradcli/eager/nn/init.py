@@ -17,8 +17,18 @@ _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 /
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
 
-def _stream(generator: Any) -> Any:
+def _stream(generator: Any, *numbers: Any) -> Any:
+    """The stream to draw from. TypeError for what is none, and for options that are no numbers."""
+    if generator is not None and not isinstance(generator, streams.Generator):
+        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
+    _need_numbers(*numbers)
     return streams.default_generator if generator is None else generator
+
+
+def _need_numbers(*numbers: Any) -> None:
+    for x in numbers:
+        if not isinstance(x, (int, float, np.number)) and not (hasattr(x, "_raw") and not x.ndim):
+            raise TypeError(f"a number is needed, not {type(x).__name__}")
 
 
 def _filled(tensor: Tensor, values: Any) -> Tensor:
@@ -36,20 +46,21 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> uniform_(torch.empty(2))
     tensor([0.4963, 0.7682])
     """
-    _stream(generator).uniform_(tensor._array, a, b)
+    _stream(generator, a, b).uniform_(tensor._array, a, b)
     tensor._counter.bump(place())
     return tensor
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Normal numbers of a mean and a standard deviation."""
-    _stream(generator).normal_(tensor._array, mean, std)
+    _stream(generator, mean, std).normal_(tensor._array, mean, std)
     tensor._counter.bump(place())
     return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """One number everywhere."""
+    _need_numbers(val)
     return _filled(tensor, val)
 
 
@@ -140,3 +151,78 @@ def kaiming_normal_(
     if _empty(tensor):
         return tensor
     return normal_(tensor, 0.0, _deviation(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Rows, or columns where there are fewer, of a matrix drawn evenly from all that keep lengths, times the gain
+    (Mezzadri, 2007). More axes than two count as columns. ValueError for fewer.
+    """
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if 0 in tensor.shape:
+        return tensor
+    drawn = np.empty((tensor.shape[0], math.prod(tensor.shape[1:])), tensor.dtype.np)
+    _stream(generator, gain).normal_(drawn)
+    wide = drawn.shape[0] < drawn.shape[1]
+    found, triangle = np.linalg.qr(drawn.T if wide else drawn)
+    found *= np.sign(np.diag(triangle))
+    return _filled(tensor, np.reshape(found.T if wide else found, tensor.shape) * tensor.dtype.np.type(gain))
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Tensor:
+    """Normal numbers from a to b: what falls outside is drawn again; from a tail, uniform ones taken by chance.
+
+    UserWarning where the mean lies more than two deviations outside.
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warn("mean is more than 2 std from [a, b] in trunc_normal_: the numbers may follow another law", UserWarning)
+    stream, kind = _stream(generator), tensor.dtype.np
+    share = (math.erf((b - mean) / std / math.sqrt(2.0)) - math.erf((a - mean) / std / math.sqrt(2.0))) / 2
+    found = np.empty(tuple(tensor.shape), kind)
+    if share > 0.3:
+        low, high = kind.type(a), kind.type(b)
+        stream.normal_(found, mean, std)
+        while (outside := (found < low) | (found > high)).any():
+            found = np.where(outside, stream.normal_(np.empty_like(found), mean, std), found)
+        return _filled(tensor, found)
+    highest = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    pending = np.ones(found.shape, np.bool_)
+    while True:
+        drawn = stream.uniform_(np.empty_like(found), a, b)
+        found = np.where(pending, drawn, found)
+        density = ((drawn - kind.type(mean)) / kind.type(std)) ** 2 * kind.type(-0.5) - kind.type(highest)
+        with np.errstate(divide="ignore"):
+            pending = pending & (np.log(stream.uniform_(np.empty_like(found))) > density)
+        if not pending.any():
+            return _filled(tensor, found)
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal numbers, of each column of a matrix a share of zeros (Martens, 2010). ValueError for other ranks."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    normal_(tensor, 0.0, std, generator)
+    for column in range(columns):
+        tensor._array[streams.default_generator.randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """The kernel of a convolution that lets as many channels through as it can. ValueError unless there are 3 to 5
+    axes, the first of which can be divided by the groups.
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    each = tensor.shape[0] // groups
+    middle = tuple([n // 2 for n in tensor.shape[2:]])
+    found = np.zeros(tuple(tensor.shape), tensor.dtype.np)
+    for group in range(groups):
+        for channel in range(min(each, tensor.shape[1])):
+            found[(group * each + channel, channel, *middle)] = 1
+    return _filled(tensor, found)

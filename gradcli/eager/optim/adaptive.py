@@ -6,9 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.optim.memory import Array, State, average_squares, by_blocks, counted, decayed, kept, lerp, root
-from gradcli.eager.optim.optimizer import Optimizer, need, need_betas
-from gradcli.eager.tensor import Tensor
+from gradcli.eager.optim.memory import (
+    Array,
+    State,
+    average_squares,
+    by_blocks,
+    counted,
+    decayed,
+    kept,
+    lerp,
+    number,
+    root,
+)
+from gradcli.eager.optim.optimizer import Optimizer, need, need_betas, need_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +41,7 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        need(lr >= 0, "learning rate", lr)
+        need_rate(lr)
         need(lr_decay >= 0, "lr_decay value", lr_decay)
         need(weight_decay >= 0, "weight_decay value", weight_decay)
         need(initial_accumulator_value >= 0, "initial_accumulator_value value", initial_accumulator_value)
@@ -50,8 +60,8 @@ class Adagrad(Optimizer):
         super().__init__(params, defaults)
         for group in self.param_groups:
             for x in group["params"]:
-                start = np.full_like(x._array, group["initial_accumulator_value"])
-                self.state[x] = {"step": Tensor(np.zeros((), np.float32)), "sum": Tensor(start)}
+                number(self.state[x], "step", 0)
+                kept(self.state[x], "sum", x._array, group["initial_accumulator_value"])
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
         step = counted(state)
@@ -86,7 +96,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        need(lr >= 0, "learning rate", lr)
+        need_rate(lr)
         need(eps >= 0, "epsilon value", eps)
         need(momentum >= 0, "momentum value", momentum)
         need(weight_decay >= 0, "weight_decay value", weight_decay)
@@ -145,7 +155,7 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        need(lr >= 0, "learning rate", lr)
+        need_rate(lr)
         need(0 <= rho <= 1, "rho value", rho)
         need(eps >= 0, "epsilon value", eps)
         need(weight_decay >= 0, "weight_decay value", weight_decay)
@@ -191,7 +201,7 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        need(lr >= 0, "learning rate", lr)
+        need_rate(lr)
         need(eps >= 0, "epsilon value", eps)
         need_betas(betas)
         need(weight_decay >= 0, "weight_decay value", weight_decay)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.eager import recorder
 from gradcli.eager.modes import enable_grad, no_grad
-from gradcli.eager.optim.optimizer import Optimizer, need
+from gradcli.eager.optim.optimizer import Optimizer, need_rate
 from gradcli.eager.optim.searching import Point, strong_wolfe
 from gradcli.eager.state import place
 from gradcli.eager.tensor import Tensor
@@ -40,7 +40,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        need(lr >= 0, "learning rate", lr)
+        need_rate(lr)
         defaults = {
             "lr": lr,
             "max_iter": max_iter,

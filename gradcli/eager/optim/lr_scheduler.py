@@ -3,46 +3,56 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gradcli.eager.optim.cycles import CosineAnnealingWarmRestarts, OneCycleLR
-from gradcli.eager.optim.schedules import LRScheduler
+from gradcli.eager.optim.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from gradcli.eager.optim.plateaus import ReduceLROnPlateau
+from gradcli.eager.optim.schedules import ByFunctions, LRScheduler
+from gradcli.eager.optim.sequences import ChainedScheduler, SequentialLR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gradcli.eager.optim.optimizer import Optimizer
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
+    "MultiplicativeLR",
     "OneCycleLR",
+    "PolynomialLR",
     "ReduceLROnPlateau",
+    "SequentialLR",
     "StepLR",
 ]
 
 
-class LambdaLR(LRScheduler):
+class LambdaLR(ByFunctions):
     """The first rates times a function of the epoch, or one function for each group."""
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        count = len(optimizer.param_groups)
-        self.lr_lambdas: list[Callable[[int], float]] = (
-            list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * count
-        )
-        if len(self.lr_lambdas) != count:
-            raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
-        super().__init__(optimizer, last_epoch)
+    def get_lr(self) -> list[float]:
+        self._asked()
+        return [base * rule(self.last_epoch) for base, rule in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+
+
+class MultiplicativeLR(ByFunctions):
+    """The rates before times a function of the epoch, or one function for each group."""
 
     def get_lr(self) -> list[float]:
-        return [base * rule(self.last_epoch) for base, rule in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+        self._asked()
+        if self._is_initial:
+            return self._now()
+        return [rate * rule(self.last_epoch) for rate, rule in zip(self._now(), self.lr_lambdas, strict=True)]
 
 
 class StepLR(LRScheduler):
@@ -62,9 +72,13 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._asked()
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self._now()
         return [rate * self.gamma for rate in self._now()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
@@ -78,8 +92,13 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._asked()
         times = self.milestones[self.last_epoch]
         return [rate * self.gamma**times for rate in self._now()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+        return [base * self.gamma**passed for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
@@ -89,17 +108,22 @@ class ConstantLR(LRScheduler):
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
     ) -> None:
         if not 0 <= factor <= 1:
-            raise ValueError("the factor of ConstantLR lies between 0 and 1")
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._asked()
         if self.last_epoch == 0:
             return [rate * self.factor for rate in self._now()]
         if self.last_epoch != self.total_iters:
             return self._now()
         return [rate * (1.0 / self.factor) for rate in self._now()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        factor = self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
+        return [base * factor for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
@@ -113,21 +137,28 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
-            raise ValueError("the factors of LinearLR lie between 0 and 1")
+        if not 0 < start_factor <= 1:
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
+        if not 0 <= end_factor <= 1:
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor
         self.end_factor = end_factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._asked()
         if self.last_epoch == 0:
             return [rate * self.start_factor for rate in self._now()]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
         rise = self.end_factor - self.start_factor
         before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
         return [rate * (1.0 + rise / before) for rate in self._now()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        rise = (self.end_factor - self.start_factor) * min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * (self.start_factor + rise) for base in self.base_lrs]
 
 
 class ExponentialLR(LRScheduler):
@@ -138,7 +169,32 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        return self._now() if self.last_epoch == 0 else [rate * self.gamma for rate in self._now()]
+        self._asked()
+        return self._now() if self._is_initial else [rate * self.gamma for rate in self._now()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """The rates down to 0 in `total_iters` epochs, along a power of what is left of them."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        self._asked()
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._now()
+        before = 1.0 - (self.last_epoch - 1) / self.total_iters
+        share = ((1.0 - self.last_epoch / self.total_iters) / before) ** self.power
+        return [rate * share for rate in self._now()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * left**self.power for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -150,9 +206,12 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._asked()
         epoch, low = self.last_epoch, self.eta_min
-        if epoch == 0:
+        if self._is_initial:
             return self._now()
+        if self._step_count == 1 and epoch > 0:
+            return self._get_closed_form_lr()
         if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             lift = (1 - math.cos(math.pi / self.T_max)) / 2
             return [rate + (base - low) * lift for base, rate in zip(self.base_lrs, self._now(), strict=True)]
@@ -160,64 +219,6 @@ class CosineAnnealingLR(LRScheduler):
         before = 1 + math.cos(math.pi * (epoch - 1) / self.T_max)
         return [share / before * (rate - low) + low for rate in self._now()]
 
-
-class ReduceLROnPlateau:
-    """The rates times a factor where a metric has not become better for some epochs."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: float = 0,
-        eps: float = 1e-8,
-    ) -> None:
-        if factor >= 1.0:
-            raise ValueError("Factor should be < 1.0.")
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
-        self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
-        self.min_lr, self.eps = min_lr, eps
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
-
-    def step(self, metrics: Any) -> None:
-        """Look at the metric of one more epoch."""
-        value = float(metrics)
-        self.last_epoch += 1
-        if self._better(value):
-            self.best, self.num_bad_epochs = value, 0
-        else:
-            self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
-            self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
-        if self.num_bad_epochs > self.patience:
-            for group in self.optimizer.param_groups:
-                lower = max(group["lr"] * self.factor, self.min_lr)
-                if group["lr"] - lower > self.eps:
-                    group["lr"] = lower
-            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-
-    def _better(self, value: float) -> bool:
-        sign = -1 if self.mode == "min" else 1
-        if self.threshold_mode == "rel":
-            return (
-                sign * value > sign * self.best * (1 + sign * self.threshold)
-                if math.isfinite(self.best)
-                else (sign * value > sign * self.best)
-            )
-        return sign * value > sign * self.best + self.threshold
-
-    def get_last_lr(self) -> list[float]:
-        """The rates that were set last."""
-        return self._last_lr
+    def _get_closed_form_lr(self) -> list[float]:
+        share = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
+        return [self.eta_min + (base - self.eta_min) * share / 2 for base in self.base_lrs]

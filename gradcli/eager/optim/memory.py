@@ -20,24 +20,40 @@ State = dict[str, Any]
 _BLOCK = 32_768  # entries: a few arrays of so many stay in the cache
 
 
-def kept(state: State, name: str, like: Array) -> Array:
-    """An array that is remembered, zeros at first."""
+def kept(state: State, name: str, like: Array, start: float = 0) -> Array:
+    """An array that is remembered, one number at first: of complex entries in both parts."""
     if name not in state:
-        state[name] = Tensor(np.zeros_like(like))
+        full = complex(start, start) if like.dtype.kind == "c" else start
+        state[name] = Tensor(np.full_like(like, full) if start else np.zeros_like(like))
+    return state[name]._array
+
+
+def averages(state: State, like: Array) -> list[Array]:
+    """The running means of gradients and of their squares."""
+    return [kept(state, "exp_avg", like), kept(state, "exp_avg_sq", like)]
+
+
+def number(state: State, name: str, start: float) -> Array:
+    """A number that is remembered of a parameter, in single precision."""
+    if name not in state:
+        state[name] = Tensor(np.full((), start, np.float32))
     return state[name]._array
 
 
 def counted(state: State) -> float:
     """Count one more step of a parameter; the number so far."""
-    if "step" not in state:
-        state["step"] = Tensor(np.zeros((), np.float32))
-    array = state["step"]._array
+    array = state["step"]._array if "step" in state else number(state, "step", 0)
     array += 1
     return float(array)
 
 
 def by_blocks(rule: Callable[..., None], *arrays: Array) -> None:
-    """Call a rule that works entry by entry on arrays of one shape, the first of which is a parameter's memory."""
+    """Call a rule that works entry by entry on arrays of one shape, the first of which is a parameter's memory.
+
+    It gets both parts of complex entries as numbers of their own.
+    """
+    if arrays[0].dtype.kind == "c":
+        arrays = tuple([array[..., None].view(array.real.dtype) for array in arrays])
     size = arrays[0].size
     if size <= _BLOCK or not all(array.flags.c_contiguous for array in arrays):
         rule(*arrays)
@@ -47,8 +63,11 @@ def by_blocks(rule: Callable[..., None], *arrays: Array) -> None:
         rule(*[row[start : start + _BLOCK] for row in rows])
 
 
-def decayed(grad: Array, x: Array, decay: float) -> Array:
-    """A gradient with that of a penalty on squares."""
+def decayed(grad: Array, x: Array, decay: float, apart: float | None = None) -> Array:
+    """A gradient with that of a penalty on squares; with a rate `apart` the parameter itself shrinks instead."""
+    if decay and apart is not None:
+        x *= 1 - apart * decay
+        return grad
     return grad + decay * x if decay else grad
 
 

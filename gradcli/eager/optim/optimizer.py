@@ -40,6 +40,7 @@ class Optimizer:
         self._pre_hooks: dict[int, Any] = OrderedDict()
         self._post_hooks: dict[int, Any] = OrderedDict()
         self._steps = 0
+        self._watched: int | None = None  # how many steps there were when the first scheduler was made
         if _is_tensor(params):
             raise TypeError(
                 "an optimizer takes an iterable of tensors or dicts, but this is one tensor: put it in a list"
@@ -174,6 +175,13 @@ def need(holds: bool, what: str, value: Any) -> None:
     """ValueError for an option outside its range."""
     if not holds:
         raise ValueError(f"Invalid {what}: {value}")
+
+
+def need_rate(lr: Any) -> None:
+    """ValueError for a negative learning rate, or for a tensor that is not one number."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    need(lr >= 0, "learning rate", lr)
 
 
 def need_betas(betas: tuple[float, float]) -> None:

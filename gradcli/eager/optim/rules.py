@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.optim.memory import Array, State, average_squares, by_blocks, counted, decayed, kept, lerp, root
-from gradcli.eager.optim.optimizer import Optimizer, need, need_betas
+from gradcli.eager.optim.memory import (
+    Array,
+    State,
+    average_squares,
+    averages,
+    by_blocks,
+    counted,
+    decayed,
+    kept,
+    lerp,
+    root,
+)
+from gradcli.eager.optim.optimizer import Optimizer, need, need_betas, need_rate
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -48,7 +59,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        need(lr >= 0, "learning rate", lr)
+        need_rate(lr)
         need(momentum >= 0, "momentum value", momentum)
         need(weight_decay >= 0, "weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
@@ -121,7 +132,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        need(lr >= 0, "learning rate", lr)
+        need_rate(lr)
         need(eps >= 0, "epsilon value", eps)
         need_betas(betas)
         need(weight_decay >= 0, "weight_decay value", weight_decay)
@@ -142,7 +153,7 @@ class Adam(Optimizer):
 
     def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
         step = counted(state)
-        arrays = [kept(state, name, x) for name in ("exp_avg", "exp_avg_sq")]
+        arrays = averages(state, x)
         if group["amsgrad"]:
             arrays.append(kept(state, "max_exp_avg_sq", x))
         rate, (one, two), decay, eps = float(group["lr"]), group["betas"], group["weight_decay"], group["eps"]
@@ -150,10 +161,8 @@ class Adam(Optimizer):
         length, spread = rate / (1 - one**step), (1 - two**step) ** 0.5
 
         def move(x: Array, grad: Array, mean: Array, square: Array, *largest: Array) -> None:
-            if decay and apart:
-                x *= 1 - rate * decay
-            elif decay:
-                grad = decayed(grad, x, decay)
+            if decay:
+                grad = decayed(grad, x, decay, rate if apart else None)
             lerp(mean, grad, 1 - one)
             average_squares(square, grad, two)
             for most in largest:

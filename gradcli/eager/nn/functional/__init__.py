@@ -34,6 +34,7 @@ from gradcli.eager.nn.functional.activations import (
 )
 from gradcli.eager.nn.functional.affine import bilinear, linear
 from gradcli.eager.nn.functional.attention import scaled_dot_product_attention
+from gradcli.eager.nn.functional.bags import embedding_bag
 from gradcli.eager.nn.functional.classes import cross_entropy, nll_loss, one_hot
 from gradcli.eager.nn.functional.columns import fold, unfold
 from gradcli.eager.nn.functional.convolution import (
@@ -66,6 +67,7 @@ from gradcli.eager.nn.functional.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from gradcli.eager.nn.functional.margins import multi_margin_loss, multilabel_soft_margin_loss
 from gradcli.eager.nn.functional.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from gradcli.eager.nn.functional.padding import pad
 from gradcli.eager.nn.functional.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
@@ -121,6 +123,7 @@ __all__ = [
     "dropout",
     "elu",
     "embedding",
+    "embedding_bag",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -139,6 +142,8 @@ __all__ = [
     "margin_ranking_loss",
     "mish",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcli.eager import reductions
 from gradcli.eager.kernels import in_range
-from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, reduction_of, refuse_grad
+from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, need_tensor, reduction_of, refuse_grad
 from gradcli.eager.recipes import again
 from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import known
@@ -199,6 +199,7 @@ def cross_entropy(
         done = _entropy_again(input, target, reduction)
         if done is not None:
             return done
+    need_tensor(input, "cross_entropy"), need_tensor(target, "cross_entropy")
     reduction = reduction_of(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")

@@ -158,10 +158,10 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Each channel of each sample shifted to mean 0 and scaled to variance 1. RuntimeError for running averages."""
+    if use_input_stats and (input.ndim < 3 or math.prod(input.shape[2:]) <= 1):
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     if running_mean is not None or running_var is not None or not use_input_stats:
         raise RuntimeError("instance_norm with running averages is not supported: it takes them from the input")
-    if input.ndim < 3 or math.prod(input.shape[2:]) <= 1:
-        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     batch, channels, *sizes = input.shape
     rows = input.view(1, batch * channels, *sizes)
     factor, shift = (None if w is None else w.repeat(batch) for w in (weight, bias))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from gradcli.eager.rules import FixedNode
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
+
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Wished
 
 
 def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
@@ -62,24 +65,24 @@ def _adaptive(name: str, axes: int, input: Tensor, output_size: Any, largest: bo
     return fused(_adapted, (input,), node, out=out, largest=largest)
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over windows that fill (N, C, H, W) in so many rows and columns."""
     return _adaptive("adaptive_avg_pool2d", 2, input, output_size, False)
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over so many windows that fill (N, C, L)."""
     if input.ndim not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
     return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, row_of(output_size))), -2)
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_max_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     """The largest entries of windows that fill (N, C, H, W) in so many rows and columns."""
     return _adaptive("adaptive_max_pool2d", 2, input, output_size, True)
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_max_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     """The largest entries of so many windows that fill (N, C, L)."""
     if input.ndim not in (2, 3):
         raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
@@ -112,11 +115,11 @@ def interpolate(
         raise RuntimeError("interpolate: antialias is not supported")
     if align_corners is not None and mode == "nearest":
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear")
+    if (size is None) is (scale_factor is None):
+        raise ValueError("either size or scale_factor should be defined, and only one of them")
     axes = input.ndim - 2
     if axes < 1 or axes > 3:
         raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D)")
-    if (size is None) == (scale_factor is None):
-        raise ValueError("only one of size or scale_factor should be defined, and one of them must be")
     if mode != "nearest" and axes != ("linear", "bilinear").index(mode) + 1:
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode does not fit it")
     sizes = tuple(input.shape[2:])

@@ -209,3 +209,28 @@ class GaussianNLLLoss(Module):
     def forward(self, input: Tensor, target: Tensor, var: Any) -> Tensor:
         """The loss."""
         return functional.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
+
+
+class MultiMarginLoss(_Loss):
+    """What the scores of other classes lack to the margin below the right one. ValueError for p other than 1 and 2."""
+
+    function, weights, numbers = "multi_margin_loss", ("weight",), {"p": 1, "margin": 1.0}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.p not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if self.weight is not None and self.weight.ndim != 1:
+            raise ValueError(
+                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {self.weight.ndim}D instead"
+            )
+
+    def positional(self) -> tuple[str, ...]:
+        """The options that may come without their names, in PyTorch's order."""
+        return ("p", "margin", "weight", "size_average", "reduce")
+
+
+class MultiLabelSoftMarginLoss(_Loss):
+    """The mean over classes of the cross entropy of each one, for targets 0 and 1."""
+
+    function, weights = "multilabel_soft_margin_loss", ("weight",)

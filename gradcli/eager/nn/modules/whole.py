@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gradcli.eager import dtypes
 from gradcli.eager.modes import no_grad
 from gradcli.eager.nn.modules.tree import Tree
+from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,18 +58,24 @@ class Whole(Tree):
             clear(parameter, set_to_none)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Change the format of all floats in place; the parameters stay the same objects.
+        """Change the format of all floats in place, and the device; the parameters stay the same objects.
 
-        RuntimeError for a device other than the processor, TypeError for a format without fractions.
+        TypeError for a format without fractions, UserWarning for a complex one, RuntimeError for an unknown device.
         """
-        wanted = kwargs.get("dtype", next((one for one in args if isinstance(one, dtypes.dtype)), None))
-        if wanted is not None and not wanted.is_floating_point:
-            raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got {wanted}")
+        wanted = dtypes.meant(
+            kwargs.get("dtype", next((one for one in map(dtypes.meant, args) if _formats(one)), None))
+        )
+        if wanted is not None and wanted.kind < 2:
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
+            )
+        if wanted is not None and wanted.kind == 3:
+            warn("some modules do not work as expected with complex parameters", UserWarning)
+        others = [one for one in args if not _formats(dtypes.meant(one))]
+        elsewhere = {name: one for name, one in kwargs.items() if name != "dtype"}
 
         def moved(x: Tensor) -> Any:
-            if not x.dtype.is_floating_point:
-                return x.to(*[one for one in args if not isinstance(one, dtypes.dtype)])
-            return x.to(*args, **kwargs)
+            return x.to(*args, **kwargs) if x.dtype.kind >= 2 else x.to(*others, **elsewhere)
 
         return self._apply(moved)
 
@@ -85,13 +92,32 @@ class Whole(Tree):
                         module._buffers[name] = function(tensor)
         return self
 
+    def type(self, dst_type: Any) -> Self:
+        """All parameters and buffers in a format, whole numbers too."""
+        return self._apply(lambda x: x.type(dst_type))
+
     def float(self) -> Self:
         """All floats as float32."""
-        return self.to(dtypes.float32)
+        return self._floats(dtypes.float32)
 
     def double(self) -> Self:
         """All floats as float64."""
-        return self.to(dtypes.float64)
+        return self._floats(dtypes.float64)
+
+    def half(self) -> Self:
+        """All floats as float16."""
+        return self._floats(dtypes.float16)
+
+    def _floats(self, kind: dtypes.dtype) -> Self:
+        return self._apply(lambda x: x.to(kind) if x.dtype.is_floating_point else x)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """The module on another device; the entries are those that it has."""
+        return self.to(device)
+
+    def cuda(self, device: Any = None) -> Self:
+        """The module on a GPU. AssertionError where there is none."""
+        return self.to("cuda" if device is None else device)
 
     def cpu(self) -> Self:
         """The module itself: everything lives on the processor."""
@@ -100,6 +126,10 @@ class Whole(Tree):
     def share_memory(self) -> Self:
         """The module itself: tensors of one process share their memory anyway."""
         return self
+
+
+def _formats(x: Any) -> bool:
+    return isinstance(x, dtypes.dtype)
 
 
 def clear(x: Tensor, set_to_none: bool) -> None:

@@ -1,0 +1,118 @@
+"""Parameters go in, a law comes out that draws samples and tells densities; what the law is, a subclass says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.eager.factory import scalar_tensor
+from gradcli.eager.modes import no_grad
+from gradcli.eager.statistics import broadcast_tensors
+from gradcli.eager.tensor import Size, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Check = Callable[[Any], Any]
+
+
+class Distribution:
+    """Base of distributions: `batch_shape` is that of the parameters, `event_shape` that of one draw.
+
+    `parameters` holds for each parameter what must be true of it, and how PyTorch names that. ValueError where it is
+    not, unless `validate_args=False`.
+    """
+
+    has_rsample = False
+    parameters: dict[str, tuple[str, Check]] = {}
+    _validate_args = True
+
+    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if not self._validate_args:
+            return
+        for name, (said, holds) in self.parameters.items():
+            value = vars(self).get(name)
+            if value is not None and not holds(value).all():
+                raise ValueError(
+                    f"Expected parameter {name} (Tensor of shape {tuple(value.shape)}) of distribution {self!r} to "
+                    f"satisfy the constraint {said}, but found invalid values:\n{value}"
+                )
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one draw."""
+        return self._event_shape
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        found: Tensor = self.variance.sqrt()
+        return found
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance; of a subclass."""
+        raise NotImplementedError(f"{type(self).__name__} has no variance")
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """A draw through which gradients flow; of a subclass."""
+        raise NotImplementedError(f"{type(self).__name__} has no draws with a gradient")
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """A draw without a gradient."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def entropy(self) -> Tensor:
+        """The entropy; of a subclass."""
+        raise NotImplementedError(f"{type(self).__name__} has no entropy")
+
+    def perplexity(self) -> Tensor:
+        """The exponential of the entropy."""
+        found: Tensor = self.entropy().exp()
+        return found
+
+    def _extended_shape(self, sample_shape: Any = ()) -> tuple[int, ...]:
+        return (*tuple(sample_shape), *self._batch_shape, *self._event_shape)
+
+    def _check(self, value: Any, holds: Check) -> None:
+        """ValueError for a value of another shape, or outside the support."""
+        if not self._validate_args:
+            return
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        for n, m in zip(reversed(value.shape), reversed(self._batch_shape), strict=False):
+            if n != m and 1 not in (n, m):
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {tuple(value.shape)} vs "
+                    f"{tuple(self._batch_shape)}."
+                )
+        if not holds(value).all():
+            raise ValueError(f"Expected value argument to be within the support of {self!r}, but found {value}")
+
+    def __repr__(self) -> str:
+        shown = [(name, vars(self)[name]) for name in self.parameters if name in vars(self)]
+        text = ", ".join(f"{name}: {x if x.numel() == 1 else x.size()}" for name, x in shown)
+        return f"{type(self).__name__}({text})"
+
+
+def tensors(*values: Any) -> tuple[Tensor, ...]:
+    """Numbers and tensors as tensors of one shape. ValueError for anything else."""
+    for x in values:
+        if not isinstance(x, (Tensor, int, float)):
+            raise ValueError("Input arguments must all be instances of Number or torch.Tensor")
+    kinds = [x.dtype for x in values if isinstance(x, Tensor)]
+    made = [x if isinstance(x, Tensor) else scalar_tensor(x, dtype=kinds[0] if kinds else None) for x in values]
+    return broadcast_tensors(*made)
+
+
+def is_number(x: Any) -> Any:
+    """Where entries are numbers."""
+    return x == x
