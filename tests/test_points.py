@@ -169,7 +169,7 @@ def test_wrong_binary_files(tmp_path: Path) -> None:
         ("a.npy", lambda p: np.save(p, np.array([{}], dtype=object), allow_pickle=True), "GC615"),
         ("b.npy", lambda p: np.save(p, np.array(["x"])), "GC615"),
         ("c.npy", lambda p: p.write_bytes(b"nothing"), "GC614"),
-        ("d.npy", lambda p: np.save(p, np.asfortranarray(some_points(5))), "GC618"),
+        ("d.npz", lambda p: np.savez(p, x=np.zeros((5, 2), order="F"), y=np.zeros(5)), "GC618"),
         ("e.npy", lambda p: np.save(p, np.zeros((4, 3))), "GC618"),
         ("f.npz", lambda p: np.savez(p, x=np.zeros(3), y=np.zeros(4)), "GC617"),
         ("g.npz", lambda p: p.write_bytes(b"PK\3\4 and nothing"), "GC614"),
@@ -191,7 +191,7 @@ def test_what_is_not_finite_is_noted_once(tmp_path: Path, capsys: pytest.Capture
     assert main(["grad", "x*y", "--points", str(path)]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1:] == ["2.0,2.0,1.0", "nan,nan,3.0", "inf,2.0,inf"]
-    assert "line 3: y is not a finite number (2 such values)" in err
+    assert "in.csv:3: y is not a finite number (2 such values)" in err
 
 
 # --- interrupted runs ----------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ BINARY: dict[str, tuple[bytes, str]] = {
     "one number.npy": (array_file(np.float64(3)), "GC618"),
     "of different lengths.npz": (archive(x=THREE, y=array_file(np.ones(4))), "GC617"),
     "without y.npz": (archive(x=THREE), "GC202"),
-    "of no arrays.npz": (archive(), "GC617"),
+    "of no arrays.npz": (archive(), "GC614"),
     "out of its folder.npz": (archive(**{"../x": THREE, "y": THREE}), "GC202"),
     "a bomb.npz": (archive(x=header_only("(10000000,)", b"\0" * 80_000_000), y=THREE), "GC507"),
     "cut off.npz": (archive(x=THREE, y=THREE)[:-30], "GC614"),

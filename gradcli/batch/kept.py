@@ -35,6 +35,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._questions: OrderedDict[Any, Question] = OrderedDict()
+        self._sizes: dict[Any, int] = {}
         self._nodes = 0
 
     def answer(self, command: str, script: str, at: Mapping[str, Any], wrt: Sequence[str] | None) -> Any:
@@ -62,14 +63,16 @@ class Kept:
         return question
 
     def _keep(self, key: Any, question: Question) -> None:
-        old = self._questions.pop(key, None)
-        if old is not None:
-            self._nodes -= old.size()
+        self._drop(key)
         self._questions[key] = question
-        self._nodes += question.size()
+        self._sizes[key] = size = question.size()
+        self._nodes += size
         while self._questions and (len(self._questions) > MOST_SCRIPTS or self._nodes > MOST_NODES):
-            _, dropped = self._questions.popitem(last=False)
-            self._nodes -= dropped.size()
+            self._drop(next(iter(self._questions)))
+
+    def _drop(self, key: Any) -> None:
+        if self._questions.pop(key, None) is not None:
+            self._nodes -= self._sizes.pop(key)
 
 
 def _shape(value: Any) -> Any:

@@ -10,11 +10,11 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.diagnostics import Diagnostic, did_you_mean, error, visible
 from gradcli.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 CELL = re.compile(r"\s*(\w+)\s*(?:\[([\d\s,]+)\])?\s*")
 
@@ -36,7 +36,7 @@ def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
             raise error(
                 "GC618",
                 f"{visible(path)}: column {place + 1} is called {visible(name)!r}",
-                help="columns are named like leaves: x, w[0], A[0,1]",
+                help=_separated(names) or "columns are named like leaves: x, w[0], A[0,1]",
             )
         index = tuple(int(i) for i in match[2].split(",")) if match[2] else ()
         entries = found.setdefault(match[1], {})
@@ -44,6 +44,16 @@ def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
             raise error("GC618", f"{visible(path)} has two columns {visible(name)}")
         entries[index] = place
     return tuple(_group(path, name, entries) for name, entries in found.items())
+
+
+def _separated(names: Sequence[str]) -> str | None:
+    """What to do where one name holds what looks like several, with another separator."""
+    for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        parts = names[0].split(sign)
+        if len(names) == 1 and len(parts) > 1 and all(CELL.fullmatch(part) for part in parts):
+            tsv = ", or let its name end in .tsv" if sign == "\t" else ", and write decimals with a point"
+            return f"cells are separated by {word}: separate them by commas{tsv}"
+    return None
 
 
 def _group(path: str, name: str, entries: Mapping[tuple[int, ...], int]) -> Group:
@@ -72,6 +82,21 @@ def in_order(path: str, leaves: Sequence[str], count: int) -> tuple[Group, ...]:
     return tuple(Group(name, (), (place,)) for place, name in enumerate(leaves))
 
 
+def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The errors for leaves without values, in the words of a file; `errors` are those of a point."""
+    told = ", ".join([visible(group.name) for group in groups[:20]]) + (", ..." if len(groups) > 20 else "")
+    return [
+        Diagnostic(
+            one.code,
+            f"{one.message}, and {visible(path)} has no such column (it has {told})",
+            one.span,
+            help=one.help,
+            source=one.source,
+        )
+        for one in errors
+    ]
+
+
 def known(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Group, ...]:
     """The groups that the script uses; raises GradcliError (GC618) where none does."""
     leaves = list(leaves)
@@ -86,6 +111,17 @@ def known(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Gr
             help=f"is {visible(name)} meant as {guess}?" if guess else None,
         )
     return used
+
+
+def without_others(groups: Sequence[Group], names: Collection[str]) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+    """The groups of these names in a table of their columns alone, and where these stand in the whole one."""
+    used = [group for group in groups if group.name in names]
+    places = sorted([place for group in used for place in group.places])
+    moved = {place: position for position, place in enumerate(places)}
+    return (
+        tuple([Group(name, shape, tuple([moved[place] for place in own])) for name, shape, own in used]),
+        tuple(places),
+    )
 
 
 def entry_names(name: str, shape: Sequence[int]) -> list[str]:

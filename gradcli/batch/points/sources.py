@@ -15,20 +15,32 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.batch.points.columns import Group, block_of, grouped, in_order
+from gradcli.batch.points.columns import Group, block_of, grouped, in_order, without_others
+from gradcli.batch.points.streams import Stream, require_real
 from gradcli.diagnostics import error, visible
 from gradcli.execution import data_binary
 from gradcli.execution.data import allowed, damaged, ordinary_file, unreadable
 from gradcli.execution.data_text import is_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import IO, BinaryIO
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import BinaryIO
+
+    from gradcli.diagnostics import GradcliError
 
 TEXT_BYTES = 1 << 21  # of a block of text
 LONGEST_LINE = 1 << 24
+PAGES = 1 << 20  # bytes of a column of a Parquet file that are read at once
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")  # types of Parquet columns
+SIGNS = (  # how other files begin
+    (b"\x1f\x8b", "compressed by gzip", "unpack it first"),
+    (b"PK", "a zip archive", "unpack it first; NumPy's archives end in .npz"),
+    (b"PAR1", "a Parquet file", "let its name end in .parquet"),
+    (b"\x93NUMPY", "an array of NumPy", "let its name end in .npy"),
+    (b"\xff\xfe", "UTF-16", "save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16", "save it as UTF-8"),
+)
 ENDINGS = (*DELIMITERS, ".npy", ".npz", ".parquet")
 
 
@@ -45,12 +57,19 @@ class Chunk(NamedTuple):
 
 
 class Source:
-    """A file of points: `groups` says which leaves it has, `count` how many rows if that is known beforehand."""
+    """A file of points: `groups` says which leaves it has, `count` how many rows if that is known beforehand.
 
-    def __init__(self, path: str, groups: Sequence[Group], count: int | None) -> None:
+    `told` is the path as it was given.
+    """
+
+    def __init__(self, path: str, groups: Sequence[Group], count: int | None, told: str) -> None:
         self.path = path
+        self.told = told
         self.groups = tuple(groups)
         self.count = count
+
+    def only(self, names: Collection[str]) -> None:
+        """Read the columns of these leaves alone, where that saves work."""
 
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
         """Blocks of about `rows` rows, from row `skip` on, which begins at byte `offset` where that counts."""
@@ -96,19 +115,22 @@ class TextSource(Source):
         try:
             cells = next(csv.reader([first.decode("utf-8")], delimiter=delimiter), [])
         except UnicodeDecodeError:
-            raise damaged(path, "it is no UTF-8 text") from None
+            raise not_text(path, first) from None
         except csv.Error as wrong:
             lone = "new-line" in str(wrong)
             reason = "line 1 ends with a carriage return alone" if lone else f"line 1: {visible(str(wrong), 80)}"
             raise damaged(path, reason, "end lines with a line feed" if lone else None) from wrong
         named = is_header(cells)
         groups = grouped(path, cells) if named else in_order(path, leaves(), len(cells))
-        super().__init__(place, groups, None)
-        self.told = path
+        super().__init__(place, groups, None, path)
         self.delimiter = delimiter
         self.width = len(cells)
         self.start = file.tell() if named else 0
         self.first_line = 2 if named else 1
+        self.wanted = tuple(range(self.width))
+
+    def only(self, names: Collection[str]) -> None:
+        self.groups, self.wanted = without_others(self.groups, names)
 
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
         with open(self.path, "rb") as file:
@@ -119,6 +141,14 @@ class TextSource(Source):
                     text += file.readline(LONGEST_LINE)
                 yield Chunk(None, text, line, file.tell())
                 line += text.count(b"\n")
+
+
+def not_text(path: str, first: bytes) -> GradcliError:
+    """GC614 for a file that is no table, with what it is if its first bytes tell."""
+    for sign, what, hint in SIGNS:
+        if first.startswith(sign):
+            return damaged(path, f"it is {what}, no UTF-8 text", hint)
+    return damaged(path, "it is no UTF-8 text")
 
 
 class ArraySource(Source):
@@ -137,7 +167,7 @@ class ArraySource(Source):
             raise error("GC618", f"{visible(path)} has {len(shape)} axes", help="a row per point, a column per leaf")
         else:
             groups = in_order(path, names, width)
-        super().__init__(place, groups, shape[0] if shape else 1)
+        super().__init__(place, groups, shape[0] if shape else 1, path)
 
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
         with open(self.path, "rb") as file:
@@ -169,10 +199,12 @@ class ArchiveSource(Source):
                     groups.append(Group(name, shape[1:], ()))
         except data_binary.ZIP_ERRORS as wrong:
             raise damaged(path, f"it is no archive of arrays ({visible(str(wrong))})") from wrong
+        if not self.streams:
+            raise damaged(path, "it holds no array")
         counts = {stream.shape[0] if stream.shape else 1 for _, stream in self.streams.values()}
         if len(counts) != 1:
             raise error("GC617", f"the arrays of {visible(path)} have different numbers of points: {sorted(counts)}")
-        super().__init__(place, groups, counts.pop())
+        super().__init__(place, groups, counts.pop(), path)
 
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
         with zipfile.ZipFile(self.path) as archive:
@@ -186,43 +218,8 @@ class ArchiveSource(Source):
                     file.close()
 
 
-def require_real(dtype: Any, label: str) -> None:
-    """GC615 for complex entries: points are real, and dropping a part of them would be silent."""
-    if dtype.kind == "c":
-        raise error("GC615", f"{visible(label)} holds complex numbers", help="save their real and imaginary parts")
-
-
-class Stream(NamedTuple):
-    """Where the entries of an array lie, so that blocks of its rows can be read."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: Any
-    start: int
-    label: str
-
-    def blocks(self, file: IO[bytes], rows: int, skip: int) -> Iterator[tuple[int, Any]]:
-        """The first row and the entries of each block, as floats."""
-        if self.fortran and len(self.shape) > 1:
-            raise error(
-                "GC618",
-                f"{visible(self.label)} keeps its columns behind each other",
-                help="save np.ascontiguousarray(x), or one array per leaf in an .npz file",
-            )
-        inner = self.shape[1:]
-        each = prod(inner) * self.dtype.itemsize
-        file.seek(self.start + skip * each)
-        count = self.shape[0] if self.shape else 1
-        for first in range(skip, count, rows):
-            here = min(rows, count - first)
-            content = file.read(here * each)
-            if len(content) != here * each:
-                raise damaged(self.label, "it ends too early")
-            yield first, np.frombuffer(content, dtype=self.dtype).reshape(here, *inner).astype(np.float64, copy=False)
-
-
 class ParquetSource(Source):
-    """A Parquet file; pyarrow reads it, from the extra `parquet`."""
+    """A Parquet file; pyarrow reads it, from the extra `parquet`: page by page, else it would keep what it has read."""
 
     def __init__(self, place: str, path: str) -> None:
         try:
@@ -234,12 +231,16 @@ class ParquetSource(Source):
                 names, count = list(file.schema_arrow.names), file.metadata.num_rows
         except (OSError, ValueError) as wrong:
             raise damaged(path, visible(str(wrong), 200)) from wrong
-        super().__init__(place, grouped(path, names), count)
-        self.told = path
+        super().__init__(place, grouped(path, names), count, path)
+        self.columns = names
+
+    def only(self, names: Collection[str]) -> None:
+        self.groups, places = without_others(self.groups, names)
+        self.columns = [self.columns[place] for place in places]
 
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
         first = 0
-        with self.module.ParquetFile(self.path) as file:
+        with self.module.ParquetFile(self.path, pre_buffer=False, buffer_size=PAGES) as file:
             for batch in self._batches(file, rows):
                 last = first + batch.num_rows
                 if last > skip:
@@ -249,13 +250,14 @@ class ParquetSource(Source):
 
     def _batches(self, file: Any, rows: int) -> Iterator[Any]:
         try:
-            yield from file.iter_batches(batch_size=rows)
+            yield from file.iter_batches(batch_size=rows, columns=self.columns)
         except (OSError, ValueError) as wrong:  # pages behind a sound directory
             raise damaged(self.told, visible(str(wrong).strip(), 200)) from wrong
 
     def _numbers(self, batch: Any) -> Any:
         columns = []
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for name in self.columns:
+            column = batch.column(name)
             if not str(column.type).startswith(NUMERIC):
                 raise error("GC615", f"{visible(self.told)}: column {visible(name)} holds {column.type}, no numbers")
             try:

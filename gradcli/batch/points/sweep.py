@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.batch.points import sources, texts
-from gradcli.batch.points.columns import block_of, known
+from gradcli.batch.points.columns import block_of, known, missing
 from gradcli.batch.points.results import Pool, Results, is_text, written_before
+from gradcli.calculator.answers import unused
 from gradcli.calculator.compiled import compile as compiled
 from gradcli.calculator.questions import prepare
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.language.limits import limits_of
 from gradcli.language.source import Source as Script
+from gradcli.lowering import missing_values
 from gradcli.points import read_point
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 ENTRIES = 1 << 17  # numbers of a block
 MOST_ROWS = 1 << 16
+FEW = 3  # names in a note
 WORTH_WORKERS = 8 << 20  # bytes of text, below which worker processes cost more than they save
 
 
@@ -69,9 +72,16 @@ def answer_points(
         raise error("GC712", "files of points hold real numbers", help="use --dtype float64")
     point, notes = read_point(at, limits_of(limits))
     table = sources.opened(path, lambda: unnamed_leaves(source, point, limits))
+    if out is not None and os.path.exists(out) and os.path.samefile(out, table.path):
+        raise error("GC690", f"{visible(out)} holds the points: results would take their place", help="choose another")
     shapes = {group.name: np.zeros(group.shape) for group in table.groups if group.name not in point}
-    leaves = list(prepare(source, {**shapes, **point}, wrt, limits_of(limits)).program.leaves)
+    lowered = prepare(source, {**shapes, **point}, wrt, limits_of(limits))
+    leaves = list(lowered.program.leaves)
     groups = known(path, [group for group in table.groups if group.name not in point], leaves)
+    if errors := missing_values(lowered, {**shapes, **point}):
+        raise GradcliError(*missing(path, table.groups, errors))
+    notes = (*notes, *unused(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
+    table.only([group.name for group in groups])
     function = compiled(source, wrt, dtype=dtype, backend=backend, limits=limits, relax=relax)
     shared = {name: value for name, value in point.items() if name in leaves}
     width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))
@@ -84,6 +94,14 @@ def answer_points(
     key = question_key(source, table, at, wrt, dtype, gradient, relax)
     work = Work(table, answers, rows, jobs, progress)
     return work.run(out, key, write, tuple(notes))
+
+
+def unread(path: str, names: Sequence[str]) -> Iterator[Diagnostic]:
+    """A note where columns belong to no leaf of the script."""
+    if names:
+        told = ", ".join([f"`{visible(name)}`" for name in names[:FEW]])
+        more = f" and {len(names) - FEW:,} more columns" if len(names) > FEW else ""
+        yield Diagnostic("GC211", f"the script does not use {told}{more} of {visible(path)}", severity="note")
 
 
 def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: LimitsLike) -> list[str]:
@@ -133,7 +151,7 @@ class Work:
                 made.add(*self.answers(leaves), end)
                 self._report(made.taken, end)
             if not made.taken:
-                raise error("GC614", f"{visible(self.table.path)} holds no point")
+                raise error("GC614", f"{visible(self.table.told)} holds no point")
             made.finish()
         except GradcliError:  # the points are wrong: there is nothing to go on with
             made.discard()
@@ -164,12 +182,12 @@ class Work:
                 yield chunk, chunk.leaves
             return
         waiting: deque[tuple[sources.Chunk, Any]] = deque()
-        asked = (table.delimiter, table.width, table.told)
+        asked, wanted = (table.delimiter, table.width, table.told), table.wanted
         for chunk in chunks:
             if self.pool is None:
-                yield chunk, block_of(table.groups, texts.parsed(chunk.text, *asked, chunk.line))
+                yield chunk, block_of(table.groups, texts.parsed(chunk.text, *asked, chunk.line, wanted))
                 continue
-            waiting.append((chunk, self.pool.ask(texts.parsed_or_problem, chunk.text, *asked, chunk.line)))
+            waiting.append((chunk, self.pool.ask(texts.parsed_or_problem, chunk.text, *asked, chunk.line, wanted)))
             while len(waiting) > 2 * self.pool.count:
                 yield self._arrived(*waiting.popleft())
         while waiting:
@@ -195,11 +213,11 @@ class Work:
     def _told(self) -> Iterator[Diagnostic]:
         if self.gap is not None:
             place, name = self.gap
-            word = "line" if isinstance(self.table, sources.TextSource) else "row"
+            where = f":{place}" if isinstance(self.table, sources.TextSource) else f", row {place}"
             more = f" ({self.gaps:,} such values)" if self.gaps > 1 else ""
             yield Diagnostic(
                 "GC619",
-                f"{visible(self.table.path)}, {word} {place}: {visible(name)} is not a finite number{more}",
+                f"{visible(self.table.told)}{where}: {visible(name)} is not a finite number{more}",
                 severity="note",
             )
 

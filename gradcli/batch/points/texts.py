@@ -14,25 +14,28 @@ import numpy as np
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Table = NDArray[np.float64]
 
 
-def parsed(text: bytes, delimiter: str, count: int, path: str, line: int) -> Table:
+def parsed(text: bytes, delimiter: str, count: int, path: str, line: int, wanted: Sequence[int] | None = None) -> Table:
     """The numbers of whole lines, [rows, count]; `line` is the number of the first one.
+
+    `wanted` columns alone are read: whatever stands in others is no matter.
 
     Raises GradcliError: GC617 for a row of another length, GC616 for a cell that is no number.
     """
     if not text.endswith(b"\n"):
         text += b"\n"
-    quick = _quick(text, delimiter.encode(), count)
-    return _careful(text, delimiter, count, path, line) if quick is None else quick
+    columns = range(count) if wanted is None else wanted
+    quick = _quick(text, delimiter.encode(), count, columns)
+    return _careful(text, delimiter, count, path, line, columns) if quick is None else quick
 
 
-def _quick(text: bytes, delimiter: bytes, count: int) -> Table | None:
+def _quick(text: bytes, delimiter: bytes, count: int, columns: Sequence[int]) -> Table | None:
     """All cells at once, where every line has its delimiters and nothing is quoted; None where a closer look is due."""
     if b'"' in text or b"_" in text or b"\r" in text.replace(b"\r\n", b"\n") or not text.isascii():
         return None
@@ -46,13 +49,14 @@ def _quick(text: bytes, delimiter: bytes, count: int) -> Table | None:
     cells = text.replace(b"\n", delimiter).split(delimiter)
     cells.pop()
     try:
-        numbers = np.array(cells, dtype="S").astype(np.float64)
+        if len(columns) == count:
+            return np.array(cells, dtype="S").astype(np.float64).reshape(len(ends), count)
+        return np.column_stack([np.array(cells[place::count], dtype="S").astype(np.float64) for place in columns])
     except ValueError:
         return None
-    return numbers.reshape(len(ends), count)
 
 
-def _careful(text: bytes, delimiter: str, count: int, path: str, line: int) -> Table:
+def _careful(text: bytes, delimiter: str, count: int, path: str, line: int, columns: Sequence[int]) -> Table:
     try:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as wrong:
@@ -68,8 +72,8 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int) -> T
         if len(row) != count:
             cells = f"{len(row)} cell{'' if len(row) == 1 else 's'}"
             raise error("GC617", f"{visible(path)}:{number} has {cells}, the first row has {count}")
-        found.append([_number(cell, path, number, column) for column, cell in enumerate(row, 1)])
-    return np.array(found, dtype=np.float64).reshape(len(found), count)
+        found.append([_number(row[column], path, number, column + 1) for column in columns])
+    return np.array(found, dtype=np.float64).reshape(len(found), len(columns))
 
 
 def _read(rows: Any, path: str, line: int) -> Iterator[list[str]]:
@@ -94,10 +98,12 @@ def _number(cell: str, path: str, line: int, column: int) -> float:
         raise error("GC616", f"{visible(path)}:{line}, column {column}: {what}") from None
 
 
-def parsed_or_problem(text: bytes, delimiter: str, count: int, path: str, line: int) -> Table | Diagnostic:
+def parsed_or_problem(
+    text: bytes, delimiter: str, count: int, path: str, line: int, wanted: Sequence[int] | None = None
+) -> Table | Diagnostic:
     """The same for another process: an error comes back as its diagnostic."""
     try:
-        return parsed(text, delimiter, count, path, line)
+        return parsed(text, delimiter, count, path, line, wanted)
     except GradcliError as problem:
         return problem.diagnostics[0]
 
