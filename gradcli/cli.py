@@ -36,6 +36,9 @@ ROOMS = {
 
 FINE, USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 2, 4, 130, 141, 143
 DEBUG = "GRADCLI_DEBUG"
+# Graphs are many small objects without cycles. The collector looks at new objects once; a second look at all of a graph
+# of a million nodes would take as long as its making.
+COLLECTION = (100_000, 1_000, 100)
 
 
 class Terminated(BaseException):
@@ -54,7 +57,7 @@ def entry() -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line; every outcome is an exit code, nothing escapes as a traceback."""
-    gc.set_threshold(100_000, 50, 100)  # graphs are many small objects and few cycles: building them costs half
+    gc.set_threshold(*COLLECTION)
     if argv[:1] not in (["run"], ["why"]):  # a training step needs them again at once
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # read when NumPy loads; idle BLAS threads do not spin
     signal.signal(signal.SIGTERM, terminate)

@@ -30,7 +30,14 @@ def nodes_of(script: str, at: Any = 0.7) -> tuple[Node, Node]:
 
 
 def repeated(output: Node, target: Node, order: int) -> list[Node]:
-    return derivatives._repeated(output, target, order)
+    """Forward mode order by order, each sweep from the beginning."""
+    found: list[Node] = []
+    with derivatives._building(output, target) as builder:
+        one = builder.constant(1, target.shape)
+        for _ in range(order):
+            output = derivatives.jvp([output], [target], [one])[0]
+            found.append(output)
+    return found
 
 
 def size(nodes: list[Node]) -> int:

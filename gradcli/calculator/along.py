@@ -7,6 +7,7 @@ alone is computed once.
 
 from __future__ import annotations
 
+from gradcli.diagnostics import GradcliError
 from gradcli.execution.namespaces import REFUSED, namespace
 
 TYPE_CHECKING = False
@@ -68,6 +69,15 @@ class Along:
             found: list[Any] | None = None if plan is None else plan.answer(values)
         except REFUSED:
             return None  # the evaluator says what is wrong, and where
+        return found
+
+    def again(self, leaves: Mapping[str, Any], dtype: str) -> list[Any] | None:
+        """What `planned` gave before, if these are all the leaves, as arrays of their types; else None."""
+        plan = self._plans.get(dtype)
+        try:
+            found: list[Any] | None = None if plan is None else plan.answer(leaves, exact=True)
+        except (*REFUSED, GradcliError):
+            return None  # `planned` says what is wrong
         return found
 
     def _made(self, dtype: str) -> Any:

@@ -75,25 +75,46 @@ def ask_hessian(
     """The second derivatives at a point, of a question that was prepared; `again`: it will be asked many times."""
     values = question.values(point)
     names, leaves = question.names, question.lowered.program.leaves
-    shapes = {name: leaves[name].node.type.shape for name in names}
-    second: dict[str, dict[str, Value]] = {name: {} for name in names}
     few = question.swept(question.compressed, values, backend, dtype, again)
+    found = question.run(values, backend, dtype) if few is None else few[0]
+    gradient = dict(zip(names, found[1:], strict=True))
+    diagnostics = diagnose_answer(question, values, found, notes, dtype)
+    at = point_of(question.lowered, values)
     if few is not None:
-        found, blocks = few
-        for row, line in zip(names, blocks, strict=True):
-            second[row] = {
-                column: shaped(block, shapes[row] + shapes[column]) for column, block in zip(names, line, strict=True)
-            }
+        second = _second(question, few[1]())
     else:
-        found = question.run(values, backend, dtype)
+        second = {name: {} for name in names}
+        shapes = {name: leaves[name].node.type.shape for name in names}
         for sweep in question.sweeps:
             column = sweep.leaf
             for row, value in zip(names, question.run_along(sweep.along, values, backend, dtype, again), strict=True):
                 moved = bool(sweep.along.units)
                 second[row][column] = as_last_axes(value, shapes[row], shapes[column]) if moved else value
-    gradient = dict(zip(names, found[1:], strict=True))
-    diagnostics = diagnose_answer(question, values, found, notes, dtype)
-    return Hessian(question.lowered.text, point_of(question.lowered, values), found[0], gradient, second, diagnostics)
+    return Hessian(question.lowered.text, at, found[0], gradient, second, diagnostics)
+
+
+def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> Hessian | None:
+    """What `ask_hessian` gave by a plan for a sparse Hessian, if these are all the leaves, as arrays of their types.
+
+    None too where something is not finite: then there is something to explain.
+    """
+    few = None if question.compressed is None else question.compressed.again(leaves, dtype)
+    if few is None or not all(map(_is_finite, few[0])):
+        return None
+    found, lowered = few[0], question.lowered
+    at = {name: plain_value(leaves[name]) for name in lowered.program.leaves if name in leaves}
+    gradient = dict(zip(question.names, found[1:], strict=True))
+    return Hessian(lowered.text, at, found[0], gradient, _second(question, few[1]()), lowered.notes)
+
+
+def _second(question: Question, blocks: Sequence[Sequence[Any]]) -> dict[str, dict[str, Value]]:
+    """Flat blocks of a Hessian by the names of their rows and columns, in their shapes."""
+    names, leaves = question.names, question.lowered.program.leaves
+    shapes = [leaves[name].node.type.shape for name in names]
+    return {
+        row: {column: shaped(block, high + wide) for column, wide, block in zip(names, shapes, line, strict=True)}
+        for row, high, line in zip(names, shapes, blocks, strict=True)
+    }
 
 
 def ask_jacobian(
@@ -109,7 +130,7 @@ def ask_jacobian(
     outputs = lowered.program.outputs
     few = question.swept(question.compressed, values, backend, dtype, again)
     if few is not None:
-        found, blocks = few
+        found, blocks = few[0], few[1]()
         tables = [
             {
                 name: shaped(block, output.type.shape + lowered.program.leaves[name].node.type.shape)
@@ -141,7 +162,7 @@ def _tables(
         few = question.swept(compressed, values, backend, dtype, again)
         if few is not None:
             shape = lowered.program.leaves[name].node.type.shape
-            for table, node, line in zip(tables, outputs, few[1], strict=True):
+            for table, node, line in zip(tables, outputs, few[1](), strict=True):
                 table[name] = shaped(line[0], node.type.shape + shape)
     left = [name for name in names if any(name not in table for table in tables)]
     for sweep in question.sweeps if left else ():

@@ -6,6 +6,8 @@ is a tape for each leaf, over all unit vectors at once.
 
 from __future__ import annotations
 
+from functools import partial
+
 from gradcli.calculator.along import Along, all_finite
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
     from gradcli.lowering import Lowered
     from gradcli.structure.compressed import Blocks, Compression
+
+    Found = tuple[list[Any], Callable[[], list[list[Any]]]]
 
 FEWEST = 12  # entries of a leaf from which looking for a pattern may pay
 SAVED = 2  # a compression has to need fewer than one in so many sweeps
@@ -71,14 +75,13 @@ class Compressed:
         """The numbers that the sweeps give."""
         return self._compression.sweeps * sum(size for size, _ in self._shapes)
 
-    def run(
-        self, run: Callable[[Along], list[Any]], probe: Callable[[Along], list[Any]]
-    ) -> tuple[list[Any], list[list[Any]]] | None:
-        """The values, and the blocks of the matrix as flat arrays; None where the pattern is not to be used here.
+    def run(self, run: Callable[[Along], list[Any]], probe: Callable[[Along], list[Any]]) -> Found | None:
+        """The values, and what makes the blocks of the matrix, flat arrays; None where the pattern does not serve.
 
-        That is where it has turned out wrong, and where something swept is not finite: there an entry outside the
+        It does not where it has turned out wrong, and where something swept is not finite: there an entry outside the
         pattern need not be 0. The first time, what `run` gives along the seeds has to agree with what `probe` gives
-        along random directions.
+        along random directions. The blocks are made by a call, the last thing to do: clearing large ones empties the
+        processor's cache of everything else.
         """
         if self.trusted is False:
             return None
@@ -96,7 +99,17 @@ class Compressed:
             self.trusted = compression.agrees(entries, directions, seen, self._across)
             if not self.trusted:
                 return None
-        return found[: self.values], self._blocks.filled(entries)
+        return found[: self.values], partial(self._blocks.filled, entries)
+
+    def again(self, leaves: Mapping[str, Any], dtype: str) -> Found | None:
+        """What `run` gave by a plan, by the same plan; None where the leaves are not plain arrays, or something new."""
+        found = self._along.again(leaves, dtype) if self.trusted and self._along is not None else None
+        if found is None:
+            return None
+        swept = self._swept(found, self._compression.sweeps)
+        if not all_finite(swept):
+            return None
+        return found[: self.values], partial(self._blocks.filled, self._compression.entries(swept))
 
     def _directions(self, rows: Any) -> Along:
         """Rows over all that is seeded, taken apart by leaf."""
@@ -109,11 +122,11 @@ class Compressed:
     def _swept(self, found: Sequence[Any], count: int) -> Any:
         """The results of the sweeps beside each other, a row for each direction."""
         library = namespace("numpy").library
-        rows = [
-            self._flat(library, one, count, shape)
-            for one, shape in zip(found[self.values :], self._shapes, strict=True)
-        ]
-        return rows[0] if len(rows) == 1 else library.concatenate(rows, axis=1)
+        swept = found[self.values :]
+        if len(swept) == 1:
+            return self._flat(library, swept[0], count, self._shapes[0])
+        rows = [self._flat(library, one, count, shape) for one, shape in zip(swept, self._shapes, strict=True)]
+        return library.concatenate(rows, axis=1)
 
     @staticmethod
     def _flat(library: Any, value: Any, count: int, shape: tuple[int, int]) -> Any:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 INPUTS = (LEAF, DATA, CONSTANT)
 IEEE_DIFFERS = (ValueError, OverflowError, ZeroDivisionError)
 _TWO = 2
+_UNKNOWN: Any = object()  # checkpoints that nobody has looked for yet
 
 
 def evaluate(
@@ -113,7 +114,7 @@ class Tape:
         self._scalar_steps: list[Any] = []
         self._array_steps: list[Any] | None = None
         self._kept_steps: list[Any] | None = None
-        self._checkpoints: Any = self  # not looked for yet
+        self._checkpoints: Any = _UNKNOWN
         self._prepared: dict[Any, list[Any]] = {}
 
     def run(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> list[Value]:
@@ -297,7 +298,7 @@ class Tape:
 
     def checkpoints(self) -> list[tuple[int, list[int]]] | None:
         """Steps, some of them twice, whose values fit into half of the memory, where these are many; else None."""
-        if self._checkpoints is self:
+        if self._checkpoints is _UNKNOWN:
             from gradcli.execution.checkpoints import checkpointed
 
             self._checkpoints = checkpointed(self.nodes, self.outputs)

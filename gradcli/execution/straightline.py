@@ -175,7 +175,9 @@ def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str
     other = " or ".join(["_more", *(f"_type({name}) is not _float" for name in names)])
     values = [words[node].text for node in tape.outputs]
     kept = [f"_r{at} = {value}" for at, value in enumerate(values)]
-    finite = " and ".join(f"_r{at} - _r{at} == 0.0" for at in range(len(values)))
+    # a sum is not finite where a term is not; where only the sum is too large, the careful way gives the same
+    total = f"_r{len(values)}"
+    kept.append(f"{total} = {' + '.join(f'_r{at}' for at in range(len(values))) or 0.0}")
     pairs = ", ".join(f"{name!r}: _r{at}" for at, name in enumerate(result) if name is not None)
     returned = ["_r" + str(at) for at, name in enumerate(result) if name is None]
     told = ", ".join(returned) if len(result) == len(returned) == 1 else f"({', '.join(returned)}, {{{pairs}}})"
@@ -183,7 +185,7 @@ def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str
         f"    if {other}:", f"        {again}", "    try:",
         *(f"        {line}" for line in [*lines, *kept]),
         "    except _faults:", f"        {again}",
-        f"    if {finite}:", f"        return {told}", f"    {again}",
+        f"    if {total} - {total} == 0.0:", f"        return {told}", f"    {again}",
     ]  # fmt: skip
     return "\n".join([head, *body, ""]), {**printer.functions, "_faults": (*IEEE_DIFFERS, Unavailable)}
 

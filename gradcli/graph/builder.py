@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.diagnostics import GradcliError, Span
     from gradcli.graph.node import Exact
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
@@ -77,7 +77,10 @@ class Builder:
         """The node of a number; decimals that come as a float mean their shortest decimal."""
         exact = value if type(value) is int else _exact(value)
         result = Type(kind, shape) if shape or kind != "float" else FLOAT
-        return self._cons((exact, result), CONSTANT, {"value": exact}, result)
+        key = (exact, result)
+        known = None if self.table is None else self.table.get(CONSTANT)
+        found = None if known is None else known.get(key)
+        return self._cons(key, CONSTANT, {"value": exact}, result) if found is None else found
 
     def array(self, digest: str, value: Any, type: Type) -> Node:
         """An array of constants, known by the digest of its content; its value lives in the program's table."""
@@ -100,11 +103,29 @@ class Builder:
             expanded: Node = primitive.definition(*args, **params)
             return expanded
         if self.simplifying:
-            simpler = self._simplify(primitive, args, params)
-            if simpler is not None:
-                return simpler
-            if primitive.commutative and args[0].serial > args[1].serial:
-                args = (args[1], args[0])
+            rewrite = primitive.rewrite
+            if rewrite is not None:
+                rewritten: Node | None = rewrite(*args, **params) if params else rewrite(*args)
+                if rewritten is not None:
+                    return rewritten
+            if primitive.commutative:
+                one, other = args
+                if one.primitive is CONSTANT:
+                    value = one.params["value"]
+                    if type(value) is int:  # as what changes nothing, and what leaves nothing, are
+                        if value == primitive.annihilator:
+                            return one
+                        if value == primitive.identity:
+                            return other
+                if other.primitive is CONSTANT:
+                    value = other.params["value"]
+                    if type(value) is int:
+                        if value == primitive.annihilator:
+                            return other
+                        if value == primitive.identity:
+                            return one
+                if one.serial > other.serial:
+                    args = (other, one)
         first = args[0]
         if first.primitive is CONSTANT:
             folded = self._fold(primitive, args, params)
@@ -120,13 +141,16 @@ class Builder:
         if known is not None:
             return self._seen_again(known) if self.span is not known.span else known
         if primitive.type_rule is None and primitive.pointwise:
-            type = first.type
+            type_ = first.type
             for arg in args:
-                if arg.type is not type and arg.type.shape != type.shape:
-                    raise error("GC301", f"cannot {primitive.name} {type} and {arg.type}", self.span)
-        else:
-            type = self._type(primitive, args, params)
-        made = table[key] = self._make(primitive, args, params or _NO_PARAMS, type)
+                if arg.type is not type_ and arg.type.shape != type_.shape:
+                    raise error("GC301", f"cannot {primitive.name} {type_} and {arg.type}", self.span)
+            self.count = count = self.count + 1
+            if count > self.limit:
+                raise self._too_many()
+            made = table[key] = Node(primitive, args, params or _NO_PARAMS, type_, count, self.span, self)
+            return made
+        made = table[key] = self._make(primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
         return made
 
     def expanded(self, node: Node) -> Node:
@@ -149,6 +173,8 @@ class Builder:
 
     def lifted(self, x: Any, shape: Shape = ()) -> Node:
         """A number, or a call on numbers only, as a node; numbers in it take this shape."""
+        if type(x) is int:
+            return self.constant(x, shape)
         if isinstance(x, Closed):
             primitive = self.vocabulary[x.primitive] if isinstance(x.primitive, str) else x.primitive
             return self.apply(primitive, tuple(self.lifted(y, shape) for y in x.xs), x.params)
@@ -183,8 +209,11 @@ class Builder:
     def _lift(self, primitive: Primitive, xs: tuple[Any, ...]) -> tuple[Node, ...]:
         shape: Shape = ()
         if primitive.pointwise:
-            shape = next((x.type.shape for x in xs if type(x) is Node), ())
-        return tuple(x if type(x) is Node else self.lifted(x, shape) for x in xs)
+            for x in xs:
+                if type(x) is Node:
+                    shape = x.type.shape
+                    break
+        return tuple([x if type(x) is Node else self.lifted(x, shape) for x in xs])
 
     def _type(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Type:
         first = args[0].type
@@ -196,24 +225,6 @@ class Builder:
             if primitive.type_rule is None:
                 return first
         return primitive.result_type(tuple([arg.type for arg in args]), params)
-
-    def _simplify(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node | None:
-        rewrite = primitive.rewrite
-        if rewrite is not None:
-            rewritten: Node | None = rewrite(*args, **params) if params else rewrite(*args)
-            if rewritten is not None:
-                return rewritten
-        if primitive.commutative and len(args) == 2:
-            one, other = args
-            for _ in args:
-                if one.primitive is CONSTANT:
-                    value = one.params["value"]
-                    if value == primitive.annihilator:
-                        return one
-                    if value == primitive.identity:
-                        return other
-                one, other = other, one
-        return None
 
     def _fold(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node | None:
         if primitive.moves and args[0].primitive is CONSTANT:
@@ -248,15 +259,18 @@ class Builder:
     def _make(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any], type: Type) -> Node:
         self.count = count = self.count + 1
         if count > self.limit:
-            raise error(
-                "GC505",
-                f"the graph has more than {self.limit:,} nodes",
-                self.span,
-                help="make the loop shorter, use arrays instead of scalars, or raise --limit nodes=...",
-            )
+            raise self._too_many()
         if type.shape and not (args and type is args[0].type):
             self.allow(type)
         return Node(primitive, args, params, type, count, self.span, self)
+
+    def _too_many(self) -> GradcliError:
+        return error(
+            "GC505",
+            f"the graph has more than {self.limit:,} nodes",
+            self.span,
+            help="make the loop shorter, use arrays instead of scalars, or raise --limit nodes=...",
+        )
 
     def allow(self, type: Type) -> None:
         """Raise GradcliError GC508 where an array of this type has more entries than one may have."""

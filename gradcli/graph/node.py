@@ -13,7 +13,7 @@ from gradcli.graph.primitive import Primitive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from fractions import Fraction
     from typing import Any
 
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 LEAF = Primitive("leaf", "input", "An input of the program.", internal=True)
 DATA = Primitive("data", "input", "An array of constants, never differentiated.", internal=True)
 CONSTANT = Primitive("constant", "input", "A number, exact if it is rational.", internal=True)
+
+
+def _operator(name: str) -> Callable[[Node, Any], Node]:
+    """The method of an operator between two operands."""
+
+    def method(self: Node, other: Any) -> Node:
+        builder = self.builder
+        if type(other) is Node:
+            return builder.apply(builder.vocabulary[name], (self, other), {})
+        return builder.bind(builder.vocabulary[name], (self, other), {})
+
+    return method
 
 
 class Node(Operand):
@@ -56,6 +68,21 @@ class Node(Operand):
 
     def named(self, name: str) -> Primitive:
         return self.builder.vocabulary[name]
+
+    # the operators that rules are made of, without a detour
+
+    __add__ = _operator("add")
+    __sub__ = _operator("sub")
+    __mul__ = _operator("mul")
+    __truediv__ = _operator("div")
+
+    def __neg__(self) -> Node:
+        builder = self.builder
+        return builder.apply(builder.vocabulary["neg"], (self,), {})
+
+    def _call(self, name: str, *xs: Any, **params: Any) -> Node:
+        builder = self.builder
+        return builder.bind(builder.vocabulary[name], xs, params)
 
     @property
     def shape(self) -> Shape:

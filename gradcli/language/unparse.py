@@ -60,7 +60,7 @@ def unparse(node: Syntax) -> str:
 
 def expression_text(root: Syntax, power: int) -> str:
     """Return the text of an expression for a place that asks for at least `power`."""
-    wide = wide_products(root)
+    wide: set[int] | None = None
     out: list[str] = []
     tasks: list[Task] = [(root, power)]
     while tasks:
@@ -69,6 +69,14 @@ def expression_text(root: Syntax, power: int) -> str:
             out.append(task)
             continue
         node, wanted = task
+        if type(node) is Name:
+            out.append(node.id)
+            continue
+        if type(node) is Number and wanted <= NUMBER:
+            out.append(node.text)
+            continue
+        if wide is None:
+            wide = wide_products(root)
         parts, own = pieces(node, wide)
         if own < wanted:
             parts = ["(", *parts, ")"]
@@ -81,8 +89,11 @@ def wide_products(root: Syntax) -> set[int]:
     """Return the ids of the products to write with spaces, because a matrix product stands on their left."""
     order, wide, matrix = [root], set[int](), False
     for node in order:  # the list grows while it is read: parents come before children
-        order.extend(children(node))
-        matrix = matrix or (type(node) is Binary and node.op == "@")
+        if type(node) is Binary:
+            order += (node.left, node.right)
+            matrix = matrix or node.op == "@"
+        elif type(node) is not Name and type(node) is not Number:
+            order.extend(children(node))
     for node in reversed(order) if matrix else ():
         if type(node) is Binary and node.op in "*/":
             left = node.left

@@ -60,7 +60,7 @@ class Lowerer(Names):
         self.postfix: dict[s.Expression, list[s.Syntax]] = {}
         self.numbers: dict[tuple[int, int], Node] = {}
         self.looping = 0
-        self._counts = Settled(self._is_count)
+        self._counts = Settled()
         self.assigned = assigned_names(script.statements)
         self.targets = derivative_targets(script, script.source.text)
         self.functions: dict[str, s.FunctionDef] = {}
@@ -211,7 +211,7 @@ class Lowerer(Names):
 
     def _refuse_data(self, condition: Node, span: Span) -> None:
         """A condition may read sizes and counts, never data: whole-numbered scalars only."""
-        leaf = self._counts.other(condition)
+        leaf = self._counts.other(condition, self._is_count)
         if leaf is not None:
             raise error(
                 "GC308",

@@ -56,7 +56,7 @@ class Names:
         self._static_spans: dict[str, Span | None] = {}
         self._gradient_spans: dict[str, Span | None] = {}
         self._exponents: set[str] = set()
-        self._fixed = Settled(self.is_const)
+        self._fixed = Settled()
         self._exact: dict[Node, Any] = {}
         self._floats: dict[Node, Any] = {}
         self._positions = 0
@@ -135,7 +135,7 @@ class Names:
 
     def moving_leaf(self, node: Node) -> Node | None:
         """A leaf that a value depends on and that is not const, if there is one."""
-        return self._fixed.other(node)
+        return self._fixed.other(node, self.is_const)
 
     def static(self, value: Any, span: Span | None) -> Any:
         """The exact value of a node, of several, or of a text; every leaf that it reads becomes const."""

@@ -67,18 +67,20 @@ def read_leaves(node: Node) -> list[Node]:
 class Settled:
     """Which nodes read accepted leaves only. What is known of a node stays known, so a long chain is walked once.
 
-    A leaf that has been accepted stays so; one that has not may be accepted later.
+    A leaf that has been accepted stays so; one that has not may be accepted later. Who accepts is told at each
+    question and never kept: a method of the owner would close a cycle, and only the collector frees those.
     """
 
-    __slots__ = ("accepted", "_others", "_settled")
+    __slots__ = ("_others", "_settled")
 
-    def __init__(self, accepted: Callable[[Node], bool]) -> None:
-        self.accepted = accepted
+    def __init__(self) -> None:
         self._settled: set[Node] = set()
         self._others: dict[Node, Node] = {}
 
-    def other(self, node: Node) -> Node | None:
+    def other(self, node: Node, accepted: Callable[[Node], bool]) -> Node | None:
         """A leaf that the node's value depends on and that is not accepted, if there is one."""
+        if node.primitive is CONSTANT:
+            return None
         settled = self._settled
         pending = [(node, False)]
         while pending:
@@ -87,7 +89,7 @@ class Settled:
                 settled.add(here)
             elif here not in settled and here.primitive is not CONSTANT:
                 known = here if here.primitive is LEAF else self._others.get(here)
-                if known is not None and not self.accepted(known):
+                if known is not None and not accepted(known):
                     self._others[node] = known
                     return known
                 pending.append((here, True))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 
 from gradcli.graph.primitive import Primitive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 # The modules that hold declarations; those that one-liners need stand first.
 MODULES = (
@@ -45,32 +45,55 @@ MODULES = (
 )
 
 
-class Catalogue(Mapping[str, Primitive]):
+class Catalogue(dict[str, Primitive]):
     """Declarations by name. A module is loaded when a name is not in those before it: start-up time is a feature.
 
-    `public` keeps what a script may call, under its aliases too.
+    `public` keeps what a script may call, under its aliases too. It is asked for every node that is made, hence a
+    dictionary; whoever looks at all of it has all modules loaded first.
     """
 
     def __init__(self, public: bool) -> None:
+        super().__init__()
         self.public = public
-        self._found: dict[str, Primitive] = {}
         self._waiting = list(MODULES)
 
-    def __getitem__(self, name: str) -> Primitive:
-        known = self._found.get(name)
-        if known is not None:
-            return known
-        while name not in self._found and self._waiting:
-            self._load()
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
+    def __missing__(self, name: str) -> Primitive:
         while self._waiting:
             self._load()
-        return iter(self._found)
+            if super().__contains__(name):
+                return self[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name) is not None
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self.keys())
+
+    def keys(self) -> Any:
+        self._load_all()
+        return super().keys()
+
+    def values(self) -> Any:
+        self._load_all()
+        return super().values()
+
+    def items(self) -> Any:
+        self._load_all()
+        return super().items()
+
+    def _load_all(self) -> None:
+        while self._waiting:
+            self._load()
 
     def _load(self) -> None:
         module = importlib.import_module(f"{__name__}.{self._waiting.pop(0)}")
@@ -79,7 +102,7 @@ class Catalogue(Mapping[str, Primitive]):
                 continue  # inputs are declared by the graph
             if not (self.public and primitive.internal):
                 for name in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
-                    self._found[name] = primitive
+                    self[name] = primitive
 
 
 _catalogue = Catalogue(public=False)

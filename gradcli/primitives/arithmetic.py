@@ -21,34 +21,34 @@ def _negated(x: Node) -> Node | None:
     return x.args[0] if x.primitive is neg else None
 
 
-def _common_divisor(x: Node, y: Node) -> Node | None:
-    """The node c where x = a/c and y = b/c, or None: the two partials of one quotient."""
-    if x.primitive is div and y.primitive is div and x.args[1] is y.args[1]:
-        return x.args[1]
-    return None
+def _is(x: Node, number: int) -> bool:
+    """Whether a node is this constant."""
+    return x.primitive is CONSTANT and bool(x.params["value"] == number)
 
 
 def _add_rewrite(x: Node, y: Node) -> Node | None:
-    if y.primitive is neg:
+    one, other = x.primitive, y.primitive
+    if other is neg:
         return x - y.args[0]
-    if x.primitive is neg:
+    if one is neg:
         return y - x.args[0]
-    if (divisor := _common_divisor(x, y)) is not None:
-        return (x.args[0] + y.args[0]) / divisor
+    if one is div and other is div and x.args[1] is y.args[1]:  # the two partials of one quotient
+        return (x.args[0] + y.args[0]) / x.args[1]
     return None
 
 
 def _sub_rewrite(x: Node, y: Node) -> Node | None:
-    if y.constant == 0:
+    one, other = x.primitive, y.primitive
+    if other is CONSTANT and y.params["value"] == 0:
         return x
-    if x.constant == 0:
+    if one is CONSTANT and x.params["value"] == 0:
         return -y
-    if (minus := _negated(y)) is not None:
-        return x + minus
-    if (minus := _negated(x)) is not None:
-        return -(minus + y)
-    if (divisor := _common_divisor(x, y)) is not None:
-        return (x.args[0] - y.args[0]) / divisor
+    if other is neg:
+        return x + y.args[0]
+    if one is neg:
+        return -(x.args[0] + y)
+    if one is div and other is div and x.args[1] is y.args[1]:
+        return (x.args[0] - y.args[0]) / x.args[1]
     return None
 
 
@@ -56,22 +56,22 @@ def _mul_rewrite(x: Node, y: Node) -> Node | None:
     kind = x.primitive
     if kind is neg:
         return -(x.args[0] * y)
-    if kind is div and x.args[0].constant == 1:
+    if kind is div and _is(x.args[0], 1):
         return y / x.args[1]
     if kind is CONSTANT and x.params["value"] == -1:
         return -y
     kind = y.primitive
     if kind is neg:
         return -(x * y.args[0])
-    if kind is div and y.args[0].constant == 1:
+    if kind is div and _is(y.args[0], 1):
         return x / y.args[1]
     return -x if kind is CONSTANT and y.params["value"] == -1 else None
 
 
 def _div_rewrite(x: Node, y: Node) -> Node | None:
-    if y.constant == 1 or x.constant == 0:
+    if _is(y, 1) or _is(x, 0):
         return x
-    if y.constant == -1:
+    if _is(y, -1):
         return -x
     if (minus := _negated(x)) is not None:
         return -(minus / y)
@@ -81,13 +81,12 @@ def _div_rewrite(x: Node, y: Node) -> Node | None:
 
 
 def _neg_rewrite(x: Node) -> Node | None:
-    if x.constant == 0:
-        return x
-    if (minus := _negated(x)) is not None:
-        return minus
-    if x.primitive is sub:
+    kind = x.primitive
+    if kind is neg:
+        return x.args[0]
+    if kind is sub:
         return x.args[1] - x.args[0]
-    return None
+    return x if kind is CONSTANT and x.params["value"] == 0 else None
 
 
 def _power_rewrite(x: Node, *, n: int) -> Node | None:

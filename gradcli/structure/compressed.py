@@ -59,7 +59,8 @@ class Compression:
 
     def entries(self, swept: Array) -> Array:
         """The value of each pair, from the results of the sweeps."""
-        return swept.reshape(-1).take(self.source)
+        found: Array = swept.take(self.source)
+        return found
 
     def probes(self) -> Array:
         """Random directions, of the length of a seed."""

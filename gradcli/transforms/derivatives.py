@@ -19,11 +19,13 @@ unslice, concat, permute.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from gradcli.diagnostics import error
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
-from gradcli.transforms.forward import push
+from gradcli.transforms.forward import orders, push
 from gradcli.transforms.lifted import lifted
 from gradcli.transforms.reverse import pull
 
@@ -66,32 +68,37 @@ def nth(output: Node, target: Node, order: int) -> list[Node]:
     if order > MOST_ORDERS:
         message = f"the order of a derivative is at most {MOST_ORDERS:,}, not {order}"
         raise error("GC306", message, output.builder.span or output.span)
-    with _building(output, target):
+    with _building(output, target) as builder:
+        forward = orders(builder, output, target)
         if not TAYLOR[0] <= order <= TAYLOR[1]:
-            return _repeated(output, target, order)
+            return list(islice(forward, order))
         from gradcli.transforms.taylor import taylor  # a first derivative needs none of it
 
         series = taylor(output, target, order)
         if series is None:
-            return _repeated(output, target, order)
-        low = _repeated(output, target, 2)  # of these a series makes more than it has to
-        if len(reachable(low)) < len(reachable(series[:2])):
-            series[:2] = low
-        return _repeated(output, target, order, series) or series
+            return list(islice(forward, order))
+        found = list(islice(forward, 2))  # of these a series makes more than it has to
+        nodes, others = _with(set(), found), _with(set(), series[:2])
+        if len(nodes) < len(others):
+            series[:2], others = found, set(nodes)
+        for other, one in zip(series[2:], forward, strict=False):
+            found.append(one)
+            nodes, others = _with(nodes, [one]), _with(others, [other])
+            if len(nodes) > len(others):  # from some order on forward mode takes more than a series
+                return series
+        return found
 
 
-def _repeated(output: Node, target: Node, order: int, series: Sequence[Node] = ()) -> list[Node]:
-    """The same by n times forward mode; nothing where from some order on that takes more nodes than a series."""
-    found: list[Node] = []
-    with _building(output, target) as builder:
-        one = builder.constant(1, target.shape)
-        for _ in range(order):
-            output = jvp([output], [target], [one])[0]
-            found.append(output)
-            k = len(found)
-            if series and k >= TAYLOR[0] and len(reachable(found)) > len(reachable(series[:k])):
-                return []
-    return found
+def _with(nodes: set[Node], outputs: Sequence[Node]) -> set[Node]:
+    """The same set, with the nodes that some more outputs depend on."""
+    pending = [node for node in outputs if node not in nodes]
+    nodes.update(pending)
+    for node in pending:  # the list grows while it is read
+        for arg in node.args:
+            if arg not in nodes:
+                nodes.add(arg)
+                pending.append(arg)
+    return nodes
 
 
 def hvp(output: Node, target: Node, direction: Node) -> Node:

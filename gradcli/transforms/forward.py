@@ -6,15 +6,14 @@ costs nothing. `where` selects between tangents, so a branch that is not taken n
 
 from __future__ import annotations
 
-from gradcli.graph.node import dependents
+from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.transforms.reverse import between, chain, is_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
 
     Tangents = dict[Node, Node]
 
@@ -29,41 +28,69 @@ def push(
 
     What lies below `stops` is not walked: it does not move.
     """
-    order = between(outputs, stops)
-    active = dependents(order, tangents)
     known: Tangents = dict(tangents)
+    _pushed(builder, between(outputs, stops), known, set(tangents))
+    return [known.get(output) for output in outputs]
+
+
+def _pushed(builder: Builder, order: Sequence[Node], known: Tangents, active: set[Node]) -> None:
+    """Add the tangents of the nodes of a topological order; `active` are those that depend on what moves."""
     outer = builder.span
     for node in order:
-        if node in active and node not in known:
-            builder.span = node.span
-            tangent = _tangent(builder, node, known)
-            if tangent is not None:
-                known[node] = tangent
+        if node in active:
+            continue
+        for arg in node.args:
+            if arg in active:
+                if node.primitive.kind != "nondifferentiable":
+                    active.add(node)
+                    builder.span = node.span
+                    tangent = _tangent(builder, node, known)
+                    if tangent is not None:
+                        known[node] = tangent
+                break
     builder.span = outer
-    return [known.get(output) for output in outputs]
+
+
+def orders(builder: Builder, output: Node, target: Node) -> Iterator[Node]:
+    """The derivatives of orders 1, 2, ... in one scalar target: forward mode again and again.
+
+    A node moves in every order as it did in the first one that met it, so what orders share is moved once.
+    """
+    known: Tangents = {target: builder.constant(1, target.shape)}
+    active, walked = {target}, {target}
+    while True:
+        order = reachable([output], walked)
+        walked.update(order)
+        _pushed(builder, order, known, active)
+        tangent = known.get(output)
+        output = builder.constant(0, output.shape) if tangent is None else tangent
+        yield output
 
 
 def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
     primitive, args, params = node.primitive, node.args, node.params
+    kind = primitive.kind
     moving = [known.get(arg) for arg in args]
-    if primitive.kind == "elementwise":
+    terms: list[Node] = []
+    if kind == "elementwise":
         assert primitive.partials is not None
         partials = primitive.partials(*args, out=node, **params)
-        terms = [
-            chain(builder, partial, tangent)
-            for partial, tangent in zip(partials, moving, strict=True)
-            if tangent is not None and partial is not None and not is_zero(partial)
-        ]
-    elif primitive.kind == "linear":
+        for partial, tangent in zip(partials, moving, strict=True):
+            if tangent is not None and partial is not None:
+                if type(partial) is Node:
+                    if partial.primitive is not CONSTANT or partial.params["value"] != 0:
+                        terms.append(builder.apply(builder.vocabulary["mul"], (partial, tangent), {}))
+                elif not is_zero(partial):
+                    terms.append(chain(builder, partial, tangent))
+    elif kind == "linear":
         return moved_linearly(builder, node, moving)
-    elif primitive.kind == "bilinear":
-        terms = []
+    elif kind == "bilinear":
         for position, tangent in enumerate(moving):
             if tangent is not None:
                 operands = list(args)
                 operands[position] = tangent
                 terms.append(builder.apply(primitive, tuple(operands), params))
-    elif primitive.kind == "structured":
+    elif kind == "structured":
         terms = [
             rule(tangent, *args, out=node, **params)
             for rule, tangent in zip(primitive.pushforward or (), moving, strict=True)
@@ -75,7 +102,7 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
         return push(builder, [inner], here, stops=args)[0]
     total: Node | None = None
     for term in terms:
-        total = term if total is None else builder.call("add", total, term)
+        total = term if total is None else builder.apply(builder.vocabulary["add"], (total, term), {})
     return total
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from gradcli.graph.node import CONSTANT, Node, dependents, reachable
 from gradcli.graph.operand import Operand
+from gradcli.transforms.gathering import FEW, Parts, is_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,12 +52,15 @@ def sweep(
     active = dependents(order, targets)
     wanted = frozenset(targets)
     arrived: dict[Node, Flow] = {}
+    parts: dict[Node, Parts | None] = {}
     for node, flow in outputs:
-        _add(builder, arrived, node, flow)
+        _add(builder, arrived, parts, node, flow)
     outer = builder.span
     for node in reversed(order):
         if not node.args or node not in active:
             continue
+        if node in parts:
+            _gather(builder, arrived, parts, node)
         # what has been passed on is forgotten, else the cotangents of all nodes would stay alive
         flow_here = arrived.get(node) if node in wanted else arrived.pop(node, None)
         if flow_here is None or node in barrier:
@@ -67,10 +71,13 @@ def sweep(
             observer(node, flow_here, sent)
         for arg, flow in sent:
             if arg in arrived:
-                _add(builder, arrived, arg, flow)
+                _add(builder, arrived, parts, arg, flow)
             else:
                 arrived[arg] = flow
     builder.span = outer
+    for target in targets:
+        if target in parts:
+            _gather(builder, arrived, parts, target)
     return [arrived.get(target) for target in targets]
 
 
@@ -237,16 +244,47 @@ def clean(builder: Builder, flow: Flow) -> Node:
     return value if mask is None else builder.call("where", mask, value, 0)
 
 
-def _add(builder: Builder, arrived: dict[Node, Flow], node: Node, flow: Flow) -> None:
-    """Accumulate: cotangents with one mask add up under it; others are cleaned first and count where either does."""
+def _add(builder: Builder, arrived: dict[Node, Flow], parts: dict[Node, Parts | None], node: Node, flow: Flow) -> None:
+    """Accumulate: cotangents with one mask add up under it; others are cleaned first and count where either does.
+
+    Many small parts of an array are kept, to be gathered when all have come; until then what has arrived lacks them.
+    """
     known = arrived.get(node)
     if known is None:
         arrived[node] = flow
-    elif known[1] is flow[1]:
-        arrived[node] = (builder.apply(builder.vocabulary["add"], (known[0], flow[0]), {}), flow[1])
-    else:
-        total = builder.call("add", clean(builder, known), clean(builder, flow))
-        either = None
-        if known[1] is not None and flow[1] is not None:
-            either = builder.call("or", known[1], flow[1])
-        arrived[node] = (total, either)
+        return
+    if node.type.shape:
+        if is_part(flow):
+            if node not in parts:
+                parts[node] = Parts(None, [known]) if is_part(known) else Parts(known, [])
+            kept = parts[node]
+            if kept is not None and kept.take(flow):
+                return
+            if kept is not None and len(kept.parts) > FEW:
+                parts[node] = None  # parts as large as these are added up as arrays
+        elif node in parts:
+            _gather(builder, arrived, parts, node)
+            known = arrived[node]
+    arrived[node] = _sum(builder, known, flow)
+
+
+def _sum(builder: Builder, known: Flow, flow: Flow) -> Flow:
+    if known[1] is flow[1]:
+        return builder.apply(builder.vocabulary["add"], (known[0], flow[0]), {}), flow[1]
+    total = builder.call("add", clean(builder, known), clean(builder, flow))
+    either = None
+    if known[1] is not None and flow[1] is not None:
+        either = builder.call("or", known[1], flow[1])
+    return total, either
+
+
+def _gather(builder: Builder, arrived: dict[Node, Flow], parts: dict[Node, Parts | None], node: Node) -> None:
+    """Put the parts that were kept into what has arrived."""
+    kept = parts.pop(node)
+    if kept is None or len(kept.parts) <= FEW:
+        return  # they are in there
+    flows = kept.gathered(builder)
+    total = flows[0]
+    for flow in flows[1:]:
+        total = _sum(builder, total, flow)
+    arrived[node] = total

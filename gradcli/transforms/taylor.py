@@ -13,7 +13,7 @@ from math import factorial
 
 from gradcli.graph.builder import building
 from gradcli.graph.exact import rational
-from gradcli.graph.node import Node, dependents, reachable
+from gradcli.graph.node import CONSTANT, Node, dependents, reachable
 from gradcli.transforms.forward import moved_linearly
 from gradcli.transforms.reverse import is_zero
 
@@ -60,11 +60,15 @@ class _Series:
 
     def __init__(self, builder: Builder, target: Node, order: int) -> None:
         self.builder = builder
+        self.mul, self.add = builder.vocabulary["mul"], builder.vocabulary["add"]
         self.target = target
         self.order = order
         self.rows: dict[Node, list[Node | None]] = {}
+        self.fixed: dict[Node, list[Node | None]] = {}  # the same of nodes that do not move
         self.slopes: dict[tuple[Node, int], Node | None] = {}  # k times coefficient k
         self.partials: dict[Node, tuple[Any, ...]] = {}
+        self.moving: dict[Node, list[tuple[Any, list[Any] | None, Node]]] = {}
+        self.numbers: dict[Any, Node] = {}  # k and 1/k, as they are needed
         self.level: dict[Node, int] = {}  # a node of level l is needed up to order n - l
         self.written: dict[Node, Node] = {}
 
@@ -153,25 +157,39 @@ class _Series:
 
     def of(self, node: Any, k: int) -> Any:
         """Coefficient k of a node or number; None for zero. Nodes that do not move have but the first."""
-        row = self.rows.get(node) if isinstance(node, Node) else None
+        row = self.rows.get(node) if type(node) is Node else None
         if row is None:
             return node if k == 0 and not is_zero(node) else None
         return row[k]
 
+    def row(self, node: Node) -> list[Any]:
+        """The coefficients of a node, as far as they are known."""
+        row = self.rows.get(node) or self.fixed.get(node)
+        if row is None:
+            row = self.fixed[node] = [self.of(node, 0), *[None] * self.order]
+        return row
+
     def slope(self, node: Node, k: int) -> Node | None:
         """k times coefficient k."""
         if k == 1:
-            first: Node | None = self.of(node, 1)
-            return first
+            return self.rows[node][1]
         key = (node, k)
         if key not in self.slopes:
-            coefficient = self.of(node, k)
-            self.slopes[key] = None if coefficient is None else self.builder.call("mul", coefficient, k)
+            coefficient = self.rows[node][k]
+            self.slopes[key] = None if coefficient is None else self._by_number(coefficient, k)
         return self.slopes[key]
+
+    def _by_number(self, x: Node, k: int, divided: bool = False) -> Node:
+        """k times a node, or a k-th of it."""
+        key = (k, divided, x.type.shape)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = self.builder.constant(rational(1, k) if divided else k, x.type.shape)
+        return self.builder.apply(self.mul, (x, number), {})
 
     def _coefficient(self, node: Node, k: int) -> Node | None:
         primitive, args = node.primitive, node.args
-        if primitive.name == "mul" or primitive.kind == "bilinear":
+        if primitive is self.mul or primitive.kind == "bilinear":
             return self._product(node, k)
         if primitive.name == "div":
             return self._quotient(node, k)
@@ -182,75 +200,80 @@ class _Series:
         return None
 
     def _product(self, node: Node, k: int) -> Node | None:
-        x, y = node.args
+        x, y = self.row(node.args[0]), self.row(node.args[1])
         terms: list[Node | None] = []
         if x is y and node.primitive.pointwise:
             for j in range((k + 1) // 2):
-                term = self._times(node, self.of(x, j), self.of(x, k - j))
+                term = self._times(node, x[j], x[k - j])
                 if term is not None:
-                    terms.append(self.builder.call("mul", term, 2))
+                    terms.append(self._by_number(term, 2))
             if k % 2 == 0:
-                terms.append(self._times(node, self.of(x, k // 2), self.of(x, k // 2)))
+                terms.append(self._times(node, x[k // 2], x[k // 2]))
         else:
-            terms = [self._times(node, self.of(x, j), self.of(y, k - j)) for j in range(k + 1)]
+            terms = [self._times(node, x[j], y[k - j]) for j in range(k + 1)]
         return self._sum(terms)
 
     def _times(self, node: Node, x: Node | None, y: Node | None) -> Node | None:
         if x is None or y is None:
             return None
-        if x.constant == 1 and node.primitive.pointwise:
+        primitive = node.primitive
+        if x.primitive is CONSTANT and x.params["value"] == 1 and primitive.pointwise:
             return y
-        return self.builder.bind(node.primitive, (x, y), node.params)
+        return self.builder.apply(primitive, (x, y), node.params)
 
     def _quotient(self, node: Node, k: int) -> Node | None:
         """v*y = x, so v_k = (x_k - sum of y_j*v_(k-j)) / y_0."""
-        x, y = node.args
-        times = self.builder.vocabulary["mul"]
-        terms = [
-            self.builder.bind(times, (self.of(y, j), self.of(node, k - j)), {})
-            for j in range(1, k + 1)
-            if self.of(y, j) is not None and self.of(node, k - j) is not None
-        ]
+        x, y, own = node.args[0], self.row(node.args[1]), self.rows[node]
+        pairs: list[Any] = [(y[j], own[k - j]) for j in range(1, k + 1)]
+        terms = [self.builder.apply(self.mul, pair, {}) for pair in pairs if None not in pair]
         taken = self._sum(terms)
-        total = self._sum([self.of(x, k), None if taken is None else self.builder.call("neg", taken)])
-        return None if total is None else self.builder.call("div", total, y)
+        total = self._sum([self.row(x)[k], None if taken is None else self.builder.call("neg", taken)])
+        return None if total is None else self.builder.call("div", total, node.args[1])
 
     def _by_partials(self, node: Node, k: int) -> Node | None:
         """k*v_k = sum over arguments and j of j*u_j*p_(k-j); where p does not move, v_k = p*u_k."""
         plain: list[Any] = []
         mixed: list[Any] = []
-        for partial, arg in zip(self._partials(node), node.args, strict=True):
-            if arg not in self.rows or partial is None or is_zero(partial):
-                continue
-            if partial not in self.rows:
-                plain.append(self._scaled(partial, self.of(arg, k)))
+        for partial, row, arg in self._moving(node):
+            if row is None:
+                plain.append(self._scaled(partial, self.rows[arg][k]))
             else:
-                mixed += [self._scaled(self.of(partial, k - j), self.slope(arg, j)) for j in range(1, k + 1)]
+                mixed += [self._scaled(row[k - j], self.slope(arg, j)) for j in range(1, k + 1)]
         whole = self._sum(mixed)
         if whole is not None and k > 1:
             if not any(term is not None for term in plain):
                 self.slopes[node, k] = whole
-            whole = self.builder.call("mul", whole, rational(1, k))
+            whole = self._by_number(whole, k, divided=True)
         return self._sum([*plain, whole])
 
-    def _partials(self, node: Node) -> tuple[Any, ...]:
-        found = self.partials.get(node)
-        if found is None:  # needed to the first order only: of the partials just the values
-            rule = node.primitive.partials
-            assert rule is not None
-            found = self.partials[node] = rule(*node.args, out=node, **node.params)
+    def _moving(self, node: Node) -> list[tuple[Any, list[Any] | None, Node]]:
+        """The partials that count: each with its coefficients where it moves, and the argument that it belongs to."""
+        found = self.moving.get(node)
+        if found is None:
+            partials = self.partials.get(node)
+            if partials is None:  # needed to the first order only: of the partials just the values
+                rule = node.primitive.partials
+                assert rule is not None
+                partials = rule(*node.args, out=node, **node.params)
+            found = self.moving[node] = [
+                (partial, self.rows.get(partial) if type(partial) is Node else None, arg)
+                for partial, arg in zip(partials, node.args, strict=True)
+                if arg in self.rows and partial is not None and not is_zero(partial)
+            ]
         return found
 
     def _scaled(self, partial: Any, by: Node | None) -> Node | None:
         if by is None or partial is None:
             return None
-        if by.constant == 1 and isinstance(partial, Node):
+        if type(partial) is not Node:
+            return self.builder.call("mul", partial, by)
+        if by.primitive is CONSTANT and by.params["value"] == 1:
             return partial
-        return self.builder.call("mul", partial, by)
+        return self.builder.apply(self.mul, (partial, by), {})
 
     def _sum(self, terms: Iterable[Node | None]) -> Node | None:
         total: Node | None = None
         for term in terms:
             if term is not None:
-                total = term if total is None else self.builder.call("add", total, term)
+                total = term if total is None else self.builder.apply(self.add, (total, term), {})
         return total

@@ -43,13 +43,14 @@ SHAPES = {"expression": long_sum, "statements": long_list, "for": loop}
 
 def measured(shape: str, nodes: int) -> dict[str, float]:
     """Seconds of each stage, nodes, and the bytes that the process grew by, in this process."""
-    gc.set_threshold(100_000, 50, 100)  # as the command line has it
     from gradcli.calculator.questions import gradient_question
+    from gradcli.cli import COLLECTION
     from gradcli.language.limits import Limits
     from gradcli.language.parser import parse
     from gradcli.language.source import Source
     from gradcli.lowering import lower
 
+    gc.set_threshold(*COLLECTION)  # as the command line has it
     limits = Limits(text=2**30, nodes=10**8)
     source = Source(SHAPES[shape](nodes))
     before = resident()

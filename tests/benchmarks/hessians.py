@@ -17,7 +17,7 @@ from tests.benchmarks.driver import Row, raced, rows
 CHAIN = "sum(exp(-x[1:]*x[:-1])*sin(x[1:] + x[:-1]) + log(1 + x[1:]**2)*tanh(x[:-1]))"
 POLYNOMIAL = "sum(100*(x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)"
 DENSE = "log(sum(exp(x[1:]*x[:-1]))) + sum(x)**2"
-CALLS = {"chain": 10, "polynomial": 50, "dense": 20}  # in a turn
+CALLS = {"chain": 10, "polynomial": 200, "dense": 20}  # in a turn
 Found = tuple[Callable[[], Any], Any]
 
 

@@ -1,0 +1,175 @@
+"""Cotangents of parts of one array go in, the cotangent of the array comes out as one node; it knows no other rule.
+
+A loop that reads `x[i]` sends back one entry of x at a time. Each of them put into zeros and added up would take as
+many arrays as x has entries. Parts that lie one after the other are joined instead, with zeros in the gaps; parts that
+share entries, or lie apart from each other, are added up at their places, in the order in which they came. Beside the
+vocabulary of every transform this module names unslice, concat and put_static.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from gradcli.graph.types import size_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
+
+    Flow = tuple[Node, Node | None]  # as in `reverse`
+    Place = tuple[Node, Shape, Shape, Shape]
+
+FEW = 8  # parts that are added up as arrays
+SPARSE = 4  # parts that are gathered hold fewer than one in so many entries, on average
+MOST_JOINED = 256  # what a rule does for one operand may read all that are joined
+MOST_PLACES = 1 << 18  # entries whose places are listed one by one
+
+
+class Parts:
+    """What has arrived at one array since the last flow that was no part of it; `before` is the sum up to there."""
+
+    __slots__ = ("before", "parts")
+
+    def __init__(self, before: Flow | None, parts: list[Flow]) -> None:
+        self.before = before
+        self.parts = parts
+
+    def take(self, part: Flow) -> bool:
+        """Keep one more part; whether there are so many small ones that they are gathered in the end."""
+        parts = self.parts
+        parts.append(part)
+        if len(parts) > FEW + 1:
+            return True
+        return len(parts) > FEW and sparse(parts)
+
+    def gathered(self, builder: Builder) -> list[Flow]:
+        """Flows that add up to all of it: one for all parts, if that is less work than a sum of arrays."""
+        before = [] if self.before is None else [self.before]
+        if not sparse(self.parts):
+            return before + self.parts
+        outer, builder.span = builder.span, self.parts[-1][0].span
+        total = gathered(builder, [_cleaned(builder, part) for part in self.parts])
+        mask = None
+        reached = [None if mask is None else mask.args[0] for _, mask in self.parts]
+        if total is not None and None not in reached:
+            mask = gathered(builder, [_place(one) for one in reached if one is not None])
+            mask = None if mask is None else builder.call("not_equal", mask, 0)
+        builder.span = outer
+        return before + (self.parts if total is None else [(total, mask)])
+
+
+def is_part(flow: Flow) -> bool:
+    """Whether a cotangent is a part of an array among zeros, and counts at entries of that part."""
+    ct, mask = flow
+    if ct.primitive.name != "unslice":
+        return False
+    if mask is None:
+        return True
+    if mask.primitive.name != "not_equal" or mask.args[1].constant != 0:
+        return False
+    reached = mask.args[0]
+    alike = reached.primitive is ct.primitive and reached.params == ct.params
+    return alike and reached.args[0].type.shape == ct.args[0].type.shape
+
+
+def sparse(parts: Sequence[Flow]) -> bool:
+    """Whether the entries of all parts are few beside the arrays that they stand in."""
+    return SPARSE * sum([part.args[0].type.size for part, _ in parts]) <= len(parts) * parts[0][0].type.size
+
+
+def _place(part: Node, value: Node | None = None) -> Place:
+    return (part.args[0] if value is None else value, part.params["start"], part.params["step"], part.type.shape)
+
+
+def _cleaned(builder: Builder, flow: Flow) -> Place:
+    """A part with zeros where its mask says that it does not count."""
+    part, mask = flow
+    if mask is None:
+        return _place(part)
+    counts = builder.call("not_equal", mask.args[0].args[0], 0)
+    return _place(part, builder.call("where", counts, part.args[0], 0))
+
+
+def gathered(builder: Builder, parts: Sequence[Place]) -> Node | None:
+    """The sum of parts of one array as one node; None where their places would take too much room.
+
+    A part is its entries, the start and the step along each axis, and the shape of the array.
+
+    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.primitives import catalogue
+    >>> builder = Builder(catalogue())
+    >>> x, y = builder.leaf("x", (1,)), builder.leaf("y", (1,))
+    >>> builder.simplifying = True
+    >>> gathered(builder, [(x, (3,), (1,), (5,)), (y, (0,), (1,), (5,))])
+    <#5 concat(#2, #3, #1, #4, axis=-1) f64[5]>
+    """
+    shape = parts[0][3]
+    lines = [_line(part) for part in parts]
+    known = [line for line in lines if line is not None]
+    if len(known) == len(parts):
+        order = sorted(zip(known, parts, strict=True), key=lambda pair: pair[0])
+        if all(one[0][1] <= other[0][0] for one, other in pairwise(order)):
+            return builder.call("reshape", _joined(builder, order, size_of(shape)), shape=shape)
+    if sum([part[0].type.size for part in parts]) > MOST_PLACES:
+        return None
+    indices: list[int] = []
+    for part in parts:
+        indices += _places(part)
+    flat = _concat(builder, [_flat(builder, part[0]) for part in parts])
+    put = builder.call("put_static", flat, indices=tuple(indices), axis=-1, size=size_of(shape))
+    return builder.call("reshape", put, shape=shape)
+
+
+def _line(part: Place) -> tuple[int, int] | None:
+    """From where to where the entries of a part lie, if they lie one after the other in C order."""
+    value, start, step, shape = part
+    size = value.type.shape
+    begin, open_axes = 0, True
+    for first, stride, count, whole in zip(start, step, size, shape, strict=True):
+        begin = begin * whole + first
+        if stride != 1 and count > 1:
+            return None
+        if count != 1 and open_axes:
+            open_axes = False
+        elif not open_axes and count != whole:
+            return None
+    return begin, begin + size_of(size)
+
+
+def _places(part: Place) -> list[int]:
+    """Where the entries of a part stand in the array, in C order."""
+    value, start, step, shape = part
+    found = [0]
+    for first, stride, count, whole in zip(start, step, value.type.shape, shape, strict=True):
+        found = [place * whole + first + stride * i for place in found for i in range(count)]
+    return found
+
+
+def _flat(builder: Builder, value: Node) -> Node:
+    return builder.call("reshape", value, shape=(value.type.size,))
+
+
+def _joined(builder: Builder, order: Sequence[tuple[tuple[int, int], Place]], size: int) -> Node:
+    """Parts in the order of their places, with zeros in the gaps."""
+    pieces, at = [], 0
+    for (begin, end), part in order:
+        if begin > at:
+            pieces.append(builder.constant(0, (begin - at,)))
+        pieces.append(_flat(builder, part[0]))
+        at = end
+    if at < size:
+        pieces.append(builder.constant(0, (size - at,)))
+    return _concat(builder, pieces)
+
+
+def _concat(builder: Builder, pieces: list[Node]) -> Node:
+    """Lines one after the other, joined in groups."""
+    concat = builder.vocabulary["concat"]
+    while len(pieces) > 1:
+        groups = [pieces[at : at + MOST_JOINED] for at in range(0, len(pieces), MOST_JOINED)]
+        pieces = [builder.apply(concat, tuple(group), {"axis": -1}) if len(group) > 1 else group[0] for group in groups]
+    return pieces[0]
