@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.diagnostics import Diagnostic, Span
+from gradcli.execution.reports import PlanBound, PlanLoop, PlanMemory, PlanReport, PlanRewrite, PlanStep
 from gradcli.execution.results import (
     BackwardStep,
     Contribution,
@@ -109,6 +110,43 @@ NAIVE = NaiveTrace(
 )
 trace = Trace(TEXT, POINT, 64.0, FORWARD, BACKWARD, {"x": 64.0, "y": 32.0})
 naive = Trace(TEXT, POINT, 64.0, FORWARD, BACKWARD, {"x": 64.0, "y": 32.0}, NAIVE)
+
+
+plan = PlanReport(
+    "sum(tanh(A @ x)**2)",
+    {"x": [1.0, 2.0]},
+    "plan",
+    "arrays of fixed shapes: calls of NumPy, recorded once",
+    "plan",
+    2,
+    19,
+    4,
+    (
+        PlanStep("1", "matrix product", ("A", "x"), "f64[300,1]", 120_000, 2_400, "", Span(1, 10, 1, 15)),
+        PlanLoop(
+            "2",
+            100_000,
+            6_250,
+            2,
+            (
+                PlanStep("2.1", "subtract", ("#1", "1"), "f64[100000]", 100_000, 800_000, "", None),
+                PlanStep("2.2", "exp", ("#2.1[1:]",), "f64[99999]", 99_999, 799_992, "again #2.1", None),
+            ),
+        ),
+        PlanStep("3", "det", ("#2.2",), "f64", None, 8, "result", None),
+    ),
+    PlanMemory(481_600, 481_608, 0, 4_936),
+    (
+        PlanRewrite("exact", "19 operations become 9 steps: equal ones are one"),
+        PlanRewrite("reordered", "3 matrix products of up to 300 terms"),
+        PlanRewrite("vector function", "cos, sin: at most 2.5 ulp from the exact value"),
+    ),
+    (
+        PlanBound("value", "f64", 274.0, "bounded", 1.63e-10, 5.94e-13),
+        PlanBound("d/dA", "f64[300,200]", 1.75, "unknown", float("inf"), None),
+        PlanBound("d/dx", "f64[200]", 8.52, "exact", 0.0, 0.0),
+    ),
+)
 
 
 def check(verdict: str, passed: bool, **fields: Any) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import devices, driver, load, memory, report
-from tests.benchmarks.__main__ import MODULES, main, names_of, table
+from tests.benchmarks.__main__ import MODULES, main, names_of, table, without_parts
 from tests.benchmarks.report import text
 
 BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders"}  # rows whose yardstick is PyTorch or JAX
@@ -64,6 +64,27 @@ def test_rows_and_peers_are_chosen_by_name() -> None:
         ]  # fmt: skip
     finally:
         driver.Choice.peers = known
+
+
+def test_parts_of_a_row_are_chosen_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    try:
+        assert without_parts(["gradbench:lse, cold", "gradbench:det"]) == ["gradbench", "cold", "gradbench"]
+        assert driver.Choice.parts == {"gradbench": ("lse", "det")}
+        driver.Choice.parts.clear()
+        with pytest.raises(SystemExit, match="no part of gradbench is called lsd; there are gmm, kmeans"):
+            main(["--only", "gradbench:lsd"])
+        with pytest.raises(SystemExit, match="no part of cold is called warm"):
+            main(["--only", "cold:warm"])
+        with pytest.raises(SystemExit):
+            main(["--only", "gradbench:det", "--json", str(tmp_path / "part.json")])
+        assert "is only printed" in capsys.readouterr().err
+        driver.Choice.parts.clear()
+        assert main(["--only", "gradbench:det", "--peers", "none", "--small", "--rounds", "1"]) == 0
+        found = capsys.readouterr().out
+        assert "4 det" in found and "4 gmm" not in found
+    finally:
+        driver.Choice.parts.clear()
+        driver.Choice.peers = driver.LIBRARIES
 
 
 def test_a_round_beside_others_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution import kernels
 from gradcli.execution.kernels import memory
+from gradcli.execution.plans import libraries
 
 DOUBLE = np.dtype("float64")
 LONG = memory.LEAST // 8
@@ -22,7 +22,7 @@ LONG = memory.LEAST // 8
 @pytest.fixture(autouse=True)
 def nothing_idle() -> None:
     gc.collect()
-    memory._IDLE.clear()
+    memory._KEPT.clear()
 
 
 def place(array: Any) -> int:
@@ -104,11 +104,11 @@ def test_results_that_are_kept_stay_as_they_are() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_every_block_is_dealt_once_and_neighbours_to_one_thread(threads: int) -> None:
     pieces: Any = [(at, at + 1, None) for at in range(17)]
-    shares = kernels._shared(pieces, threads)
+    shares = libraries.shared(pieces, threads)
     assert [one for share in shares for one in share] == pieces
-    taken: list[Any] = list(kernels._dealt([deque(share) for share in shares], 0))
+    taken: list[Any] = list(libraries.dealt([deque(share) for share in shares], 0))
     assert sorted(taken) == pieces and taken[: len(shares[0])] == list(shares[0])
     together: list[Any] = []
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda at: together.extend(kernels._dealt(shares, at)), range(threads)))
+        list(pool.map(lambda at: together.extend(libraries.dealt(shares, at)), range(threads)))
     assert sorted(together) == pieces

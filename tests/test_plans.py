@@ -7,6 +7,7 @@ additions can make of it, and a plan may differ by as much as that does.
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -376,8 +377,17 @@ def test_the_library_has_its_threads_again() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_process_has_threads_of_its_own() -> None:
-    assert libraries.pool(1).submit(int).result() == 0
+    def met() -> bool:
+        both = threading.Barrier(2)
+
+        def meet() -> None:
+            both.wait(10)
+
+        libraries.together([meet, meet])
+        return True
+
+    assert met()
     child = os.fork()
     if not child:
-        os._exit(0 if libraries.pool(1).submit(int).result(timeout=10) == 0 else 1)
+        os._exit(0 if met() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -128,13 +129,63 @@ def test_threads_keep_apart_only_while_they_work() -> None:
     before = os.sched_getaffinity(0)
     seen: list[set[int]] = []
 
+    count = min(len(before), 3)
+    all_here = threading.Barrier(count)
+
     def look() -> None:
+        all_here.wait(10)  # each is called by a thread of its own
         seen.append(os.sched_getaffinity(0))
 
-    libraries.together([look] * min(len(before), 3))
+    libraries.together([look] * count)
     assert os.sched_getaffinity(0) == before
     if len(before) > 1:
         assert all(one.isdisjoint(other) for place, one in enumerate(seen) for other in seen[:place])
+
+
+def test_a_thread_that_is_not_awake_is_not_waited_for() -> None:
+    libraries.together([int, int])
+    blocked, free = threading.Event(), threading.Event()
+
+    def block() -> None:
+        blocked.set()
+        free.wait(10)
+
+    busy = libraries.Task(block)
+    libraries.team().queues[0].put(busy)
+    assert blocked.wait(10)
+    done: list[int] = []
+    try:
+        libraries.together([lambda: done.append(threading.get_ident())] * 2)
+        assert done == [threading.get_ident()] * 2
+    finally:
+        free.set()
+        busy.ended.get()
+    libraries.together([int, int])  # what is left in its queue does no harm
+
+
+def test_pieces_are_dealt_once_and_neighbours_to_one_thread() -> None:
+    for backward in (False, True):
+        queues = libraries.shared(range(8), 3, backward)
+        assert sorted(piece for queue in queues for piece in queue) == list(range(8))
+        assert all(sorted(queue) == list(range(min(queue), max(queue) + 1)) for queue in queues)
+        first = libraries.dealt(queues, 0)
+        own = [next(first), next(first)]
+        assert own == ([1, 0] if backward else [0, 1])
+        other = next(libraries.dealt(queues, 2))
+        assert other == (7 if backward else 5)
+        assert sorted([*own, other, *first]) == list(range(8))
+
+
+def test_without_threads_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    alone = libraries.Team()
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    monkeypatch.setattr(libraries, "team", lambda: alone)
+    done: list[int] = []
+    libraries.together([lambda: done.append(1), lambda: done.append(2), lambda: done.append(3)])
+    assert done == [1, 2, 3]
 
 
 def test_an_error_in_a_thread_is_told() -> None:

@@ -18,6 +18,7 @@ from rich.console import Console
 from gradcli.codes import CODES
 from gradcli.commands._views import View, calculation
 from gradcli.commands.check import view as report_view
+from gradcli.commands.trace import planned_view
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.rendering import catalogue, diagnostics, machine, plain, tables, tabular
 from gradcli.rendering import trace as listing
@@ -47,6 +48,7 @@ VIEWS: dict[str, Callable[[], View]] = {
     "jacobian-several": lambda: calculation("jacobian", handmade.jacobians),
     "trace": lambda: traced(handmade.trace),
     "trace-why-topo": lambda: traced(handmade.naive),
+    "trace-plan": lambda: planned_view(handmade.plan),
     "check": lambda: report_view([handmade.good], "all"),
     "check-failing": lambda: report_view([handmade.good, handmade.bad], "failing"),
     "explain": lambda: View(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gradcli.diagnostics import Diagnostic
     from gradcli.execution.findings import Explanation
     from gradcli.execution.graphs import Graph
+    from gradcli.execution.reports import PlanReport
     from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Trace
     from gradcli.language.limits import LimitsLike
     from gradcli.language.source import Source
@@ -167,6 +168,28 @@ def trace(
     at_point = point_of(lowered, values)
     passes = trace_passes(lowered, question.names, values, at_point, dtype, backend, why_topo, diagnostics)
     return in_torch_names(passes) if torch else passes
+
+
+def plan(
+    script: str | Source,
+    *,
+    at: Point = (),
+    wrt: Sequence[str] | None = None,
+    dtype: str = "float64",
+    backend: str = "auto",
+    limits: LimitsLike = None,
+) -> PlanReport:
+    """How value and gradient are computed when they are asked for again; see `execution.reports.PlanReport`.
+
+    Of an output that is no scalar, the value alone. Raises GradcliError as `evaluate` does.
+
+    >>> plan("(x*y + x)**2", at={"x": 2, "y": 3}).runs
+    'straight line'
+    """
+    from gradcli.calculator.planning import plan_of, plan_question
+
+    lowered, point, notes = _prepared(script, at, wrt, limits)
+    return plan_of(plan_question(lowered), point, dtype, backend, notes)
 
 
 def why(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.answers import ask_hessian, ask_jacobian
+from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
 from gradcli.calculator.blocks import Kernels, in_blocks
 from gradcli.calculator.convention import conjugated
 from gradcli.calculator.fitting import alike, equal, filled, spread
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from gradcli.execution.reports import PlanReport
     from gradcli.execution.results import Hessian, Jacobian, Value
     from gradcli.language.limits import LimitsLike
     from gradcli.lowering import Lowered
@@ -96,6 +97,10 @@ class Compiled:
         >>> f.value_and_grad(A=[[1, 2], [3, 4]], w=[1, 0])
         (10.0, {'w': array([20., 28.])})
         """
+        recent = self._recent.get("grad")
+        again = None if recent is None else recent[0].run_again(leaves, self.backend, self.dtype)
+        if recent is not None and again is not None:
+            return again[0], dict(zip(recent[0].names, again[1:], strict=True))
         question, point = self._question("grad", _gradient, leaves)
         found = question.run_planned(question.values(point), self.backend, self.dtype)
         value, gradient = found[0], dict(zip(question.names, found[1:], strict=True))
@@ -208,6 +213,11 @@ class Compiled:
 
     def hessian(self, /, **leaves: Any) -> Hessian:
         """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
+        recent = self._recent.get("hessian")
+        if recent is not None and self.backend in ("auto", "numpy"):
+            found = hessian_again(recent[0], leaves, self.dtype)
+            if found is not None:
+                return found
         question, point = self._question("hessian", hessian_question, leaves)
         return ask_hessian(question, point, self.dtype, self.backend, again=True)
 
@@ -219,6 +229,19 @@ class Compiled:
         """
         question, point = self._question("jacobian", jacobian_question, leaves)
         return ask_jacobian(question, point, self.dtype, self.backend, again=True)
+
+    def plan(self, /, **leaves: Any) -> PlanReport:
+        """How value and gradient are computed at points of these shapes, and how exactly at this one.
+
+        Of an output that is no scalar, the value alone.
+
+        >>> compile("sum(exp(x)/sum(exp(x)))").plan(x=[0.5, 1.5]).bounds[0].kind
+        'bounded'
+        """
+        from gradcli.calculator.planning import plan_of, plan_question
+
+        question, point = self._question("plan", plan_question, leaves)
+        return plan_of(question, point, self.dtype, self.backend)
 
     def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
         """The derivative in one leaf as a formula; long shared parts are lines of their own above it.

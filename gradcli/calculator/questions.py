@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.calculator.along import Along
-    from gradcli.calculator.sweeping import Compressed, Sweep
+    from gradcli.calculator.sweeping import Compressed, Found, Sweep
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits
     from gradcli.lowering import Lowered
-
-    Blocks = tuple[list[Any], list[list[Any]]]
 
 
 class Question:
@@ -111,8 +109,8 @@ class Question:
 
     def swept(
         self, compressed: Compressed | None, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
-    ) -> Blocks | None:
-        """The outputs and the blocks of a matrix, from few sweeps; None where it takes them all."""
+    ) -> Found | None:
+        """The outputs and what makes the blocks of a matrix, from few sweeps; None where it takes them all."""
         if compressed is None:
             return None
         return compressed.run(
@@ -154,6 +152,16 @@ class Question:
 
         return on_device(self, self._plans, values, dtype, moving, count, fetch)
 
+    def ready(self, dtype: str, once: bool = False) -> Any:
+        """The kernel or the plan that computes this question with NumPy, made when it is first asked for; else None."""
+        if dtype not in self._plans:
+            from gradcli.execution.kernels import kernel_of
+            from gradcli.execution.plans import planned
+
+            made = kernel_of(self.tape, dtype, once=once)
+            self._plans[dtype] = made if made is not None and not made.repeats else planned(self.tape, dtype) or made
+        return self._plans[dtype]
+
     def run_planned(self, values: Mapping[str, Any], backend: str, dtype: str, fewest: int = 0) -> list[Any]:
         """What `run` gives, by a plan where NumPy computes with arrays; worth its making where it runs again.
 
@@ -164,13 +172,7 @@ class Question:
         if backend not in ("auto", "numpy"):
             there = self.run_on_device(values, dtype, fetch=fewest > 0) if backend == "cupy" else None
             return self.run(values, backend, dtype) if there is None else there
-        from gradcli.execution.kernels import kernel_of
-        from gradcli.execution.plans import planned
-
-        if dtype not in self._plans:
-            made = kernel_of(self.tape, dtype, once=fewest > 0)
-            self._plans[dtype] = made if made is not None and not made.repeats else planned(self.tape, dtype) or made
-        plan = self._plans[dtype]
+        plan = self.ready(dtype, once=fewest > 0)
         found: list[Any] | None = None
         try:
             found = plan.answer(values) if plan is not None else None
@@ -179,6 +181,17 @@ class Question:
         except GradcliError as problem:
             raise problem.with_source(self.lowered.source) from None
         return self.run(values, backend, dtype) if found is None else found
+
+    def run_again(self, leaves: Mapping[str, Any], backend: str, dtype: str) -> list[Any] | None:
+        """What `run_planned` gave, where it had a plan, if the leaves are arrays of their types already; else None."""
+        plan = self._plans.get(dtype) if backend in ("auto", "numpy") else None
+        if plan is None:
+            return None
+        try:
+            found: list[Any] | None = plan.answer(leaves, exact=True)
+        except (*REFUSED, GradcliError):
+            return None  # `run_planned` says what is wrong
+        return found
 
 
 def prepare(

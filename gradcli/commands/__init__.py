@@ -45,6 +45,7 @@ ROOMS: dict[str, str] = {
     "machine": "gradcli.rendering.machine",
     "many": "gradcli.batch.points",
     "package": "gradcli",
+    "planned": "gradcli.rendering.planned",
     "primitives": "gradcli.primitives",
     "reasons": "gradcli.rendering.reasons",
     "running": "gradcli.eager.running",

@@ -6,15 +6,17 @@ from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
 from gradcli.commands._views import View
+from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
     from gradcli.commands._shared import Output
-    from gradcli.rendering import machine
+    from gradcli.execution.reports import PlanReport
+    from gradcli.rendering import machine, planned
     from gradcli.rendering import trace as listing
 else:
-    calculator, listing, machine = room("calculator"), room("trace"), room("machine")
+    calculator, listing, machine, planned = room("calculator"), room("trace"), room("machine"), room("planned")
 
 
 def trace(
@@ -28,6 +30,7 @@ def trace(
     limit: tuple[str, ...],
     why_topo: bool,
     style: str,
+    plan: bool,
 ) -> int:
     """The forward and the backward pass, step by step.
 
@@ -38,13 +41,23 @@ def trace(
     A node must wait until everybody who read it has contributed. With --why-topo the depth-first order
     that does not wait stands beside the right one, with the wrong gradient that it gives.
 
+    With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
+    the order of work, blocks and threads, memory, and how far the results may be from those of the plain
+    evaluator at this point.
+
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3
       gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
       gradcli trace "sin(x)*x" --at x=2 --style torch
       gradcli trace loss.grad --format json
+      gradcli trace "sum(tanh(A@x)**2)" --at A=randn(300,200),x=randn(200) --plan
     """
     source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    if plan:
+        if why_topo or style == "torch":
+            raise error("GC721", f"{'--why-topo' if why_topo else '--style'} does not go with --plan")
+        output.emit(planned_view(calculator.plan(source, **told)))
+        return 0
     result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch")
     output.emit(
         View(
@@ -58,6 +71,18 @@ def trace(
     return 0
 
 
+def planned_view(report: PlanReport) -> View:
+    """The view of a plan."""
+    return View(
+        document=lambda look: planned.report(report, look),
+        payload=lambda: machine.plan("trace", report),
+        lines=lambda: machine.plan_lines("trace", report),
+        tidy=lambda: planned.tidy(report),
+        diagnostics=report.diagnostics,
+    )
+
+
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, *OUTPUT))
+PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, bounds.")
+DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, *OUTPUT))

@@ -60,6 +60,18 @@ class Unbatched:
             if name not in self._held
         ]
 
+    def exact(self, values: Mapping[str, Any]) -> list[Any] | None:
+        """The arrays, where these are all the values, arrays of the types and shapes that are wanted; else None."""
+        if len(values) != len(self._wanted):
+            return None
+        found = []
+        for _, _, name, shape, dtype in self._wanted:
+            made: Any = values.get(name)
+            if type(made) is not self._array or made.dtype != dtype or made.shape != shape:
+                return None
+            found.append(made)
+        return found
+
     def __call__(self, values: Mapping[str, Any]) -> list[Any] | None:
         """The arrays, in the order of the tape's inputs; None where one has batch axes."""
         found, given = [], None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Payload = dict[str, Any]
 
     from gradcli.diagnostics import Diagnostic
+    from gradcli.execution.reports import PlanReport
     from gradcli.execution.results import BackwardStep, Trace
 
 SCHEMA_VERSION = 1
@@ -77,6 +78,45 @@ def trace(command: str, result: Trace) -> Payload:
             "gradient": jsonable(result.naive.gradient),
         }
     return {**payload, **diagnostics(result.diagnostics)}
+
+
+def plan(command: str, result: PlanReport) -> Payload:
+    """How a question is computed: the order of work, bytes, changes with their classes, bounds."""
+    told = {
+        "runs": result.runs,
+        "reason": result.reason,
+        "once": result.once,
+        "threads": result.threads,
+        "nodes": result.nodes,
+        "steps": result.steps,
+        "order": [plan_row(row) for row in result.order],
+        "memory": {**fields(result.memory), "peak": result.memory.peak()},
+        "rewrites": [fields(one) for one in result.rewrites],
+        "bounds": [fields(one) for one in result.bounds],
+    }
+    opened = {**opening(command), "expression": result.expression, "at": jsonable(result.at), "plan": told}
+    return {**opened, **diagnostics(result.diagnostics)}
+
+
+def plan_row(row: Any) -> Payload:
+    """A step, or a loop with the steps in it."""
+    told = {name: getattr(row, name) for name in type(row).__match_args__}
+    if "steps" in told:
+        return {**told, "steps": [plan_row(step) for step in told["steps"]]}
+    return {**told, "reads": list(row.reads), "span": list(row.span) if row.span else None}
+
+
+def fields(record: Any) -> Payload:
+    """The fields of a record by name, numbers as JSON knows them."""
+    return {name: jsonable(getattr(record, name)) for name in type(record).__match_args__}
+
+
+def plan_lines(command: str, result: PlanReport) -> Iterator[Payload]:
+    """JSON Lines of a plan: a line per step or loop, then the rest."""
+    whole = plan(command, result)
+    for row in whole["plan"].pop("order"):
+        yield {**opening(command), "order": row}
+    yield whole
 
 
 def backward_step(step: BackwardStep) -> Payload:

@@ -66,10 +66,24 @@ def names_of(given: list[str], known: tuple[str, ...], what: str) -> tuple[str, 
     return tuple(name for name in known if name in wanted)
 
 
+def without_parts(given: list[str]) -> list[str]:
+    """The names of rows in `row` and `row:part`; of a row whose parts are named only these run."""
+    names = [name.strip() for text in given for name in text.split(",")]
+    found: dict[str, list[str]] = {}
+    for row, _, part in [name.partition(":") for name in names if ":" in name]:
+        names_of([row], MODULES, "row")
+        found.setdefault(row, []).append(part)
+    for row, wanted in found.items():
+        known = getattr(import_module(f"tests.benchmarks.{row}"), "PARTS", ())
+        Choice.parts[row] = names_of(wanted, known, f"part of {row}")
+    return [name.partition(":")[0] for name in names]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the rows and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help=", ".join(MODULES))
+    parser.add_argument("--only", action="append", default=[], metavar="NAME",
+                        help=f"{', '.join(MODULES)}; of gradbench also one work, such as gradbench:lse")  # fmt: skip
     parser.add_argument("--peers", action="append", metavar="NAMES", help=f"{','.join(LIBRARIES)} (default), or none")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs")
@@ -81,7 +95,9 @@ def main(argv: list[str] | None = None) -> int:
     if options.peers is not None:
         Choice.peers = () if options.peers == ["none"] else names_of(options.peers, LIBRARIES, "peer")
     known = [earlier(path) for path in options.files]
-    modules = names_of(options.only, MODULES, "row") or (() if known else MODULES)
+    if ":" in "".join(options.only) and (known or options.json or options.markdown):
+        parser.error("a part of a row is only printed: name the row without a part to write it to a file")
+    modules = names_of(without_parts(options.only), MODULES, "row") or (() if known else MODULES)
     lines = merged([*known, table(modules, options.rounds, options.small)])
     about: dict[str, Any] = report.machine()
     print(report.told(about))

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.benchmarks.load import quiet_rounds
 
@@ -26,9 +26,10 @@ Row = dict[str, Any]
 
 
 class Choice:
-    """Which peers run: all that are installed, or the named ones."""
+    """Which peers run: all that are installed, or the named ones; of some rows, which parts run alone."""
 
     peers: tuple[str, ...] = LIBRARIES
+    parts: ClassVar[dict[str, tuple[str, ...]]] = {}
 
 
 def wanted(candidate: str) -> bool:

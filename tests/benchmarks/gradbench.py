@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.driver import ROOT, Row, raced, rows
+from tests.benchmarks.driver import ROOT, Choice, Row, raced, rows
 
 Found = tuple[Callable[[], Any], Any]
 LARGE, SMALL = 1, 0
@@ -22,6 +22,7 @@ LIMITS = {"gmm": 0.7, "kmeans": 0.7, "llsq": 0.7, "lse": 0.9, "ode": 0.9, "lstm"
 LIBRARIES = {"NumPy by hand": "by_hand", "torch": "torch", "jax.jit": "jax"}
 WRT = {"gmm": ("alpha", "mu", "q", "l"), "kmeans": ("C",), "llsq": ("x",), "lse": ("x",), "ode": ("x",),
        "lstm": ("main", "extra"), "det": ("A",)}  # fmt: skip
+PARTS = tuple(LIMITS)  # what `--only gradbench:NAME` may name
 
 
 def data(work: str, size: int) -> dict[str, Any]:
@@ -89,7 +90,8 @@ def __getattr__(name: str) -> Callable[[int], Found]:
 def run(rounds: int, small: bool) -> list[Row]:
     """At most 0.7 times the better of torch and jax on gmm, kmeans, llsq; 0.9 times on lse and ode; else below both."""
     found: list[Row] = []
-    for work, limit in LIMITS.items():
+    for work in Choice.parts.get("gradbench", PARTS):
+        limit = LIMITS[work]
         names = {"ours": "ours", **LIBRARIES}
         places = {name: f"{__name__}:{library}_{work}" for name, library in names.items()}
         times = raced(places, rounds, SMALL if small else LARGE)

@@ -7,9 +7,7 @@ their order, whatever the blocks and the threads; and sine and cosine of one ang
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,13 +24,13 @@ from gradcli.execution.kernels.program import phases_of
 from gradcli.execution.kernels.unrolled import MOST_ENTRIES, by_entries, scalar
 from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.execution.plans.kernels import kernel, operand, shown
-from gradcli.execution.plans.libraries import processors, together
+from gradcli.execution.plans.libraries import dealt, processors, shared, together
 from gradcli.execution.plans.ranges import restricted
 from gradcli.execution.plans.recording import record
 from gradcli.execution.plans.values import VIEW
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.kernels.benches import Piece
@@ -155,10 +153,21 @@ class Kernel:
             told = max(self.tape.outputs, key=lambda one: one.type.size)
             raise error("GC506", f"not enough memory for {told.type.text(self.xp.dtype)}", told.span) from full
 
-    def answer(self, values: Mapping[str, Any]) -> list[Any] | None:
-        """What `Tape.run` gives at one point. None where a value has batch axes."""
-        arrays = self._arrays(values)
+    def answer(self, values: Mapping[str, Any], exact: bool = False) -> list[Any] | None:
+        """What `Tape.run` gives at one point. None where a value has batch axes.
+
+        None too, where `exact` arrays are asked for, if values are not arrays of the inputs' types already.
+        """
+        arrays = self._arrays.exact(values) if exact else self._arrays(values)
         return None if arrays is None else self.run(arrays)
+
+    def steps_before(self, phase: int) -> Sequence[Op]:
+        """The steps on numbers that are taken before a phase."""
+        return self._steps[phase]
+
+    def made_native(self) -> list[Native | None]:
+        """The machine code that runs so far have made; None for what it cannot do."""
+        return list(self._native.values())
 
     def _fixed(self) -> dict[int, Any]:
         """What does not depend on an input."""
@@ -221,17 +230,12 @@ class Kernel:
 
     def _blocks(self, work: Work, longest: int) -> None:
         calls = len(work.phase.calls)
-        threads = processors() if longest * max(calls, 1) >= LEAST_WORK else 1
-        block = SHARED if threads > 1 else ALONE
-        block = min(
-            block, max(frames.GRAIN, BENCH_BYTES // 8 // max(len(work.phase.buffers), 1) // frames.GRAIN * frames.GRAIN)
-        )
-        threads = min(threads, -(-longest // block))
+        block, threads = division(work.phase, longest)
         pieces = self._pieces(work, block, longest * max(calls, 1))
-        shares = _shared(pieces, threads)
+        shares = shared(pieces, threads)
 
         def some(at: int) -> None:
-            work_through(Bench(work, block), _dealt(shares, at))
+            work_through(Bench(work, block), dealt(shares, at))
 
         together([partial(some, at) for at in range(threads)])
 
@@ -266,6 +270,15 @@ class Kernel:
         return made if node.type.kind == "float" else made.astype("float64")
 
 
+def division(phase: Phase, longest: int) -> tuple[int, int]:
+    """The entries of a block of a phase over so many entries, and how many threads share the blocks."""
+    threads = processors() if longest * max(len(phase.calls), 1) >= LEAST_WORK else 1
+    block = SHARED if threads > 1 else ALONE
+    grains = BENCH_BYTES // 8 // max(len(phase.buffers), 1) // frames.GRAIN
+    block = min(block, max(frames.GRAIN, grains * frames.GRAIN))
+    return block, min(threads, -(-longest // block))
+
+
 def _computed(op: Op, known: Mapping[int, Any]) -> Any:
     """The result of a step on whole arrays."""
     xs = [operand(op, arg) if arg.number is not None else _array(arg, known) for arg in op.args]
@@ -278,22 +291,3 @@ def _computed(op: Op, known: Mapping[int, Any]) -> Any:
 
 def _array(value: Value, known: Mapping[int, Any]) -> Any:
     return value.array if value.array is not None else known[value.serial]
-
-
-def _shared(pieces: Sequence[Piece], threads: int) -> list[deque[Piece]]:
-    """The blocks of each thread: neighbours, as many for one as for another."""
-    bounds = [len(pieces) * at // threads for at in range(threads + 1)]
-    return [deque(pieces[first:last]) for first, last in pairwise(bounds)]
-
-
-def _dealt(shares: Sequence[deque[Piece]], at: int) -> Iterator[Piece]:
-    """The blocks of one thread in their order; when none is left, those of the others, from their ends.
-
-    So threads hardly ever write to the same page for the first time: the system would clear it for each of them.
-    """
-    for take in (shares[at].popleft, *(other.pop for other in shares)):
-        try:
-            while True:
-                yield take()
-        except IndexError:  # another thread may have taken the last one
-            continue

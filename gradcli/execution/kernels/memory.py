@@ -1,12 +1,12 @@
 """Lengths go in, arrays for results come out; long ones in memory of former results to which nobody refers any more.
 
 The system clears a fresh page when it is first written to, which for long lines takes longer than their computation.
-What is kept while nobody uses it is bounded, and what does not fit the next results is given back before they are made.
-It knows no program.
+What is kept is bounded, and what does not fit the next results is given back before they are made. It knows no program.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,31 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEAST = 1 << 22  # bytes of a result from which its memory is kept
-MOST = 1 << 26  # bytes that are kept while nobody uses them
+MOST = 1 << 26  # bytes that are kept
 LINE = 64  # bytes of a cache line, at which results begin
-_IDLE: list[Any] = []  # appending and popping are atomic, so what is in here belongs to whoever pops it
-
-
-class _Lease:
-    """Memory that is in use: arrays made of it, and views of these, hold this object; nothing else does."""
-
-    __slots__ = ("__array_interface__", "memory")
-
-    def __init__(self, memory: Any, length: int, dtype: Any) -> None:
-        self.memory = memory
-        begin = memory.ctypes.data
-        self.__array_interface__ = {
-            "version": 3, "shape": (length,), "typestr": dtype.str, "data": (begin + -begin % LINE, False),
-        }  # fmt: skip
-
-    def __del__(self) -> None:
-        if held() + self.memory.nbytes <= MOST:
-            _IDLE.append(self.memory)
+ALONE = 2  # references to memory that only its bytes in `_KEPT` have: theirs, and that of the question
+_KEPT: list[Any] = []  # bytes of results; appending and popping are atomic, so what is taken out is its taker's
+_references = getattr(sys, "getrefcount", lambda one: ALONE + 1)  # results refer to the memory, and so do their views
 
 
 def held() -> int:
     """The bytes that nobody uses."""
-    return sum([one.nbytes for one in tuple(_IDLE)])
+    return sum([one.base.nbytes for one in tuple(_KEPT) if _references(one.base) <= ALONE])
 
 
 def lines(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
@@ -48,19 +33,42 @@ def lines(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
     >>> [one.shape for one in lines([3, 5], [np.dtype("float64")] * 2)]
     [(3,), (5,)]
     """
-    idle = []
-    while True:
-        try:
-            idle.append(_IDLE.pop())
-        except IndexError:
-            break
-    made = []
-    for length, dtype in zip(lengths, dtypes, strict=True):
-        size = length * dtype.itemsize
+    sizes = [length * dtype.itemsize for length, dtype in zip(lengths, dtypes, strict=True)]
+    if max(sizes, default=0) < LEAST:
+        return [np.empty(length, dtype) for length, dtype in zip(lengths, dtypes, strict=True)]
+    free: dict[int, list[Any]] = {}
+    used = []
+    try:
+        while True:
+            one = _KEPT.pop()
+            if _references(one.base) > ALONE:
+                used.append(one)
+            else:
+                free.setdefault(one.nbytes, []).append(one)
+    except IndexError:  # that was all
+        pass
+    found = [free[size].pop() if free.get(size) else None for size in sizes]
+    free.clear()
+    made, room = [], MOST
+    for one, size, length, dtype in zip(found, sizes, lengths, dtypes, strict=True):
         if size < LEAST:
             made.append(np.empty(length, dtype))
             continue
-        at = next((at for at, memory in enumerate(idle) if memory.nbytes == size + LINE), None)
-        memory = np.empty(size + LINE, np.uint8) if at is None else idle.pop(at)
-        made.append(np.asarray(_Lease(memory, length, dtype)))
+        if one is None:
+            one = _memory(size)
+        made.append(one.view(dtype))
+        room -= one.base.nbytes
+        if room >= 0:
+            _KEPT.append(one)
+    for one in used:
+        room -= one.base.nbytes
+        if room >= 0:
+            _KEPT.append(one)
     return made
+
+
+def _memory(size: int) -> Any:
+    """Bytes that begin at a cache line; their base is the memory."""
+    memory = np.empty(size + LINE, np.uint8)
+    begin = -memory.__array_interface__["data"][0] % LINE
+    return memory[begin : begin + size]

@@ -21,6 +21,7 @@ from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import processors
 from gradcli.execution.plans.ranges import restricted
 from gradcli.execution.plans.recording import record
+from gradcli.execution.plans.rolling import rolled
 from gradcli.execution.plans.running import Workspace
 from gradcli.execution.plans.schedule import Loop, Schedule
 from gradcli.execution.plans.values import VIEW, Value
@@ -58,8 +59,11 @@ class Plan:
         self.xp = namespace("numpy", dtype)
         self.threads = processors() if threads is None else threads
         with self.xp.arithmetic(), uncollected():
-            self.schedule = Schedule(ordered(restricted(record(tape, dtype, held), self.xp.float_type)))
+            recording = ordered(restricted(record(tape, dtype, held), self.xp.float_type))
+            looped = rolled(recording, self.xp.float_type)
+            self.schedule = Schedule(looped)
             self.constants = constants(self.schedule)
+        self.rolled = looped is not recording  # then sums of turns are added in another order
         self._arrays = Unbatched(self.xp, tape, held)
         self._spare: list[Workspace] = []
         self._lock = threading.Lock()
@@ -67,35 +71,40 @@ class Plan:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for the values of the tape's inputs: arrays of this dtype in their own shapes."""
-        with self._lock:
-            space = self._spare.pop() if self._spare else None
         with self.xp.arithmetic():
-            if space is None:
-                space = self._workspace()
-            given = zip(self.schedule.inputs, inputs, strict=True)
-            found = space.run({value.serial: array for (_, value), array in given})
-        if space.nbytes <= KEPT:
-            with self._lock:
-                self._spare.append(space)
+            space = self.workspace()
+            found = space.run(inputs)
+        self.give(space)
         return found
 
-    def _workspace(self) -> Workspace:
+    def workspace(self) -> Workspace:
+        """The memory of a run with the steps bound to it: a spare one, else a new one. `give` it back."""
+        with self._lock:
+            if self._spare:
+                return self._spare.pop()
         with uncollected():
             space = Workspace(self.schedule, dict(self.constants), self.threads)
         self.nbytes = space.nbytes
         return space
 
+    def give(self, space: Workspace) -> None:
+        """Keep a workspace for the next run, unless it is large."""
+        if space.nbytes <= KEPT:
+            with self._lock:
+                self._spare.append(space)
+
     def room(self) -> int:
         """The bytes that a run needs beside its inputs and its results."""
         if not self.nbytes:
-            space = self._workspace()
-            if space.nbytes <= KEPT:
-                self._spare.append(space)
+            self.give(self.workspace())
         return self.nbytes
 
-    def answer(self, values: Mapping[str, Any]) -> list[Result] | None:
-        """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes."""
-        arrays = self._arrays(values)
+    def answer(self, values: Mapping[str, Any], exact: bool = False) -> list[Result] | None:
+        """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes.
+
+        None too, where `exact` arrays are asked for, if values are not arrays of the inputs' types already.
+        """
+        arrays = self._arrays.exact(values) if exact else self._arrays(values)
         return None if arrays is None else [_plain(found) for found in self.run(arrays)]
 
     def text(self) -> str:

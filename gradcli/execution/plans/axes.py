@@ -151,11 +151,17 @@ def follows(op: Op, at: dict[int, int]) -> bool:
         if axis is not None and (position, axis) not in linked:
             return False
     axis = at.get(op.out.serial)
-    if axis is not None and op.kind == ADDED and op.args[1].number is None and (1, axis, axis) not in along:
+    if axis is not None and op.kind == ADDED and not _filled(op, axis):
         return False
     if axis is not None and not any(target == axis and op.args[p].serial in at for p, _, target in along):
         return op.kind == VIEW and op.function == "broadcast"
     return True
+
+
+def _filled(op: Op, axis: int) -> bool:
+    """Whether what is added to a part, a number as well, is added along all of an axis."""
+    step = index_of(op.params[1])[axis].step or 1
+    return op.args[1].shape[axis] == op.out.shape[axis] and step > 0
 
 
 def sums(op: Op, at: dict[int, int]) -> bool:

@@ -6,15 +6,16 @@ order: a fixed number of stretches of blocks, each in order, then the stretches 
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
-from itertools import count
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.kernels import entry, kernel
-from gradcli.execution.plans.libraries import one_thread, setters, together
+from gradcli.execution.plans.libraries import dealt, handed_out, one_thread, setters, shared, together
 from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.running import Arrays, chain, slot
 from gradcli.execution.plans.schedule import root
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from gradcli.execution.plans.running import Workspace
     from gradcli.execution.plans.schedule import Loop
 
-STRETCHES = 8
+STRETCHES, FEWER = 16, 8  # of a loop; where the parts of sums would take much memory
+LARGE = 1 << 16  # bytes of sums
 WORTH_A_THREAD = 1 << 18  # entries times steps
 
 
@@ -35,10 +37,11 @@ class Blocks:
         self.loop = loop
         self.whole = whole
         blocks = -(-loop.count // loop.rows)
-        self.stretches = min(STRETCHES, blocks)
-        self.starts = [loop.rows * (blocks * i // self.stretches) for i in range(self.stretches)]
-        self.ends = [*self.starts[1:], loop.count]
-        products = any(op.kind in (PRODUCT, INNER, REDUCE) for op in loop.ops)
+        large = sum([op.out.nbytes for op in loop.summed]) > LARGE
+        self.stretches = min(FEWER if large else STRETCHES, blocks)
+        ends = [loop.rows * (blocks * i // self.stretches) for i in range(self.stretches)] + [loop.count]
+        self.within = [_cut(first, last, loop) for first, last in pairwise(ends)]  # the blocks of each stretch
+        products = any(_by_library(op) for op in loop.ops)
         work = sum(max([op.out.size, *[arg.size for arg in op.args]]) for op in loop.ops)
         self.alone = work < WORTH_A_THREAD * threads or (products and setters() is None)
         self.threads = 1 if self.alone else min(threads, self.stretches)
@@ -51,6 +54,10 @@ class Blocks:
         for value in self.outside.values():
             whole.resolve(value)
         self.workers = [Worker(self) for _ in range(self.threads)]
+        self.orders = shared(range(self.stretches), self.threads, loop.backward)
+        self.queues: list[deque[int]] = [deque() for _ in self.workers]
+        self.works = [partial(worker.work, at) for at, worker in enumerate(self.workers)]
+        self.kept_apart = False  # whether the threads are, when this runs
         self.nbytes = sum(part.nbytes for part in self.parts.values()) + sum(one.nbytes for one in self.workers)
 
     def _outside(self, value: Value) -> None:
@@ -81,9 +88,25 @@ class Blocks:
                 combine(op).reduce(parts, 0, None, total)
 
     def _work(self) -> None:
-        turn = count(self.stretches - 1, -1) if self.loop.backward else count()
-        first, *others = self.workers
-        together([partial(first.work, turn), *[partial(worker.threaded, turn) for worker in others]])
+        for queue, order in zip(self.queues, self.orders, strict=True):
+            queue.clear()
+            queue.extend(order)
+        if self.kept_apart:
+            handed_out(self.works)
+        else:
+            together(self.works)
+
+
+def _cut(first: int, last: int, loop: Loop) -> list[slice]:
+    """Blocks in the order of the loop."""
+    found = [slice(start, min(start + loop.rows, loop.count)) for start in range(first, last, loop.rows)]
+    return found[::-1] if loop.backward else found
+
+
+def _by_library(op: Op) -> bool:
+    """Whether a step may call a library that has threads of its own: sums of rows are products with ones."""
+    rows = op.kind == REDUCE and op.function is np.add and len(op.args[0].shape) > 1
+    return rows or op.kind in (PRODUCT, INNER)
 
 
 def combine(op: Op) -> Any:
@@ -149,22 +172,18 @@ class Worker:
             }
             self.frames[rows] = Frame(blocks, rows, {**cells, **once}, within)
 
-    def threaded(self, turn: Any) -> None:
-        with np.errstate(all="ignore"):
-            self.work(turn)
-
-    def work(self, turn: Any) -> None:
-        """Take stretches until none is left."""
+    def work(self, place: int) -> None:
+        """Take stretches of blocks until none is left: first those of this thread, which may be in its cache."""
         blocks = self.blocks
         for frame in self.frames.values():
             frame.begin()
-        for stretch in turn:
-            if not 0 <= stretch < blocks.stretches:
-                return
-            starts = range(blocks.starts[stretch], blocks.ends[stretch], blocks.loop.rows)
-            for place, start in enumerate(reversed(starts) if blocks.loop.backward else starts):
-                stop = min(blocks.loop.count, start + blocks.loop.rows)
-                self.frames[stop - start].run(start, stop, stretch, not place)
+        for stretch in dealt(blocks.queues, place):
+            first = True
+            for block in blocks.within[stretch]:
+                self.frames[block.stop - block.start].run(block, stretch, first)
+                first = False
+        for frame in self.frames.values():
+            frame.end()
 
 
 class Frame(Arrays):
@@ -175,17 +194,16 @@ class Frame(Arrays):
         self.loop, self.whole = blocks.loop, blocks.whole
         self.rows = rows
         self.cells.update(cells)
-        self.cut: list[tuple[int, int, tuple[Any, ...]]] = []  # whole arrays of which blocks are cut, and for what
+        self.cut: list[tuple[int, int, tuple[slice, ...] | None]] = []  # for what blocks are cut, of what, along what
         self.shared: list[int] = []  # whole arrays that change from run to run
         for value in blocks.loop.stored:
-            self._cut(value)
+            self._cut(value.serial, value.serial)
         for serial, stored in within.items():
-            self.late.add(serial)
-            self.cut.append((serial, stored, (slice(None),) * self.loop.at[serial]))
+            self._cut(serial, stored)
         for value in blocks.outside.values():
             if value.serial in self.loop.at:
                 if value.serial not in self.late:
-                    self._cut(value)
+                    self._cut(value.serial, value.serial)
             elif value.serial in self.whole.late:
                 self.late.add(value.serial)
                 self.shared.append(value.serial)
@@ -193,13 +211,15 @@ class Frame(Arrays):
                 self.cells[value.serial] = self.whole.cells[value.serial]
         for op in self.loop.ops:
             self.bind(op, kernel(op, blocked=True))
+        self.empty = dict.fromkeys(self.late)
         self.sums = [
             (self.cells[op.out.serial], blocks.parts[op.out.serial], entry(combine(op))) for op in self.loop.summed
         ]
 
-    def _cut(self, value: Value) -> None:
-        self.late.add(value.serial)
-        self.cut.append((value.serial, value.serial, (slice(None),) * self.loop.at[value.serial]))
+    def _cut(self, serial: int, source: int) -> None:
+        self.late.add(serial)
+        axis = self.loop.at[serial]
+        self.cut.append((serial, source, (slice(None),) * axis if axis else None))
 
     def resolve(self, value: Value) -> None:
         for view in chain(value, lambda one: one.serial in self.cells or one.serial in self.late):
@@ -210,10 +230,14 @@ class Frame(Arrays):
         for serial in self.shared:
             self.cells[serial] = self.whole.cells[serial]
 
-    def run(self, start: int, stop: int, stretch: int, first: bool) -> None:
+    def end(self) -> None:
+        """Keep nothing of this run: what belongs to the caller may be used again."""
+        self.cells.update(self.empty)
+
+    def run(self, block: slice, stretch: int, first: bool) -> None:
         cells, whole = self.cells, self.whole.cells
         for serial, source, before in self.cut:
-            cells[serial] = whole[source][(*before, slice(start, stop))]
+            cells[serial] = whole[source][block if before is None else (*before, block)]
         for step in self.program:
             step()
         for part, parts, joined in self.sums:

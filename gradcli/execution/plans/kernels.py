@@ -18,6 +18,7 @@ from gradcli.execution.plans.values import (
     PLACE,
     PRODUCT,
     REDUCE,
+    SCAN,
     Op,
     Value,
     index_of,
@@ -229,7 +230,7 @@ def _call(op: Op) -> Kernel:
 
 KERNELS: dict[str, Callable[[Op], Kernel]] = {
     ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, INNER: _inner, PRODUCT: _product, PLACE: _place,
-    ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call,
+    ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call, SCAN: lambda op: op.function.kernel(),
 }  # fmt: skip
 
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+Piece = TypeVar("Piece")
 MOST_THREADS = 16
 _LOCK = threading.Lock()
 _ENTERED: list[None] = []  # one for each context that is open
@@ -80,46 +83,118 @@ def one_thread() -> Iterator[None]:
                 put(_BEFORE[0])
 
 
-class Team:
-    """Threads that are kept, and know their numbers in the system."""
+class Task:
+    """A function that is called once: by a thread, or by whoever waits for it if that thread is not awake by then."""
 
-    def __init__(self, size: int) -> None:
-        self.numbers: list[int] = []
-        self.parts: tuple[frozenset[int], ...] = ()
-        self._executor = ThreadPoolExecutor(size, "gradcli-plan", self._enter)
-        self.submit = self._executor.submit
-        all_here = threading.Barrier(size + 1)
+    __slots__ = ("_left", "ended", "error")
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._left = [work]
+        self.ended: SimpleQueue[None] = SimpleQueue()
+        self.error: BaseException | None = None
+
+    def run(self) -> bool:
+        """Call the function, unless somebody has; whether it was called here."""
         try:
-            for _ in range(size):
-                self.submit(all_here.wait)
-            all_here.wait()
-        except BaseException:  # no thread can be had: those that wait must not wait forever
-            all_here.abort()
-            raise
+            work = self._left.pop()  # atomic
+        except IndexError:
+            return False
+        try:
+            work()
+        except BaseException as problem:  # for the one who waits
+            self.error = problem
+        self.ended.put(None)
+        return True
 
-    def _enter(self) -> None:
-        self.numbers.append(threading.get_native_id())
+
+class Team:
+    """Threads that are kept: each has a queue of tasks, and its number in the system."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.allowed: set[int] = set()  # the processors that have been shared out
+        self.placed = 0  # among so many threads, the caller's too
+        self.first: frozenset[int] | None = None  # to the caller's; None where there are too few
+        self.queues: list[SimpleQueue[Task]] = []
+        self._growing = threading.Lock()
+
+    def grow(self, size: int) -> None:
+        """Have so many threads, or as many as the system gives."""
+        with self._growing:
+            for number in range(len(self.queues), size):
+                queue: SimpleQueue[Task] = SimpleQueue()
+                thread = threading.Thread(target=_serve, args=(queue,), name=f"gradcli-plan-{number}", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return
+                assert thread.native_id is not None
+                self.numbers.append(thread.native_id)
+                self.queues.append(queue)
+
+
+def _serve(queue: SimpleQueue[Task]) -> None:
+    with np.errstate(all="ignore"):
+        while True:
+            queue.get().run()
 
 
 @cache
-def pool(threads: int) -> Team:
-    """Threads for loops, kept from run to run."""
-    return Team(threads)
+def team() -> Team:
+    """The threads of this process."""
+    return Team()
 
 
 def together(works: Sequence[Callable[[], None]]) -> None:
-    """Run functions at once, the first one on this thread; returns when all have ended, and raises what they raise."""
+    """Run functions at once, the first one on this thread; returns when all have ended, and raises what they raise.
+
+    They may not wait for each other: what a thread has not begun when this one has ended its own work is done here.
+    """
     if len(works) == 1:
         works[0]()
         return
-    team = pool(len(works) - 1)
-    with _apart(team):
-        others = [team.submit(work) for work in works[1:]]
+    with apart(len(works)):
+        handed_out(works)
+
+
+def handed_out(works: Sequence[Callable[[], None]]) -> None:
+    """`together` within `apart`."""
+    queues = team().queues
+    tasks = []
+    for place, work in enumerate(works[1:]):
+        task = Task(work)
+        tasks.append(task)
+        if place < len(queues):  # else it is left for the one who waits for it
+            queues[place].put(task)
+    try:
+        works[0]()
+    finally:
+        for task in tasks:
+            if not task.run():
+                task.ended.get()
+    for task in tasks:
+        if task.error is not None:
+            raise task.error
+
+
+def shared(pieces: Sequence[Piece], threads: int, backward: bool = False) -> list[deque[Piece]]:
+    """The pieces of each of some threads, neighbours all of them: what a thread has in its cache it takes again."""
+    bounds = [len(pieces) * at // threads for at in range(threads + 1)]
+    step = -1 if backward else 1
+    return [deque(pieces[first:last][::step]) for first, last in pairwise(bounds)]
+
+
+def dealt(shares: Sequence[deque[Piece]], at: int) -> Iterator[Piece]:
+    """The pieces of one thread in their order; when none is left, those of the others, from their ends.
+
+    So threads hardly ever write to the same page for the first time: the system would clear it for each of them.
+    """
+    for take in (shares[at].popleft, *[other.pop for other in shares]):
         try:
-            works[0]()
-        finally:
-            for other in others:
-                other.result()
+            while True:
+                yield take()
+        except IndexError:  # another thread may have taken the last one
+            continue
 
 
 @cache
@@ -134,32 +209,45 @@ def _where() -> Callable[[], int] | None:
     return found
 
 
-@contextmanager
-def _apart(team: Team) -> Iterator[None]:
-    """A context in which this thread and those of a team have processors of their own, as far as there are enough."""
-    where = _where()
-    if where is None or not _APART.acquire(blocking=False):  # somebody else's threads are at work: all share
-        yield
-        return
-    try:
-        allowed = os.sched_getaffinity(0)
-        parts = shares(allowed, where(), len(team.numbers) + 1)
-        if not parts:
-            yield
+class apart:
+    """A context in which this thread and the others of some threads have processors of their own, if there are enough.
+
+    Within such a context another one, of no more threads, changes nothing.
+    """
+
+    __slots__ = ("_before", "_mine", "_threads")
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._mine = False
+        self._before: set[int] | None = None
+
+    def __enter__(self) -> None:
+        others, where = team(), _where()
+        if len(others.queues) < self._threads - 1:
+            others.grow(self._threads - 1)
+        self._mine = where is not None and _APART.acquire(blocking=False)
+        if where is None or not self._mine:  # threads are at work already: all share
             return
-        with suppress(OSError):  # where the system forbids it, threads work as they are
-            if team.parts != parts:
-                for number, part in zip(team.numbers, parts[1:], strict=True):
-                    os.sched_setaffinity(number, part)
-                team.parts = parts
-            os.sched_setaffinity(0, parts[0])
         try:
-            yield
-        finally:
-            with suppress(OSError):
-                os.sched_setaffinity(0, allowed)
-    finally:
-        _APART.release()
+            allowed = os.sched_getaffinity(0)
+            if allowed != others.allowed or self._threads != others.placed:
+                parts = shares(allowed, where(), min(self._threads, len(others.numbers) + 1))
+                for number, part in zip(others.numbers, parts[1:], strict=False):
+                    os.sched_setaffinity(number, part)
+                others.allowed, others.placed, others.first = allowed, self._threads, parts[0] if parts else None
+            if others.first is not None:
+                self._before = allowed
+                os.sched_setaffinity(0, others.first)
+        except OSError:  # the system forbids it: threads work as they are
+            return
+
+    def __exit__(self, *_: object) -> None:
+        if self._mine:
+            if self._before is not None:
+                with suppress(OSError):
+                    os.sched_setaffinity(0, self._before)
+            _APART.release()
 
 
 def shares(allowed: set[int], here: int, count: int) -> tuple[frozenset[int], ...]:
@@ -171,4 +259,4 @@ def shares(allowed: set[int], here: int, count: int) -> tuple[frozenset[int], ..
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=team.cache_clear)  # a child has none of its parent's threads

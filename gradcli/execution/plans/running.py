@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.kernels.memory import lines
 from gradcli.execution.plans.kernels import kernel, operand, shown
+from gradcli.execution.plans.libraries import apart
 from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.schedule import Loop, base
-from gradcli.execution.plans.values import ENTRY, VIEW, Op, Value, in_order
+from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, VIEW, Op, Value, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gradcli.execution.plans.schedule import Schedule
 
     Cells = dict[int, Any]
     Work = Callable[[], Any]
 
+FREED = 1 << 24  # bytes of outputs that the C library gives back to the system when they are freed
 SMALL = 1 << 16  # bytes of an input that is copied to a fixed place, and of an output that is copied from it
 
 
@@ -41,7 +44,7 @@ class Arrays:
         if self.late.isdisjoint(serials):
             self.program.append(partial(function, *[self.cells[serial] for serial in serials]))
         else:
-            self.program.append(partial(_late, function, self.cells, serials))
+            self.program.append(partial(LATE.get(len(serials), _late), function, self.cells, *serials))
 
     def find(self, op: Op, value: Value) -> int:
         """The serial under which a step finds an operand; numbers get a cell for each kind of use."""
@@ -68,8 +71,25 @@ class Arrays:
             self.cells[out] = shown(op, self.cells[source], shape)
 
 
-def _late(function: Callable[..., Any], cells: Cells, serials: list[int]) -> None:
+def _late(function: Callable[..., Any], cells: Cells, *serials: int) -> None:
     function(*[cells[serial] for serial in serials])
+
+
+def _late_2(function: Callable[..., Any], cells: Cells, x: int, out: int) -> None:
+    function(cells[x], cells[out])
+
+
+def _late_3(function: Callable[..., Any], cells: Cells, x: int, y: int, out: int) -> None:
+    function(cells[x], cells[y], cells[out])
+
+
+LATE: dict[int, Callable[..., None]] = {2: _late_2, 3: _late_3}
+
+
+def _apart(threads: int, steps: Sequence[Work]) -> None:
+    with apart(threads):
+        for step in steps:
+            step()
 
 
 def _show(op: Op, cells: Cells, source: int, out: int, shape: tuple[int, ...]) -> None:
@@ -103,13 +123,18 @@ class Workspace(Arrays):
             if in_order(value) and under.nbytes > SMALL and under.serial in computed:
                 self.fresh[under.serial] = under
         self.shared = _shared(schedule, self.fresh)
-        self.small = [(node, value) for node, value in schedule.inputs if value.nbytes <= SMALL]
-        self.large = [(node, value) for node, value in schedule.inputs if value.nbytes > SMALL]
+        self.small: list[tuple[int, Any]] = []  # places of inputs, and where they are copied to
+        self.large: list[tuple[int, int]] = []  # places of inputs, and their serials
+        for place, (_, value) in enumerate(schedule.inputs):
+            if value.nbytes <= SMALL:
+                self.cells[value.serial] = np.empty(value.shape, value.dtype)
+                self.small.append((place, self.cells[value.serial]))
+            else:
+                self.large.append((place, value.serial))
         self.late.update(self.fresh)
         self.late.update(self.shared)
-        self.late.update(value.serial for _, value in self.large)
-        for _, value in self.small:
-            self.cells[value.serial] = np.empty(value.shape, value.dtype)
+        self.late.update(serial for _, serial in self.large)
+        self.long = sum([value.nbytes for value in self.fresh.values()]) > FREED
         work = [_of_event(event) for event in schedule.events]
         layout = laid_out(work, self._placed(computed), {value.serial for value in self.outputs})
         self.nbytes = layout.size
@@ -119,19 +144,48 @@ class Workspace(Arrays):
             for value in writes:
                 if value.serial in layout.offsets:
                     self.cells[value.serial] = slot(memory, layout.offsets[value.serial], value.shape, value.dtype)
+        threaded: list[tuple[int, Any]] = []  # places in the program of loops on several threads
         for event in schedule.events:
             if isinstance(event, Op):
                 self.bind(event, kernel(event))
+                if event.kind in (PRODUCT, CALL):  # a library may have threads of its own there
+                    self._keep_apart(threaded)
             else:
                 from gradcli.execution.plans.blocks import Blocks
 
                 blocks = Blocks(event, self, threads)
                 self.loops.append(blocks)
                 self.nbytes += blocks.nbytes
+                if blocks.threads > 1:
+                    threaded.append((len(self.program), blocks))
                 self.program.append(blocks.run)
+        self._keep_apart(threaded)
         for value in schedule.outputs:
             if value.number is None:
                 self.resolve(value)
+        self.results = self._results()
+        self.empty = dict.fromkeys(self.late)  # cells of one run, which keep nothing afterwards
+
+    def _keep_apart(self, threaded: list[tuple[int, Any]]) -> None:
+        """Put loops that follow each other into one step, so that threads keep their processors from loop to loop."""
+        if len(threaded) > 1:
+            first, last = threaded[0][0], threaded[-1][0]
+            steps = tuple(self.program[first : last + 1])
+            self.program[first : last + 1] = [partial(_apart, max([blocks.threads for _, blocks in threaded]), steps)]
+            for _, blocks in threaded:
+                blocks.kept_apart = True
+        threaded.clear()
+
+    def _results(self) -> list[tuple[Value, int, bool]]:
+        """Each output, the cell that it comes from, and whether that is its own; else it is copied, or a number."""
+        found = []
+        given = set()
+        for value, under in zip(self.schedule.outputs, self.outputs, strict=True):
+            own = under.serial in self.fresh and under.serial not in given and in_order(value)
+            found.append((value, under.serial if own else value.serial, own))
+            if own:
+                given.add(under.serial)
+        return found
 
     def _placed(self, computed: set[int]) -> Callable[[Value], int | None]:
         return lambda value: value.nbytes if value.serial in computed and value.serial not in self.late else None
@@ -141,30 +195,34 @@ class Workspace(Arrays):
             assert view.op is not None
             self.show(view.op, view.shape)
 
-    def run(self, inputs: dict[int, Any]) -> list[Any]:
-        """The outputs, each in memory of its own."""
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs, each in memory of its own, for the values of the inputs in their order."""
         cells = self.cells
-        for _, value in self.small:
-            np.copyto(cells[value.serial], inputs[value.serial])
-        for _, value in self.large:
-            cells[value.serial] = inputs[value.serial]
-        for serial, value in self.fresh.items():
-            cells[serial] = np.empty(value.shape, value.dtype)
-        for serial, place in self.shared.items():
-            cells[serial] = cells[place]
+        for place, cell in self.small:
+            np.copyto(cell, inputs[place])
+        for place, serial in self.large:
+            cells[serial] = inputs[place]
+        if self.long:
+            fresh = self.fresh.values()
+            made = lines([value.size for value in fresh], [value.dtype for value in fresh])
+            for value, line in zip(fresh, made, strict=True):
+                cells[value.serial] = line.reshape(value.shape)
+        else:
+            for serial, value in self.fresh.items():
+                cells[serial] = np.empty(value.shape, value.dtype)
+        for serial, source in self.shared.items():
+            cells[serial] = cells[source]
         for step in self.program:
             step()
-        found, given = [], set()
-        for value, under in zip(self.schedule.outputs, self.outputs, strict=True):
-            if value.number is not None:
-                found.append(np.full(value.shape, value.number))
-            elif under.serial in self.fresh and under.serial not in given and in_order(value):
-                given.add(under.serial)
-                found.append(cells[under.serial].reshape(value.shape))
+        found = []
+        for value, serial, own in self.results:
+            if own:
+                found.append(cells[serial].reshape(value.shape))
+            elif value.number is None:
+                found.append(np.array(cells[serial], order="C"))
             else:
-                found.append(np.array(cells[value.serial], order="C"))
-        for serial in (*self.fresh, *self.shared, *[value.serial for _, value in self.large]):
-            cells[serial] = None
+                found.append(np.full(value.shape, value.number))
+        cells.update(self.empty)
         return found
 
 

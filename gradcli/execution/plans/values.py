@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
-ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, INNER, PLACE, ADDED, JOIN, COPY, CALL = (
-    "entry", "choice", "cast", "view", "reduce", "product", "inner", "place", "added", "join", "copy", "call"
+ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, INNER, PLACE, ADDED, JOIN, COPY, CALL, SCAN = (
+    "entry", "choice", "cast", "view", "reduce", "product", "inner", "place", "added", "join", "copy", "call", "scan"
 )  # fmt: skip
 
 

@@ -1,0 +1,121 @@
+"""A tape and values go in; each output comes out with how far another order of additions may move each of its entries.
+
+Every `impl` runs on arrays that carry such a gap (`bounding.py`). It reads neither plans nor derivative rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.execution.inputs import data_value, leaf_value
+from gradcli.execution.namespaces import Unavailable
+from gradcli.execution.plans.bounding import Bounded, Bounder
+from gradcli.execution.plans.tracing import Trace, Unrecordable
+from gradcli.execution.reports import PlanBound
+from gradcli.graph.arrays import nearest_float
+from gradcli.graph.node import CONSTANT, DATA, LEAF
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gradcli.execution.evaluate import Tape
+    from gradcli.graph.node import Node
+
+SAFETY = 1.001  # for the roundings of the gaps themselves
+
+
+class Bound(NamedTuple):
+    """An output, and how far each of its entries may be from it; 0 where no bit may differ, inf where nobody knows."""
+
+    value: Any
+    gap: Any
+
+    def exact(self) -> bool:
+        return not self.gap.any()
+
+
+def bounds(
+    tape: Tape,
+    values: Mapping[str, Any],
+    dtype: str = "float64",
+    inexact: Collection[Any] = (),
+    looped: bool = False,
+) -> list[Bound]:
+    """The outputs of a tape as the evaluator gives them, each with its gap to what a plan may give.
+
+    `inexact` are functions of NumPy that a vector form may compute, at most 2.5 ulp wrong; a `looped` plan takes turns
+    of the program's loops together.
+    Raises GradcliError as the evaluator does.
+    """
+    bounder = Bounder(dtype, inexact, looped)
+    xp = bounder.numpy
+    given = dict(zip([node for node, _ in tape.inputs], tape.given(values), strict=True))
+    last = {arg: node for node in tape.nodes for arg in node.args}
+    kept = set(tape.outputs)
+    found: dict[Node, Bounded] = {}
+    with xp.arithmetic():
+        for node in tape.nodes:
+            if node.primitive is CONSTANT:
+                number = xp.array(nearest_float(node.params["value"]), node.type.kind)
+                found[node] = bounder.steps.number(number, node.type.shape)
+            elif node.primitive is DATA:
+                found[node] = bounder.steps.array(data_value(xp, node, tape.data[node.params["digest"]]))
+            elif node.primitive is LEAF:
+                found[node] = Bounded(np.asarray(leaf_value(xp, node, given[node])))
+            else:
+                found[node] = _bounded(bounder, node, [found[arg] for arg in node.args])
+            for arg in set(node.args):
+                if last[arg] is node and arg not in kept:
+                    found.pop(arg, None)
+        return [_bound(found[node]) for node in tape.outputs]
+
+
+def same(values: Sequence[Any]) -> list[Bound]:
+    """Outputs that the evaluator itself gives."""
+    return [Bound(np.asarray(value), np.zeros(np.shape(value))) for value in values]
+
+
+def told(name: str, kind: str, found: Bound) -> PlanBound:
+    """An output's bound, the largest over its entries."""
+    size = np.abs(found.value)
+    largest = float(np.max(size, initial=0))
+    bound = float(np.max(found.gap, initial=0))
+    if bound == 0:
+        return PlanBound(name, kind, largest, "exact", 0.0, 0.0)
+    moving = found.gap > 0
+    with np.errstate(all="ignore"):
+        relative = float(np.max(found.gap[moving] / size[moving]))
+    known = np.isfinite(bound)
+    return PlanBound(
+        name, kind, largest, "bounded" if known else "unknown", bound, relative if np.isfinite(relative) else None
+    )
+
+
+def _bound(found: Bounded) -> Bound:
+    if found.gap is None:
+        return Bound(found.value, np.zeros(found.shape))
+    gap = np.nan_to_num(np.asarray(found.gap, np.float64) * SAFETY, nan=np.inf, posinf=np.inf)
+    return Bound(found.value, np.broadcast_to(gap, found.shape))
+
+
+def _bounded(bounder: Bounder, node: Node, args: list[Bounded]) -> Bounded:
+    """What one operation gives: its `impl` on arrays with gaps, or a call of it, of which nothing is known."""
+    primitive, params = node.primitive, node.params
+    if not primitive.pointwise:
+        params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
+    assert primitive.impl is not None
+    held: list[Any] = list(args)
+    try:
+        made: Any = primitive.impl(bounder, *[Trace(bounder, arg) for arg in held], **params)
+    except (Unrecordable, Unavailable, TypeError, AttributeError):
+        made = None
+    if type(made) is Trace:
+        known: Any = made.value
+        found: Bounded = known
+        full = found.shape == node.type.shape
+        return found if full else found.moved(lambda part: np.broadcast_to(part, node.type.shape))
+    value = np.asarray(primitive.impl(bounder.numpy, *[arg.value for arg in args], **params))
+    unknown = any(arg.gap is not None for arg in args)
+    return Bounded(value, np.full(value.shape, np.inf) if unknown else None)

@@ -1,0 +1,251 @@
+"""A recurrence goes in, one step comes out that runs it turn by turn, on rows of memory that all turns share.
+
+What a turn writes lies in a row of its own, so that steps on all turns read it where it is. Rows are looked up once:
+a run is one loop over tuples of rows that calls one function after the other. No rule of arithmetic is known here.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.generated import function
+from gradcli.execution.plans.kernels import kernel, operand, shown
+from gradcli.execution.plans.packing import ALL, NUMBER, OWN, ROW
+from gradcli.execution.plans.values import ENTRY, VIEW, Op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.execution.plans.bodies import Body
+    from gradcli.execution.plans.layouts import Cell, Column, Group
+
+    Function = Callable[[Any], None]
+    Work = tuple[list[Function], list[Any], Function, list[Any]]  # of one round, and of as many as the ring has rows
+
+BY_NAME = (np.maximum, np.minimum)  # functions that take their result by name only
+ALIGNED = 64  # bytes
+
+
+class Scan:
+    """A body bound to memory.
+
+    The rows that a round uses lie in a small ring, so that all that is called stays in cache. A row is copied into the
+    ring before it is used and out of it when nothing uses it any more: two copies in a round.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self._out: Any = None
+        self._copies: list[tuple[Any, int]] = []
+        self._initial: list[tuple[Any, Any, int, int, int]] = []
+        self._frames: dict[Any, tuple[Any, Any]] = {}  # all rows, and those of the ring
+        self._fixed: dict[int, Any] = {}
+        self._known: dict[Any, Any] = {}
+        self._work: Work = ([], [], _nothing, [])
+
+    def __call__(self, *arrays: Any) -> None:
+        out = arrays[-1]
+        if out is not self._out:
+            self._bind(out)
+        for target, position in self._copies:
+            np.copyto(target, arrays[position])
+        for target, _, position, _, _ in self._initial:
+            np.copyto(target, arrays[position])
+        window, rounds = self.body.layout.window, self.body.rounds
+        for rows, ring in self._frames.values():
+            ring[: window - 1] = rows[: window - 1]
+        single, turns, several, chunks = self._work
+        late = rounds - self.body.count
+        begin = -(-late // window) * window
+        for at in range(begin):  # places with a delay have no turn yet: what they leave is no result
+            single[at % window](turns[at : at + 1])
+            self._begin(arrays, at)
+        several(chunks[begin // window :])
+        for at in range(len(chunks) * window, rounds):
+            single[at % window](turns[at : at + 1])
+        for frame, (rows, ring) in zip(self.body.layout.frames.values(), self._frames.values(), strict=True):
+            for row in range(rounds, rounds + window - 1) if frame.stored else ():
+                part = slice(*frame.stored)
+                rows[row, part] = ring[row % window, part]
+
+    def _begin(self, arrays: Sequence[Any], at: int) -> None:
+        """Put in place what stands before the first turn of those that are still to begin after a round."""
+        for _, target, position, row, delay in self._initial:
+            if delay > at and at < row < at + self.body.layout.window:
+                np.copyto(target, arrays[position])
+
+    def _bind(self, out: Any) -> None:
+        body, layout = self.body, self.body.layout
+        self._out = out
+        self._known = {}
+        self._frames = {}
+        for frame in layout.frames.values():
+            shape = (layout.rows, frame.width)
+            rows = out.reshape(shape) if frame.dtype == body.dtype else np.zeros(shape, frame.dtype)
+            self._frames[frame] = (rows, aligned((layout.window, frame.width), frame.dtype))
+        self._fixed = {}
+        for block in layout.blocks:
+            if block.frame is None:
+                self._fixed[id(block)] = aligned((len(block.cells) * block.entries,), block.dtype)
+        self._copies = []
+        for (kind, which, *_), cell in layout.cells.items():
+            if kind == ROW:
+                self._copies.append((self._part(cell, cell.row(0), body.count), which))
+            elif kind == ALL:
+                self._copies.append((self._part(cell, 0, layout.rows), which))
+        self._initial = []
+        for (place, before), which in body.initial.items():
+            cell, delay = layout.cells[OWN, place], body.delays[place]
+            row = cell.row(delay - before)
+            target = self._part(cell, row, 1).reshape(cell.shape)
+            ring = self._rows(cell, before - delay)[0]
+            self._initial.append((target, ring, which, row, delay))
+        calls: list[tuple[Any, list[Any]]] = []
+        views: dict[int, Any] = {}
+        last = layout.window - 1
+        for frame, (rows, ring) in self._frames.items():
+            if frame.given:
+                part = slice(frame.given)
+                calls.append((None, [list(rows[last:, part]), self._turned(ring[:, part], last)]))
+        for group in layout.groups:
+            calls += self._calls(group, views)
+        for frame, (rows, ring) in self._frames.items():
+            if frame.stored:
+                part = slice(*frame.stored)
+                calls.append((None, [self._turned(ring[:, part], 0), list(rows[: body.rounds, part])]))
+        self._work = _bound(calls, body.rounds, layout.window)
+        self._known = {}
+
+    def _turned(self, ring: Any, first: int) -> tuple[Any, ...]:
+        """The rows of a ring as the rounds go on, from one on."""
+        return tuple([ring[(first + phase) % len(ring)] for phase in range(len(ring))])
+
+    def _part(self, cell: Cell, first: int, count: int) -> Any:
+        """Some rows of a cell, each in its shape."""
+        end = cell.start + cell.block.entries
+        if cell.block.frame is None:
+            return self._fixed[id(cell.block)][cell.start : end].reshape((1, *cell.shape))
+        return self._frames[cell.block.frame][0][first : first + count, cell.start : end].reshape((-1, *cell.shape))
+
+    def _calls(self, group: Group, views: dict[int, Any]) -> list[tuple[Any, list[Any]]]:
+        """A function, and for each operand: one array, a tuple of those in the ring, or a list for all rounds."""
+        body = self.body
+        place = group.places[0]
+        op = body.ops[place]
+        if group.flat:
+            return [(op.function, [self._flat(column) for column in (*group.columns, group.out)])]
+        refs = body.refs[place]
+        operands = [self._shaped(op, position, ref, views) for position, ref in enumerate(refs)]
+        ops = body.turns.get(place)
+        if op.kind == VIEW:
+            seen = self._seen(op, ops, operands[0])
+            if place in body.shown:
+                views[place] = seen
+                return []
+            return [(None, [seen, self._rows(body.layout.cells[OWN, place], 0)])]
+        if ops is not None:
+            made: Any = [kernel(one) for one in ops]
+        else:
+            made = op.function if op.kind == ENTRY else kernel(op)
+        return [(made, [*operands, self._rows(body.layout.cells[OWN, place], 0)])]
+
+    def _seen(self, op: Op, ops: list[Op] | None, rows: Any) -> Any:
+        """A view of an operand."""
+        shape = op.out.shape
+        if ops is not None:
+            every = rows if isinstance(rows, tuple) else (rows,)
+            return [shown(one, every[at % len(every)], shape) for at, one in enumerate(ops)]
+        if isinstance(rows, (tuple, list)):
+            return type(rows)([shown(op, row, shape) for row in rows])
+        return shown(op, rows, shape)
+
+    def _shaped(self, op: Op, position: int, ref: Any, views: dict[int, Any]) -> Any:
+        kind, which, distance = ref
+        if kind == NUMBER:
+            return operand(op, which)
+        if kind == OWN and which in views:
+            return views[which]
+        return self._rows(self.body.layout.cells[kind, which], distance)
+
+    def _rows(self, cell: Cell, distance: int) -> Any:
+        """What a cell holds some rounds before, in its shape."""
+        return self._side_by_side(cell, 1, distance, cell.shape)
+
+    def _flat(self, column: Column) -> Any:
+        """What a column of a group holds, side by side."""
+        if column.number is not None:
+            return column.number
+        return self._side_by_side(column.cell, column.width, column.distance, (-1,))
+
+    def _side_by_side(self, cell: Cell, width: int, distance: int, shape: tuple[int, ...]) -> Any:
+        key = (cell, width, distance, shape)
+        known = self._known.get(key)
+        if known is None:
+            part = slice(cell.start, cell.start + width * cell.block.entries)
+            if cell.block.frame is None:
+                known = self._fixed[id(cell.block)][part].reshape(shape)
+            else:
+                ring = self._frames[cell.block.frame][1]
+                rows = [row[part].reshape(shape) for row in self._turned(ring, cell.row(-distance))]
+                known = tuple(rows) if len(rows) > 1 else rows[0]
+            self._known[key] = known
+        return known
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros that begin where a line of the cache does."""
+    size = prod(shape) * int(dtype.itemsize)
+    memory = np.zeros(size + ALIGNED, np.uint8)
+    first = -memory.ctypes.data % ALIGNED
+    return memory[first : first + size].view(dtype).reshape(shape)
+
+
+def _nothing(turns: Any) -> None:
+    """What a scan without calls does."""
+
+
+def _bound(calls: Sequence[tuple[Any, list[Any]]], rounds: int, window: int) -> Work:
+    """Functions of rounds: one for each place in the ring, and one for as many rounds as it has rows."""
+    scope: dict[str, Any] = {}
+    names: dict[int, str] = {}
+    lists: list[Any] = []
+
+    def name(thing: Any, phase: int, tail: str) -> str:
+        if isinstance(thing, tuple):
+            thing = thing[phase]
+        known = names.get(id(thing))
+        if known is None:
+            known = f"x{len(lists)}" if isinstance(thing, list) else f"c{len(scope)}"
+            names[id(thing)] = known
+            if isinstance(thing, list):
+                lists.append(thing)
+            else:
+                scope[known] = thing
+        return known + tail if isinstance(thing, list) else known
+
+    def lines(phase: int, tail: str) -> list[str]:
+        found = []
+        for made, operands in calls:
+            *xs, out = [name(one, phase, tail) for one in operands]
+            if made is None:
+                found.append(f"        {out}[...] = {xs[0]}")
+            else:
+                result = f"out={out}" if made in BY_NAME else out
+                found.append(f"        {name(made, phase, tail)}({', '.join([*xs, result])})")
+        return found
+
+    def bound(body: list[str], tails: Sequence[str]) -> Any:
+        heads = [f"x{i}{tail}, " for tail in tails for i in range(len(lists))]
+        text = [f"def turns(rows):\n    for {''.join(heads) or '_ '}in rows:", *body, "        pass\n"]
+        return function("\n".join(text), scope, "scan")
+
+    single = [lines(phase, "") for phase in range(window)]
+    several = [line for phase in range(window) for line in lines(phase, f"_{phase}")]
+    turns = list(zip(*lists, strict=True)) if lists else [()] * rounds
+    whole = len(turns) // window
+    chunks = [sum(turns[at * window : (at + 1) * window], ()) for at in range(whole)]
+    tails = [f"_{phase}" for phase in range(window)]
+    return [bound(one, [""]) for one in single], turns, bound(several, tails), chunks

@@ -1,0 +1,148 @@
+"""Reports of plans in, documents out: the order of work, memory, what was changed, and how exact the results are."""
+
+from __future__ import annotations
+
+from gradcli.execution.reports import PlanLoop
+from gradcli.rendering.calculus import head
+from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.values import number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.execution.reports import PlanBound, PlanReport, PlanStep
+
+DIGITS = 3  # of bounds and sizes, for people
+ORDER = "Order of work"
+MEMORY = "Memory while it runs"
+REWRITES = "What was changed"
+BOUNDS = "How far the plain evaluator's results may be from these"
+
+
+def report(result: PlanReport, style: Style) -> Document:
+    """`trace --plan`."""
+    facts = [
+        ("runs as", result.runs, "title"),
+        ("because", result.reason, "text"),
+        ("a single call", result.once, "text"),
+        ("threads", str(result.threads), "text"),
+    ]
+    blocks = [*head(result.expression, {}, style), Facts(tuple(facts))]
+    grids = [order(result)] if result.order else []
+    grids.append(memory(result))
+    if result.rewrites:
+        rows = tuple((one.kind, one.what) for one in result.rewrites)
+        grids.append(Grid((Column("class"), Column("change")), rows, title=REWRITES))
+    grids.append(bounds(result, style))
+    notes = [Line(line, "note") for line in remarks(result)]
+    return document(*blocks, *grids, *notes)
+
+
+def order(result: PlanReport) -> Grid:
+    """A row per step and per loop."""
+    columns = (
+        Column("step"),
+        Column("operation"),
+        Column("reads", "code", 2),
+        Column("result", "text"),
+        Column("operations", "number", 3),
+        Column("bytes", "number", 1),
+        Column("memory"),
+    )
+    return Grid(columns, tuple(_order_rows(result)), title=ORDER)
+
+
+def _order_rows(result: PlanReport) -> Iterator[tuple[str, ...]]:
+    for row in result.order:
+        if isinstance(row, PlanLoop):
+            threads = "1 thread" if row.threads == 1 else f"{row.threads} threads"
+            yield (row.place, f"loop in blocks of {row.block:,}", "", f"{row.count:,} rows", "", "", threads)
+            for step in row.steps:
+                yield _step(step, "  ")
+        else:
+            yield _step(row, "")
+
+
+def _step(step: PlanStep, indent: str) -> tuple[str, ...]:
+    count = "" if step.operations is None else f"{step.operations:,}"
+    return (
+        indent + step.place,
+        step.operation,
+        ", ".join(step.reads),
+        step.type,
+        count,
+        f"{step.nbytes:,}" if step.nbytes else "",
+        f"that of {step.memory.removeprefix('again ')}" if step.memory.startswith("again ") else step.memory,
+    )
+
+
+def memory(result: PlanReport) -> Grid:
+    """Bytes by what they are for, and their sum."""
+    held = result.memory
+    rows = (
+        ("inputs", f"{held.inputs:,}"),
+        ("results", f"{held.results:,}"),
+        ("constants", f"{held.constants:,}"),
+        ("beside them", f"{held.beside:,}"),
+        ("peak", f"{held.peak():,}"),
+    )
+    return Grid((Column("what"), Column("bytes", "number")), rows, title=MEMORY)
+
+
+def bounds(result: PlanReport, style: Style) -> Grid:
+    """A row per output."""
+    columns = (
+        Column("output", "code"),
+        Column("type", "text", 2),
+        Column("largest entry", "number", 1),
+        Column("at most", "number"),
+        Column("relative", "number"),
+        Column("class"),
+    )
+    digits = style.digits or DIGITS
+    return Grid(columns, tuple(_bound(one, digits) for one in result.bounds), title=BOUNDS)
+
+
+def _bound(one: PlanBound, digits: int) -> tuple[str, ...]:
+    bound = "0" if one.kind == "exact" else number(one.bound, digits)
+    relative = "0" if one.kind == "exact" else "" if one.relative is None else number(one.relative, digits)
+    kind = {"exact": "exact: the same bits", "bounded": "reordered", "unknown": "no bound is known"}[one.kind]
+    return (one.output, one.type, number(one.largest, digits), bound, relative, kind)
+
+
+def remarks(result: PlanReport) -> Iterator[str]:
+    """What the numbers mean, where they need it."""
+    if any(one.kind == "bounded" for one in result.bounds):
+        yield (
+            "A bound adds up 2 n u * sum |terms| over all sums of n terms, as the steps behind them pass it on; "
+            "the relative one divides it by its entry: the condition of the sums."
+        )
+
+
+def tidy(result: PlanReport) -> Grid:
+    """The order of work, a row per step, for CSV."""
+    titles = ("loop", "block", "threads", "step", "operation", "reads", "result", "operations", "bytes", "memory")
+    rows: list[tuple[str, ...]] = []
+    for row in result.order:
+        steps, lead = (row.steps, loop_of(row)) if isinstance(row, PlanLoop) else ((row,), ("", "", ""))
+        for step in steps:
+            count = "" if step.operations is None else str(step.operations)
+            rows.append(
+                (
+                    *lead,
+                    step.place,
+                    step.operation,
+                    " ".join(step.reads),
+                    step.type,
+                    count,
+                    str(step.nbytes),
+                    step.memory,
+                )
+            )
+    return Grid(tuple(map(Column, titles)), tuple(rows))
+
+
+def loop_of(row: PlanLoop) -> tuple[str, str, str]:
+    """The length of a loop, of its blocks, and its threads."""
+    return str(row.count), str(row.block), str(row.threads)
