@@ -46,13 +46,16 @@ def plan_of(
     made = question.ready(dtype) if runs == "plan" else None
     if made is not None:
         made.answer(values)  # machine code is made in the first run
-        inexact, looped = plan_rows.NONE, False
+        looped = False
         if isinstance(made, kernels.Kernel):
             inexact = kernel_rows.inexact(made)
             order, beside = kernel_rows.order_of(made), kernel_rows.beside(made)
             runs = "machine code" if any(one is not None for one in made.made_native()) else "kernel"
             reason = "all arrays lie along one line, which is cut into blocks"
         else:
+            if made.rolled:
+                made.answer(values)  # and that of recurrences in the second
+            inexact = plan_rows.inexact(made)
             order, beside = plan_rows.order_of(made), made.room() + plan_rows.passing_bytes(made.schedule.events)
             constants, looped = plan_rows.constant_bytes(made), made.rolled
         threads = max([row.threads for row in order if isinstance(row, PlanLoop)], default=1)

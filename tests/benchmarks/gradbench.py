@@ -2,11 +2,13 @@
 
 A candidate is named `library_work`, such as `ours_gmm`; its formulas are in `gradbench_by_hand`, `gradbench_torch` and
 `gradbench_jax`, functions from the leaves to (value, {leaf: gradient}). Results are compared at the size that is timed
-and at a small one. No limit is set against NumPy by hand: 1 stands in that column.
+and at a small one. No limit is set against NumPy by hand: 1 stands in that column. `ours` is NumPy alone; `fast` has the
+extra of that name, where it makes machine code of the script.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -22,6 +24,7 @@ LIMITS = {"gmm": 0.7, "kmeans": 0.7, "llsq": 0.7, "lse": 0.9, "ode": 0.9, "lstm"
 LIBRARIES = {"NumPy by hand": "by_hand", "torch": "torch", "jax.jit": "jax"}
 WRT = {"gmm": ("alpha", "mu", "q", "l"), "kmeans": ("C",), "llsq": ("x",), "lse": ("x",), "ode": ("x",),
        "lstm": ("main", "extra"), "det": ("A",)}  # fmt: skip
+FAST = ("ode", "lstm")
 PARTS = tuple(LIMITS)  # what `--only gradbench:NAME` may name
 
 
@@ -62,7 +65,21 @@ def shown(found: tuple[Any, dict[str, Any]]) -> list[float]:
 
 
 def ours(work: str, size: int) -> Found:
-    """The script under samples/gradbench."""
+    """The script under samples/gradbench, by NumPy alone."""
+    os.environ["GRADCLI_FAST"] = "0"
+    return scripted(work, size)
+
+
+def fast(work: str, size: int) -> Found:
+    """The same with the extra `fast`."""
+    import numba
+
+    assert numba.__version__
+    return scripted(work, size)
+
+
+def scripted(work: str, size: int) -> Found:
+    """The script, compiled for its leaves."""
     import gradcli
 
     text = (ROOT / "samples" / "gradbench" / f"{work}.grad").read_text(encoding="utf-8")
@@ -82,9 +99,10 @@ def theirs(library: str, work: str, size: int) -> Found:
 def __getattr__(name: str) -> Callable[[int], Found]:
     """The candidates, by name: `ours_gmm`, `torch_lstm`."""
     library, _, work = name.rpartition("_")
-    if work not in LIMITS or library not in ("ours", *LIBRARIES.values()):
+    if work not in LIMITS or library not in ("ours", "fast", *LIBRARIES.values()):
         raise AttributeError(name)
-    return partial(ours, work) if library == "ours" else partial(theirs, library, work)
+    own = {"ours": ours, "fast": fast}
+    return partial(own[library], work) if library in own else partial(theirs, library, work)
 
 
 def run(rounds: int, small: bool) -> list[Row]:
@@ -92,8 +110,11 @@ def run(rounds: int, small: bool) -> list[Row]:
     found: list[Row] = []
     for work in Choice.parts.get("gradbench", PARTS):
         limit = LIMITS[work]
-        names = {"ours": "ours", **LIBRARIES}
+        names = {"ours": "ours", **LIBRARIES, **({"numba": "fast"} if work in FAST else {})}
         places = {name: f"{__name__}:{library}_{work}" for name, library in names.items()}
         times = raced(places, rounds, SMALL if small else LARGE)
-        found += rows(f"4 {work}", times, {"NumPy by hand": 1.0, "torch": limit, "jax.jit": limit})
+        limits = {"NumPy by hand": 1.0, "torch": limit, "jax.jit": limit}
+        found += rows(f"4 {work}", times, limits)
+        if "numba" in times:
+            found += rows(f"4 {work} with the extra fast", {**times, "ours": times["numba"]}, limits)
     return found

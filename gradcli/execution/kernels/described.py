@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.execution.kernels import division
 from gradcli.execution.kernels.calls import BUFFER, IMPL, INPUT, SINCOS, Number, Read, Slot
+from gradcli.execution.kernels.native import VECTORS
 from gradcli.execution.plans.described import REDUCTIONS, Names, operation, operations, short, type_text
 from gradcli.execution.reports import PlanLoop, PlanStep
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from gradcli.execution.kernels import Kernel
     from gradcli.execution.kernels.calls import Call, Phase
-
-VECTORS = frozenset({np.exp, np.log, np.sin, np.cos, np.tanh, np.power})  # what machine code computes in its own way
 
 
 def order_of(kernel: Kernel) -> tuple[PlanStep | PlanLoop, ...]:

@@ -40,6 +40,8 @@ OPERATORS: dict[Any, str] = {
     np.exp: "exp_({})", np.log: "log_({})", np.tanh: "tanh_({})", COPY: "{}", WHERE: "({1} if {0} else {2})",
 }  # fmt: skip
 
+VECTORS = frozenset({np.exp, np.log, np.sin, np.cos, np.tanh, np.power})  # what machine code computes in its own way
+
 
 class Loop(NamedTuple):
     """The text of a loop, and its arguments: `numbers`, then slots with the offset of the array that is given."""
@@ -198,12 +200,16 @@ class _Printer:
         if isinstance(one, Number):
             name, _ = self.numbers.setdefault(one.value.serial, (f"n{len(self.numbers)}", one))
             return name
-        value = one.item()
-        if isinstance(value, bool):
-            return repr(value)
-        if value - value == 0:
-            return f"({value!r})"
-        return "NAN" if value != value else "INF" if value > 0 else "(-INF)"
+        return literal(one.item())
+
+
+def literal(value: float) -> str:
+    """A number as the text has it."""
+    if isinstance(value, bool):
+        return repr(value)
+    if value - value == 0:
+        return f"({value!r})"
+    return "NAN" if value != value else "INF" if value > 0 else "(-INF)"
 
 
 def is_there() -> bool:

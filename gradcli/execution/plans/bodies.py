@@ -60,6 +60,8 @@ class Body:
         self.stored: set[int] = set()
         self.dtype: Any = None
         self.layout: Any = None
+        self.runs = 0
+        self.machine: Any = None  # the rounds in machine code, if they were made
 
     def _ref(self, place: int, read: Read, arg: Value, known: dict[Any, Any]) -> Any:
         """What an operand is, and what stands for it before the first turn."""
@@ -125,8 +127,18 @@ class Body:
         """A function of what is given and the memory."""
         return Scan(self)
 
+    def code(self) -> Any:
+        """The rounds in machine code, from the second run on; None where NumPy runs them."""
+        self.runs += 1
+        if self.runs == 2:
+            from gradcli.execution.kernels import rounds
+
+            self.machine = rounds.made(self)
+        return self.machine
+
     def __repr__(self) -> str:
-        return f"{self.rounds} rounds of {len(self.packing.packs)} calls"
+        how = f"of {len(self.packing.packs)} calls" if self.machine is None else "in machine code"
+        return f"{self.rounds} rounds {how}"
 
 
 def _detached(op: Op) -> Op:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.kernels.native import VECTORS
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.plans import chains, ranges, recording
 from gradcli.execution.plans.schedule import Loop, base
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from gradcli.execution.plans import Plan
     from gradcli.execution.plans.running import Workspace
 
-NONE: frozenset[Any] = frozenset()
 EXACT, REORDERED, VECTOR = "exact", "reordered", "vector function"
 WORDS = {
     "place": "put among zeros", "added": "add to a part", "join": "join", "copy": "copy", CHOICE: "where",
@@ -178,6 +178,13 @@ def _row(
         before[address] = place
     span = op.node.span if op.node is not None else None
     return PlanStep(place, operation(op), reads, type_text(op.out), operations(op), op.out.nbytes, memory, span)
+
+
+def inexact(plan: Plan) -> frozenset[Any]:
+    """The functions whose last digits may be others than NumPy's: those in recurrences that run as machine code."""
+    bodies = [event.function for event in plan.schedule.events if isinstance(event, Op) and event.kind == SCAN]
+    called = {op.function for body in bodies if body.machine is not None for op in body.ops.values()}
+    return VECTORS & called
 
 
 def constant_bytes(plan: Plan) -> int:

@@ -19,6 +19,7 @@ from gradcli.execution.plans.values import ENTRY, VIEW, Op
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gradcli.execution.kernels.rounds import Rounds
     from gradcli.execution.plans.bodies import Body
     from gradcli.execution.plans.layouts import Cell, Column, Group
 
@@ -54,6 +55,10 @@ class Scan:
             np.copyto(target, arrays[position])
         for target, _, position, _, _ in self._initial:
             np.copyto(target, arrays[position])
+        code = self.body.code()
+        if code is not None:
+            self._fast(code, arrays)
+            return
         window, rounds = self.body.layout.window, self.body.rounds
         for rows, ring in self._frames.values():
             ring[: window - 1] = rows[: window - 1]
@@ -70,6 +75,20 @@ class Scan:
             for row in range(rounds, rounds + window - 1) if frame.stored else ():
                 part = slice(*frame.stored)
                 rows[row, part] = ring[row % window, part]
+
+    def _fast(self, code: Rounds, arrays: Sequence[Any]) -> None:
+        """All rounds in machine code, which works on the rows where they are."""
+        fixed = [self._fixed[id(block)] for block in code.blocks]
+        widths = [frame.width for frame in code.frames]
+        memory = [self._frames[frame][0].reshape(-1) for frame in code.frames]
+        late = self.body.rounds - self.body.count
+        for at in range(late):
+            code.run(1, *[rows[at * width :] for rows, width in zip(memory, widths, strict=True)], *fixed)
+            for target, _, position, _, delay in self._initial:
+                if delay > at:
+                    np.copyto(target, arrays[position])
+        rest = [rows[late * width :] for rows, width in zip(memory, widths, strict=True)]
+        code.run(self.body.count, *rest, *fixed)
 
     def _begin(self, arrays: Sequence[Any], at: int) -> None:
         """Put in place what stands before the first turn of those that are still to begin after a round."""
