@@ -78,29 +78,23 @@ def verdict(line: Row) -> str:
     return "yes" if line["ratio"] <= line["limit"] else "NO"
 
 
-def counted(lines: list[Row]) -> str:
-    """How often each line was measured, in words."""
-    rounds = sorted({line["rounds"] for line in lines})
-    tiny = "; tiny sizes, which say nothing about speed" if any(line["small"] for line in lines) else ""
-    return f"Medians of {' or '.join(map(str, rounds))} rounds{tiny}."
-
-
 def markdown(lines: list[Row], about: dict[str, Any]) -> str:
     """The table for a README; the row of the graphics card says where none could be had."""
+    tiny = "; tiny sizes, which say nothing about speed" if any(line["small"] for line in lines) else ""
     shown = [
-        f"{told(about)}. {counted(lines)}",
+        f"{told(about)}. Medians{tiny}.",
         "",
-        "| work | against | ours | theirs | ratio | limit | met | load of others |",
-        "|---|---|---:|---:|---:|---:|---|---:|",
+        "| work | against | ours | theirs | ratio | limit | met | rounds | load of others |",
+        "|---|---|---:|---:|---:|---:|---|---:|---:|",
     ]
     for line in lines:
         ours, theirs = scaled(line)
         unit = line.get("unit", "ms")
         load = "" if line.get("load") is None else f"{line['load']:.2f}"
         cells = (line["name"], line["against"], f"{ours:.4g} {unit}", f"{theirs:.4g} {unit}", f"{line['ratio']:.3g}")
-        shown.append(f"| {' | '.join(cells)} | {line['limit']:.3g} | {verdict(line)} | {load} |")
+        shown.append(f"| {' | '.join(cells)} | {line['limit']:.3g} | {verdict(line)} | {line['rounds']} | {load} |")
     if about["gpu"] is None:
-        shown.append("| 12 GPU (CuPy) | torch.compile, jax.jit | - | - | - | - | no GPU could be had | |")
+        shown.append("| 12 GPU (CuPy) | torch.compile, jax.jit | - | - | - | - | no GPU could be had | | |")
     met = sum(verdict(line) == "yes" for line in lines)
     return "\n".join([*shown, "", f"{met} of {len(lines)} limits are met."])
 
