@@ -105,13 +105,27 @@ def short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
+def swing(tape: Tape, values: dict[str, Any], at: int) -> float:
+    """How far one output of the evaluator moves with the last bit of the inputs: some loops are chaotic."""
+    still, moved = tape.run(values, backend="numpy")[at], []
+    for seed in range(4):
+        signs = np.random.default_rng(seed)
+        other = {
+            name: value * (1 + 2e-16 * signs.choice([-1, 0, 1], np.shape(value))) for name, value in values.items()
+        }
+        moved.append(np.nanmax(np.abs(tape.run(other, backend="numpy")[at] - still), initial=0.0))
+    return float(max(moved))
+
+
 def near(tape: Tape, values: dict[str, Any], plan: Plan) -> None:
     """The evaluator's answers, up to what another order of additions over the turns can do."""
     answer = plan.answer(values)
     assert answer is not None
-    for one, other in zip(answer, tape.run(values, backend="numpy"), strict=True):
+    for at, (one, other) in enumerate(zip(answer, tape.run(values, backend="numpy"), strict=True)):
         scale = np.max(np.abs(np.where(np.isfinite(other), other, 0)), initial=1.0)
-        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-11 * scale)
+        if not np.allclose(one, other, rtol=1e-10, atol=1e-11 * scale, equal_nan=True):
+            far = 10 * swing(tape, values, at)
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=max(far, 1e-11 * scale))
 
 
 @pytest.mark.parametrize("start", range(0, 60, 20))
@@ -288,6 +302,15 @@ def test_single_precision(short: str) -> None:
     assert scan_events(plan)
     for one, other in zip(answer, tape.run(values, backend="numpy", dtype="float32"), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_two_lists_that_begin_alike(short: str) -> None:
+    """x[t + 1] and x[n - t] are the same row in one turn, from which on one of them goes up and the other down."""
+    loop = "a, g = 0, u\nfor t in range(17):\n    g = x[17 - t] + 0.5*(x[t + 1] - g)\n    a = a + sum(relu(g))"
+    tape, values = question(f"{loop}\na + 0*(sum(z) + sum(w) + sum(W))", values_of(17))
+    plan = Plan(tape)
+    assert scan_events(plan)
+    near(tape, values, plan)
 
 
 def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

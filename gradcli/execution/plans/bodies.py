@@ -76,7 +76,8 @@ class Body:
         if read.kind == SAME and arg.number is not None:
             return NUMBER, arg, 0
         kind = ALL if read.kind == SAME else ROW
-        key = (kind, arg.serial) if kind == ALL else (kind, read.place, read.distance, arg.serial)
+        rows = tuple([value.serial for value in read.values])  # two lists may begin with the same value
+        key: Any = (kind, arg.serial) if kind == ALL else (kind, read.place, read.distance, rows)
         if key not in known:
             known[key] = len(self.given)
             self.forms[kind, known[key]] = (arg.shape, arg.dtype)
