@@ -73,12 +73,7 @@ class Along:
 
     def again(self, leaves: Mapping[str, Any], dtype: str) -> list[Any] | None:
         """What `planned` gave before, if these are all the leaves, as arrays of their types; else None."""
-        plan = self._plans.get(dtype)
-        try:
-            found: list[Any] | None = None if plan is None else plan.answer(leaves, exact=True)
-        except (*REFUSED, GradcliError):
-            return None  # `planned` says what is wrong
-        return found
+        return at_once(self._plans.get(dtype), leaves)
 
     def _made(self, dtype: str) -> Any:
         from gradcli.execution.plans import planned
@@ -86,6 +81,18 @@ class Along:
         work = self.count * self.largest * len(self.tape.nodes)
         threads = None if work > SHARED else 1
         return planned(self.tape, dtype, self.units, threads)
+
+
+def at_once(plan: Any, leaves: Mapping[str, Any]) -> list[Any] | None:
+    """A plan's answer for leaves that are arrays of their types already; None where they are not, or it refuses them.
+
+    The usual way, with values that are looked at first, says then what is wrong.
+    """
+    try:
+        found: list[Any] | None = None if plan is None else plan.answer(leaves, exact=True)
+    except (*REFUSED, GradcliError):
+        return None
+    return found
 
 
 def all_finite(array: Any) -> bool:

@@ -6,6 +6,7 @@ What belongs to a question is fixed by the script and by the shapes of the point
 from __future__ import annotations
 
 from gradcli.calculator import sweeping
+from gradcli.calculator.along import at_once
 from gradcli.diagnostics import GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
@@ -184,14 +185,7 @@ class Question:
 
     def run_again(self, leaves: Mapping[str, Any], backend: str, dtype: str) -> list[Any] | None:
         """What `run_planned` gave, where it had a plan, if the leaves are arrays of their types already; else None."""
-        plan = self._plans.get(dtype) if backend in ("auto", "numpy") else None
-        if plan is None:
-            return None
-        try:
-            found: list[Any] | None = plan.answer(leaves, exact=True)
-        except (*REFUSED, GradcliError):
-            return None  # `run_planned` says what is wrong
-        return found
+        return at_once(self._plans.get(dtype), leaves) if backend in ("auto", "numpy") else None
 
 
 def prepare(

@@ -7,7 +7,7 @@ side by side: a call on a few entries takes as long as one on some more. Nothing
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from gradcli.execution.plans.neighbours import Neighbours
 from gradcli.execution.plans.values import ENTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gradcli.execution.plans.bodies import Body
 
+Item = TypeVar("Item")
 OWN, ROW, ALL, NUMBER = "own", "row", "all", "number"
 MOST = 160  # steps of a turn that are looked at: every pair of them may be tried
 WIDEST = 1 << 10  # entries of one call
@@ -150,14 +151,7 @@ class Packing:
     def _depths(self, needs: dict[int, set[int]]) -> dict[int, int]:
         """The longest way to a place along what it needs."""
         found: dict[int, int] = {}
-        work = list(self.body.places)
-        while work:
-            place = work[-1]
-            missing = [one for one in needs[place] if one not in found]
-            if missing:
-                work += missing
-                continue
-            work.pop()
+        for place in needs_first(self.body.places, needs.__getitem__):
             found[place] = 1 + max([found[one] for one in needs[place]], default=0)
         return found
 
@@ -265,21 +259,27 @@ class Packing:
 
     def _ordered(self) -> list[Pack]:
         """The calls, what each needs before it."""
-        found: list[Pack] = []
-        done: set[int] = set()
-        for place in self.body.places:
-            work = [self.of[place]]
-            while work:
-                pack = work[-1]
-                missing = [self.of[need] for need in self._read(pack) if id(self.of[need]) not in done]
-                if missing and id(pack) not in done:
-                    work += missing
-                    continue
-                work.pop()
-                if id(pack) not in done:
-                    done.add(id(pack))
-                    found.append(pack)
-        return found
+        return needs_first([self.of[place] for place in self.body.places], self._read)
 
-    def _read(self, pack: Pack) -> Iterable[int]:
-        return sorted({need for place in pack.places for need in self.needs[place]})
+    def _read(self, pack: Pack) -> list[Pack]:
+        return [self.of[need] for need in sorted({need for place in pack.places for need in self.needs[place]})]
+
+
+def needs_first(items: Iterable[Item], needs: Callable[[Item], Iterable[Item]]) -> list[Item]:
+    """Each item once, behind all that it needs.
+
+    >>> needs_first("cab", {"a": "b", "b": "", "c": "a"}.get)
+    ['b', 'a', 'c']
+    """
+    found: dict[Item, None] = {}
+    for item in items:
+        work = [item]
+        while work:
+            one = work[-1]
+            missing = [] if one in found else [need for need in needs(one) if need not in found]
+            if missing:
+                work += missing
+            else:
+                work.pop()
+                found[one] = None
+    return list(found)

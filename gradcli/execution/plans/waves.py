@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.execution.plans.bodies import Body
 from gradcli.execution.plans.nests import OWN
+from gradcli.execution.plans.packing import needs_first
 from gradcli.execution.plans.values import ENTRY
 
 if TYPE_CHECKING:
@@ -118,23 +119,9 @@ def _ordered(found: list[list[int] | Body], needs: list[set[int]]) -> list[list[
     members: dict[int, list[int]] = {}
     for at, group in enumerate(found):
         members.setdefault(id(group), []).append(at)
-    order: list[list[int] | Body] = []
-    done: set[int] = set()
-    for at in range(len(found)):
-        work = [at]
-        while work:
-            group = found[work[-1]]
-            missing = [
-                need
-                for one in members[id(group)]
-                for need in needs[one]
-                if found[need] is not group and id(found[need]) not in done
-            ]
-            if missing and id(group) not in done:
-                work += missing
-                continue
-            work.pop()
-            if id(group) not in done:
-                done.add(id(group))
-                order.append(group)
-    return order
+    first = [members[id(group)][0] for group in found]  # a group stands under the first of its numbers
+
+    def read(at: int) -> list[int]:
+        return [first[need] for one in members[id(found[at])] for need in needs[one] if first[need] != at]
+
+    return [found[at] for at in needs_first(first, read)]
