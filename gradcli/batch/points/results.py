@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ class Pool:
         futures: Any = import_module("concurrent.futures")
         fresh = import_module("multiprocessing").get_context("spawn")
         self.count = count
-        self.workers = futures.ProcessPoolExecutor(count, mp_context=fresh)
+        self.workers = futures.ProcessPoolExecutor(count, mp_context=fresh, initializer=_end_with_parent)
 
     def ask(self, function: Callable[..., Any], *args: Any) -> Any:
         """A future answer."""
@@ -33,6 +34,17 @@ class Pool:
     def close(self) -> None:
         """End the workers; what was not asked for any more is dropped."""
         self.workers.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that asks it is gone: one that is killed can tell nobody."""
+    parent: Any = import_module("multiprocessing").parent_process()
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Results:

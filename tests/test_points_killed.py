@@ -1,0 +1,117 @@
+"""Runs over a file of points that are killed at any moment: the next run goes on, the result has the same bytes, and no
+process of theirs is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from gradcli.batch.points import sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENTRY = "import sys; from gradcli.cli import entry; sys.exit(entry())"
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def points(folder: Path, name: str, count: int) -> None:
+    table = np.random.default_rng(1).uniform(1, 2, size=(count, 2))
+    if name.endswith(".csv"):
+        np.savetxt(folder / name, table, fmt="%.8f", delimiter=",", header="x,y", comments="")
+    else:
+        np.save(folder / name, table)
+
+
+def started(folder: Path, source: str, out: str) -> subprocess.Popen[bytes]:
+    call = [sys.executable, "-c", ENTRY, "grad", "sin(x)*y + sum(exp(-x*arange(3)))", "--points", source, "--out", out]
+    with open(folder / "told", "wb") as told:
+        return subprocess.Popen(call, cwd=folder, stdout=subprocess.DEVNULL, stderr=told)
+
+
+def below(parent: int) -> set[int]:
+    """The processes that a process has started, and theirs."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as text:
+                parents[int(name)] = int(text.read().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+    found = {parent}
+    while more := {one for one, its in parents.items() if its in found} - found:
+        found |= more
+    return found - {parent}
+
+
+def runs(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as text:
+            return text.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@LINUX
+def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    points(tmp_path, "in.csv", sweep.WORTH_WORKERS // 20)
+    first = started(tmp_path, "in.csv", "out.csv")
+    while first.poll() is None and not (tmp_path / "out.csv.part.json").exists():
+        time.sleep(0.005)
+    workers = below(first.pid)
+    first.kill()
+    first.wait()
+    assert workers
+    deadline = time.monotonic() + 30
+    while any(map(runs, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [one for one in workers if runs(one)]
+    assert not (tmp_path / "out.csv").exists()
+
+
+def killed_at_random(folder: Path, source: str, out: str, times: int, count: int) -> None:
+    points(folder, source, count)
+    begin = time.monotonic()
+    assert started(folder, source, f"whole{out}").wait(120) == 0
+    usual = time.monotonic() - begin
+    random, whole = np.random.default_rng(0), (folder / f"whole{out}").read_bytes()
+    for attempt in range(times):
+        ended = False
+        for turn in range(100):
+            process = started(folder, source, f"out{out}")
+            try:
+                code = process.wait(
+                    random.uniform(0.2, 1.0 + turn / 4) * usual
+                )  # longer each time: others may work here too
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                if (folder / f"out{out}").exists():  # all that was left to do was to take the record away
+                    (folder / f"out{out}.part.json").unlink(missing_ok=True)
+                    ended = True
+            else:
+                assert code == 0, (folder / "told").read_text()[-2000:]
+                ended = True
+            if ended:
+                break
+        assert ended, attempt
+        assert (folder / f"out{out}").read_bytes() == whole
+        assert {one.name for one in folder.iterdir()} == {source, f"out{out}", f"whole{out}", "told"}
+        (folder / f"out{out}").unlink()
+
+
+@pytest.mark.parametrize(("source", "out"), [("in.csv", ".csv"), ("in.npy", ".npz")])
+def test_what_is_killed_at_random_goes_on_to_the_same_bytes(source: str, out: str, tmp_path: Path) -> None:
+    killed_at_random(tmp_path, source, out, 1, 200_000)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("source", "out"), [("in.csv", ".csv"), ("in.npy", ".npy"), ("in.npy", ".npz")])
+def test_what_is_killed_thirty_times_goes_on_to_the_same_bytes(source: str, out: str, tmp_path: Path) -> None:
+    killed_at_random(tmp_path, source, out, 30, 500_000)
