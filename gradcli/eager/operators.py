@@ -19,7 +19,7 @@ from gradcli.eager.promotion import FLOATS
 from gradcli.eager.rules import RuleNode
 from gradcli.eager.saving import Saved, versions
 from gradcli.eager.source import Script
-from gradcli.eager.state import ours, outside, sequence, state
+from gradcli.eager.state import caller, ours, outside, sequence, state
 from gradcli.eager.tensor import Counter, Tensor
 from gradcli.execution import generated
 
@@ -85,6 +85,7 @@ _SHARED: dict[str, Any] = {
     "float64": np.float64,
     "new": object.__new__,
     "ours": ours,
+    "caller": caller,
     "outside": outside,
     "sequence": sequence,
     "state": state,

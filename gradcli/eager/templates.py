@@ -11,10 +11,16 @@ NODE = """
             n._seq = next(sequence)
             n.extra = None
             f = _getframe(1)
-            if ours[f.f_globals.get("__name__")]:
+            code = f.f_code
+            if code is not caller.code:
+                if ours[f.f_globals.get("__name__")]:
+                    code = None
+                else:
+                    caller.code = code
+            if code is None:
                 n.place = outside(f)
             else:
-                n._code = f.f_code
+                n._code = code
                 n._at = f.f_lasti
             r._node = n
             r._requires = True"""
