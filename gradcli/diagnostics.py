@@ -123,6 +123,22 @@ class GradcliError(Exception):
         return "\n".join(map(str, self.diagnostics))
 
 
+class pointing_into:
+    """A context whose errors point into this text, where they do not point into another already."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, GradcliError):
+            raise problem.with_source(self.source) from None
+
+
 def error(
     code: str,
     message: str,

@@ -247,8 +247,8 @@ DEPTH = {
     "comprehensions": b"[x for " * 8_000,
     "lambdas": b"lambda x: " * 6_000,
     "functions": b"".join(b"def f%d(a): return f%d(a)\n" % (i, i - 1) for i in range(1, 1000)) + b"f999(x)",
-    "doubling": b"".join(b"def f%d(a): return f%d(f%d(a))\n" % (i, i - 1, i - 1) for i in range(1, 60))
-    + b"def f0(a): return a\nf59(x)",
+    "doubling": b"".join(b"def f%d(a): return f%d(a) + f%d(a)\n" % (i, i - 1, i - 1) for i in range(1, 60))
+    + b"def f0(a): return a\ndef f0.vjp(a, ct): return (ct,)\nf59(x)",
     "mutual recursion": b"def f(a): return g(a)\ndef g(a): return f(a)\nf(x)",
     "doubling arrays": b"y = [x]\n" + b"y = tile(y, 2)\n" * 60 + b"sum(y)",
     "outer products": b"y = [x, x]\n" + b"y = outer(y, y)\n" * 40 + b"sum(y)",
@@ -286,6 +286,8 @@ LONG = {
     "comment": b"#" * 60_000 + b"\nx",
     "spaces": b"x" + b" " * 60_000,
     "lines": b"\n" * 60_000 + b"x",
+    "doubling": b"".join(b"def f%d(a): return f%d(f%d(a))\n" % (i, i - 1, i - 1) for i in range(1, 60))
+    + b"def f0(a): return a\nf59(x)",
     "brackets": b"(" + b"\n" * 60_000 + b"x)",
     "rows": b"sum([" + b",".join([b"[1,2,3,4,5]"] * 5000) + b"])*x",
 }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.questions import Question
+    from gradcli.calculator.prepared import Question
     from gradcli.lowering import Lowered
 
 MOST_SCRIPTS = 512

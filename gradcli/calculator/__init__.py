@@ -16,8 +16,8 @@ from gradcli.calculator.answers import (
     point_of,
     unused,
 )
+from gradcli.calculator.prepared import Question
 from gradcli.calculator.questions import (
-    Question,
     gradient_question,
     hessian_question,
     jacobian_question,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.questions import Question
+    from gradcli.calculator.prepared import Question
     from gradcli.execution.results import Value
     from gradcli.lowering import Lowered
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from importlib import import_module
 
-from gradcli.diagnostics import GradcliError
+from gradcli.diagnostics import pointing_into
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.types import size_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.questions import Question
+    from gradcli.calculator.prepared import Question
     from gradcli.execution.evaluate import Tape
     from gradcli.graph.node import Node
 
@@ -59,11 +59,35 @@ class Kernels:
         kernel = self.kept[key]
         if kernel is None:
             return None
-        try:
+        with pointing_into(question.lowered.source):
             found: list[Any] = kernel.run(question.tape.given(values), count, room)
-        except GradcliError as problem:
-            raise problem.with_source(question.lowered.source) from None
         return found
+
+
+def at_all(
+    kernels: Kernels,
+    question: Question,
+    backend: str,
+    dtype: str,
+    values: Mapping[str, Any],
+    batched: Sequence[str],
+    count: int,
+    room: Sequence[Any] | None,
+    shapes: Sequence[tuple[int, ...]],
+) -> list[Any]:
+    """The outputs at all points: by a kernel, in blocks, on the device, or at once by the evaluator."""
+    found: list[Any] | None = None
+    if backend in ("auto", "numpy"):
+        found = kernels.run(question, dtype, values, batched, count, room)
+        if found is None:
+
+            def run(part: Mapping[str, Any]) -> list[Any]:
+                return question.run(part, backend, dtype)
+
+            found = in_blocks(run, question.tape, values, batched, count, shapes)
+    elif backend == "cupy":
+        found = question.run_on_device(values, dtype, batched, count)
+    return question.run(values, backend, dtype) if found is None else found
 
 
 def in_blocks(

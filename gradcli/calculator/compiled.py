@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
-from gradcli.calculator.blocks import Kernels, in_blocks
+from gradcli.calculator.blocks import Kernels, at_all
 from gradcli.calculator.convention import conjugated
 from gradcli.calculator.fitting import alike, equal, filled, spread
+from gradcli.calculator.prepared import Question
 from gradcli.calculator.questions import (
-    Question,
     gradient_question,
     hessian_question,
     jacobian_question,
@@ -15,7 +15,8 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
-from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+from gradcli.diagnostics import did_you_mean, error, pointing_into, visible
+from gradcli.graph.collector import uncollected
 from gradcli.graph.node import reachable
 from gradcli.graph.text import script_of
 from gradcli.language.limits import limits_of
@@ -69,10 +70,8 @@ class Compiled:
         self._calls: dict[str, int] = {}
         self._kernels = Kernels()
         self._value: Callable[..., Any] = self._careful_value
-        try:
+        with pointing_into(self.source):
             parse(self.source, self.limits)
-        except GradcliError as problem:
-            raise problem.with_source(self.source) from None
 
     def __repr__(self) -> str:
         return f"<compiled {visible(self.source.text, 60)!r}>"
@@ -84,8 +83,7 @@ class Compiled:
 
     def _careful_value(self, /, **leaves: Any) -> Value | tuple[Value, ...]:
         """The value by way of a question, whatever is given."""
-        question, point = self._question("value", value_question, leaves)
-        found = question.run_planned(question.values(point), self.backend, self.dtype)
+        question, found = self._found("value", value_question, leaves)
         if self._calls.get("_value", 0) < SETTLED:
             self._specialise("_value", question, [None], Compiled._careful_value)
         return tuple(found) if question.lowered.several else found[0]
@@ -101,8 +99,7 @@ class Compiled:
         again = None if recent is None else recent[0].run_again(leaves, self.backend, self.dtype)
         if recent is not None and again is not None:
             return again[0], dict(zip(recent[0].names, again[1:], strict=True))
-        question, point = self._question("grad", _gradient, leaves)
-        found = question.run_planned(question.values(point), self.backend, self.dtype)
+        question, found = self._found("grad", _gradient, leaves)
         value, gradient = found[0], dict(zip(question.names, found[1:], strict=True))
         if self.dtype == "complex128":
             return conjugated(value, gradient)
@@ -171,23 +168,9 @@ class Compiled:
         names = lowered.program.leaves
         values = {**question.values(first), **{k: v for k, v in columns.items() if k in names}}
         shapes = [lowered.program.outputs[0].type.shape, *(names[name].node.type.shape for name in question.names)]
-        blocks: list[Any] | None = None
-        if self.backend in ("auto", "numpy"):
-            used = [name for name in batched if name in names]
-            room = None if out is None else [out[0], *(out[1].get(name) for name in question.names)]
-            blocks = self._kernels.run(question, self.dtype, values, used, count, room)
-            if blocks is None:
-                blocks = in_blocks(
-                    lambda part: question.run(part, self.backend, self.dtype),
-                    question.tape,
-                    values,
-                    used,
-                    count,
-                    shapes,
-                )
-        elif self.backend == "cupy":
-            blocks = question.run_on_device(values, self.dtype, batched & set(names), count)
-        found = question.run(values, self.backend, self.dtype) if blocks is None else blocks
+        used = [name for name in batched if name in names]
+        room = None if out is None else [out[0], *(out[1].get(name) for name in question.names)]
+        found = at_all(self._kernels, question, self.backend, self.dtype, values, used, count, room, shapes)
         if self.dtype == "complex128" and gradient:
             value, slopes = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
             found = [value, *slopes.values()]
@@ -255,6 +238,14 @@ class Compiled:
         lowered = prepare(self.source, point, [leaf], self.limits)
         node = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[leaf].node])[0]
         return script_of(node, reachable([node]))
+
+    def _found(
+        self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
+    ) -> tuple[Question, list[Any]]:
+        """A question at a point, and what it gives; from graph to plan the first time, without the collector."""
+        with uncollected():
+            question, point = self._question(kind, make, leaves)
+            return question, question.run_planned(question.values(point), self.backend, self.dtype)
 
     def _question(
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]

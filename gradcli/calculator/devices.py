@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import GradcliError
+from gradcli.diagnostics import pointing_into
 from gradcli.execution.namespaces import REFUSED
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from gradcli.calculator.questions import Question
+    from gradcli.calculator.prepared import Question
 
 
 def on_device(
@@ -32,12 +32,11 @@ def on_device(
     moves = None if moving is None else frozenset(moving)
     key = ("cupy", dtype, moves)
     try:
-        if key not in plans:
-            plans[key] = device_plan(question.tape, dtype, moves)
-        plan = plans[key]
-        found: list[Any] | None = plan.answer(values, count, fetch) if plan is not None else None
+        with pointing_into(question.lowered.source):
+            if key not in plans:
+                plans[key] = device_plan(question.tape, dtype, moves)
+            plan = plans[key]
+            found: list[Any] | None = plan.answer(values, count, fetch) if plan is not None else None
     except REFUSED:
         return None  # the evaluator says what is wrong, and where
-    except GradcliError as problem:
-        raise problem.with_source(question.lowered.source) from None
     return found

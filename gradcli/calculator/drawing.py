@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.questions import Question, leaf_names, scalar_output
+from gradcli.calculator.prepared import Question
+from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.graphs import Graph, Vertex

@@ -10,6 +10,7 @@ from gradcli.calculator.questions import gradient_question, value_question
 from gradcli.execution import kernels
 from gradcli.execution.kernels import described as kernel_rows
 from gradcli.execution.plans import described as plan_rows
+from gradcli.execution.plans import measured
 from gradcli.execution.plans.bounds import bounds, same, told
 from gradcli.execution.reports import PlanLoop, PlanMemory, PlanReport
 from gradcli.execution.straightline import MOST_NODES as MOST_STRAIGHT
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.questions import Question
+    from gradcli.calculator.prepared import Question
     from gradcli.diagnostics import Diagnostic
     from gradcli.execution.reports import PlanRewrite, PlanStep
     from gradcli.lowering import Lowered
@@ -47,6 +48,7 @@ def plan_of(
     if made is not None:
         made.answer(values)  # machine code is made in the first run
         looped = False
+        linear: frozenset[Any] = frozenset()
         if isinstance(made, kernels.Kernel):
             inexact = kernel_rows.inexact(made)
             order, beside = kernel_rows.order_of(made), kernel_rows.beside(made)
@@ -58,9 +60,11 @@ def plan_of(
             inexact = plan_rows.inexact(made)
             order, beside = plan_rows.order_of(made), made.room() + plan_rows.passing_bytes(made.schedule.events)
             constants, looped = plan_rows.constant_bytes(made), made.rolled
+            linear = plan_rows.linear(made)
+            beside = max(beside, measured.beside(made, values))
         threads = max([row.threads for row in order if isinstance(row, PlanLoop)], default=1)
-        rewrites = tuple(plan_rows.rewrites(tape, dtype, order, inexact, looped))
-        found = bounds(tape, values, dtype, inexact, looped)
+        rewrites = tuple(plan_rows.rewrites(tape, dtype, order, inexact, looped, bool(linear)))
+        found = bounds(tape, values, dtype, inexact, looped, linear)
     else:
         beside = 0 if runs == "straight line" else plan_rows.alive(tape, dtype)
         if runs == "plan":

@@ -66,11 +66,12 @@ LIMITS: dict[str, CodeDoc] = {
         "Functions of the script call each other more than 64 levels deep, or are called 30,000 times to no effect.",
         "Functions are inlined; calls that double at each level would take for ever.",
         "def a(x): return x\n"
-        "def b(x): return a(a(a(a(a(a(a(a(a(a(x))))))))))\n"
-        "def c(x): return b(b(b(b(b(b(b(b(b(b(x))))))))))\n"
-        "def d(x): return c(c(c(c(c(c(c(c(c(c(x))))))))))\n"
-        "def f(x): return d(d(d(d(d(d(d(d(d(d(x))))))))))\n"
-        "f(f(f(f(f(f(f(f(f(f(x))))))))))",
+        "def a.vjp(x, ct): return (ct,)\n"
+        "def b(x): return a(x) + a(x) + a(x) + a(x) + a(x) + a(x) + a(x) + a(x) + a(x) + a(x)\n"
+        "def c(x): return b(x) + b(x) + b(x) + b(x) + b(x) + b(x) + b(x) + b(x) + b(x) + b(x)\n"
+        "def d(x): return c(x) + c(x) + c(x) + c(x) + c(x) + c(x) + c(x) + c(x) + c(x) + c(x)\n"
+        "def f(x): return d(x) + d(x) + d(x) + d(x) + d(x) + d(x) + d(x) + d(x) + d(x) + d(x)\n"
+        "f(x) + f(2*x) + f(3*x) + f(4*x)",
         "Call fewer functions inside each other; a loop repeats a step without nesting.",
     ),
     "GC510": CodeDoc(

@@ -49,27 +49,32 @@ def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
     """The value of an expression: a node, a tuple of values, a string or None."""
     builder = lowerer.builder
     stack: list[Any] = []
-    for syntax in postfix(lowerer, expression):
-        builder.span = syntax.span
-        kind = type(syntax)
-        if kind is Name:
-            stack.append(_name(lowerer, syntax))
-        elif kind is Number:
-            stack.append(_number(lowerer, syntax))
-        elif kind is Binary:
-            right = stack.pop()
-            stack[-1] = binary(lowerer, syntax, stack[-1], right)
-        else:
-            count = _COUNTS[kind](syntax)
+    for step in postfix(lowerer, expression):
+        kind = type(step)
+        if kind is tuple:
+            handler, syntax, count = step
+            builder.span = syntax.span
             operands = stack[-count:] if count else []
             if count:
                 del stack[-count:]
-            stack.append(_HANDLERS[kind](lowerer, syntax, operands))
+            stack.append(handler(lowerer, syntax, operands))
+            continue
+        builder.span = step.span
+        if kind is Name:
+            stack.append(lowerer.lookup(step.id, step.span) if step.id != "None" else None)
+        elif kind is Number:
+            stack.append(_number(lowerer, step))
+        else:
+            right = stack.pop()
+            stack[-1] = binary(lowerer, step, stack[-1], right)
     return stack.pop()
 
 
 def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
-    """The parts of an expression, operands before operators; kept in loops and functions, which need them again."""
+    """The parts of an expression, operands before operators; kept in loops and functions, which need them again.
+
+    Names, numbers and binary operators stand as they are, other constructs with their handler and number of operands.
+    """
     known = lowerer.postfix.get(expression)
     if known is not None:
         return known
@@ -77,13 +82,16 @@ def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
     pending: list[Any] = [expression]
     while pending:
         node = pending.pop()
-        code.append(node)
         kind = type(node)
-        if kind is Binary:
+        if kind is Name or kind is Number:
+            code.append(node)
+        elif kind is Binary:
+            code.append(node)
             pending.append(node.left)
             pending.append(node.right)
-        elif kind is not Name and kind is not Number:
+        else:
             operands = _OPERANDS[kind](node)
+            code.append((_HANDLERS[kind], node, len(operands)))
             if kind is Call and operands and type(operands[0]) is List and lowerer.takes_several(node.function.id):
                 # [a, b] of concatenate([a, b]) need not be rows of one array
                 operands[0] = Tuple(operands[0].items, operands[0].span)
@@ -108,19 +116,6 @@ _OPERANDS: dict[type, Callable[[Any], list[Any]]] = {
     Tuple: lambda node: list(node.items),
 }
 
-_COUNTS: dict[type, Callable[[Any], int]] = {
-    String: lambda node: 0,
-    NewAxis: lambda node: 0,
-    Unary: lambda node: 1,
-    Compare: lambda node: len(node.operands),
-    Call: lambda node: len(node.args) + len(node.keywords),
-    Subscript: lambda node: 1 + len(node.items),
-    Slice: lambda node: (node.lower is not None) + (node.upper is not None) + (node.step is not None),
-    Transpose: lambda node: 1,
-    List: lambda node: len(node.items),
-    Tuple: lambda node: len(node.items),
-}
-
 
 # --- what each construct means ---------------------------------------------------------------------
 
@@ -131,12 +126,6 @@ def _number(lowerer: Lowerer, syntax: Number) -> Node:
         numerator, denominator = syntax.ratio
         known = lowerer.numbers[syntax.ratio] = lowerer.builder.constant(rational(numerator, denominator))
     return known
-
-
-def _name(lowerer: Lowerer, syntax: Name) -> Any:
-    if syntax.id == "None":
-        return None
-    return lowerer.lookup(syntax.id, syntax.span)
 
 
 def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Node:

@@ -87,7 +87,15 @@ def inline(lowerer: Lowerer, name: str, args: Sequence[Any], keywords: Mapping[s
     function = lowerer.functions[name]
     bound = _bound(lowerer, function, args, keywords, syntax)
     if name not in lowerer.hand_written:
-        return run_body(lowerer, function, bound, syntax.span)
+        repeated = lowerer.repeated
+        key = repeated.key(lowerer, name, bound)
+        if key is not None and (known := repeated.known.get(key)) is not None:
+            value, lowerer.builder.span = known
+            return value
+        value = run_body(lowerer, function, bound, syntax.span)
+        if key is not None:
+            repeated.keep(key, value, lowerer.builder.span)
+        return value
     operands = [number(lowerer, value) for value in bound]
     if not operands:
         raise error("GC212", f"{name} has a rule, so it needs an operand", syntax.span)

@@ -18,6 +18,7 @@ from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.lowered import Claim
 from gradcli.lowering.names import POISON, Names, Poisoned
 from gradcli.lowering.operands import number
+from gradcli.lowering.repeated import Repeated
 from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
 from gradcli.lowering.statics import Settled
 
@@ -42,7 +43,8 @@ class Lowerer(Names):
 
     `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned, both
     of the function that is being inlined, else of the script. `ruled` are the operations made of hand-written rules,
-    `scanned` what is known of the bodies of functions. `claiming` says what becomes of claims, as in `lower`.
+    `scanned` what is known of the bodies of functions, `repeated` the
+    values of their calls. `claiming` says what becomes of claims, as in `lower`.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Lowerer(Names):
         self.idle = 0
         self.leaves_allowed = True
         self.claiming = "kept"
+        self.repeated = Repeated()
         self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]]]] = {}
         self.reassigned: dict[str, Span] = {}
         self.last_names: Output | None = None

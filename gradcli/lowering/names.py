@@ -10,7 +10,7 @@ from gradcli.diagnostics import Diagnostic, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import Builder
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.node import LEAF, Node
+from gradcli.graph.node import CONSTANT, LEAF, Node
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
 from gradcli.lowering.scan import CONSTANTS
@@ -60,6 +60,7 @@ class Names:
         self._exact: dict[Node, Any] = {}
         self._floats: dict[Node, Any] = {}
         self._positions = 0
+        self.fixed_leaves = 0
         self.reads_positions = False  # whether a function was called that may take positions
 
     # --- meaning of a name --------------------------------------------------------------------------
@@ -139,10 +140,10 @@ class Names:
 
     def static(self, value: Any, span: Span | None) -> Any:
         """The exact value of a node, of several, or of a text; every leaf that it reads becomes const."""
-        if isinstance(value, tuple):
-            return tuple(self.static(item, span) for item in value)
-        if not isinstance(value, Node):
-            return value
+        if type(value) is not Node:
+            return tuple(self.static(item, span) for item in value) if isinstance(value, tuple) else value
+        if value.primitive is CONSTANT and type(exact := value.params["value"]) is int and not value.type.shape:
+            return exact
         return exact_value(value, lambda leaf: self._read(leaf, span), self.evaluate_now, span, self._exact)
 
     def _read(self, leaf: Node, span: Span | None) -> Any:
@@ -158,7 +159,7 @@ class Names:
         if name in self._gradient_spans:
             self._conflict(name, span, self._gradient_spans[name])
         if not known.const:
-            known.const = True
+            self.fix(known)
             self.notes.append(
                 Diagnostic(
                     "GC311",
@@ -170,6 +171,11 @@ class Names:
         self._static_spans.setdefault(name, span)
         self.statics[name] = self.values[name]
         return self.values[name]
+
+    def fix(self, leaf: Leaf) -> None:
+        """Make a leaf a constant."""
+        leaf.const = True
+        self.fixed_leaves += 1
 
     def differentiated(self, target: Node, span: Span | None) -> None:
         """Take note that the script differentiates by this node; raises GradcliError for a constant."""

@@ -89,5 +89,5 @@ def _positions(lowerer: Lowerer, item: Node) -> Node:
     if item.type.kind != "float":
         return item
     if item.primitive is LEAF:
-        lowerer.leaves[item.params["name"]].const = True
+        lowerer.fix(lowerer.leaves[item.params["name"]])
     return lowerer.builder.call("cast", item, kind="int")

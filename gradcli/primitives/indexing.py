@@ -39,6 +39,8 @@ def index(x: Any, items: tuple[Any, ...]) -> Any:
 
     >>> index(x, (0, slice(None, None, -1)))    # x[0, ::-1]  # doctest: +SKIP
     """
+    if len(items) == 1 and type(items[0]) is int and x.shape:  # x[i] in a loop
+        return _row(x, items[0])
     starts: list[Any] = []
     steps, sizes = [], []
     advanced: list[tuple[int, Any]] = []
@@ -72,6 +74,15 @@ def index(x: Any, items: tuple[Any, ...]) -> Any:
     if tuple(sizes) != x.shape or any(step < 0 for step in steps):
         x = slice_(x, start=tuple(starts), step=tuple(steps), size=tuple(sizes))
     return reshaped(x, tuple(1 if kind == "new" else sizes[at] for kind, at in layout if kind != "chosen"))
+
+
+def _row(x: Any, position: int) -> Any:
+    """x[position]."""
+    count, *rest = x.shape
+    first = _wrapped(position, count, 0, x)
+    if count != 1:
+        x = slice_(x, start=(first, *[0] * len(rest)), step=(1,) * len(x.shape), size=(1, *rest))
+    return reshaped(x, tuple(rest))
 
 
 def _complete(x: Any, items: tuple[Any, ...]) -> list[Any]:

@@ -1,0 +1,178 @@
+"""A script made ready for points of one shape: its outputs, derivatives and tapes go in, what they give comes out.
+
+It runs the evaluator or a plan, whichever is asked for; it makes no derivative.
+"""
+
+from __future__ import annotations
+
+from gradcli.calculator.along import at_once
+from gradcli.diagnostics import GradcliError, pointing_into
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import REFUSED
+from gradcli.graph.collector import uncollected
+from gradcli.lowering import missing_values
+from gradcli.lowering.names import filled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.calculator.along import Along
+    from gradcli.calculator.sweeping import Compressed, Found, Sweep
+    from gradcli.graph.node import Node
+    from gradcli.lowering import Lowered
+
+
+class Question:
+    """A script made ready to be evaluated at points of one shape: outputs, derivatives, and one tape for all of them.
+
+    `sweeps` give the rows or columns of second derivatives and of Jacobians; where these are sparse, `compressed` gives
+    them in fewer.
+    """
+
+    __slots__ = (
+        "_entries",
+        "_make_sweeps",
+        "_plans",
+        "_sweeps",
+        "by_leaf",
+        "compressed",
+        "fillable",
+        "lowered",
+        "names",
+        "tape",
+    )
+
+    def __init__(self, lowered: Lowered, names: Sequence[str], outputs: Sequence[Node]) -> None:
+        self.lowered = lowered
+        self.names = tuple(names)
+        self.tape = Tape(list(outputs))
+        self.compressed: Compressed | None = None
+        self.by_leaf: dict[str, Compressed] = {}
+        self._plans: dict[Any, Any] = {}
+        self._entries: int | None = None
+        self._sweeps: list[Sweep] | None = None
+        self._make_sweeps: Callable[[], list[Sweep]] = list
+        leaves = lowered.program.leaves.items()
+        self.fillable = [(name, leaf.node.shape) for name, leaf in leaves if leaf.declared and leaf.node.shape]
+
+    @property
+    def sweeps(self) -> list[Sweep]:
+        """The tapes of the sweeps over unit vectors, made when they are asked for."""
+        if self._sweeps is None:
+            with pointing_into(self.lowered.source):
+                self._sweeps = self._make_sweeps()
+        return self._sweeps
+
+    def make_sweeps(self, make: Callable[[], list[Sweep]]) -> None:
+        """Set how the sweeps are made; they are made now unless the compressed ones may do."""
+        self._make_sweeps = make
+        if self.compressed is None and len(self.by_leaf) < len(self.names):
+            self._sweeps = make()
+
+    def size(self) -> int:
+        """The nodes that the question keeps alive, about."""
+        tapes = [
+            self.tape,
+            *(one.tape for one in self.by_leaf.values()),
+            *(one.along.tape for one in self._sweeps or ()),
+        ]
+        if self.compressed is not None:
+            tapes.append(self.compressed.tape)
+        return sum([len(tape.nodes) for tape in tapes])
+
+    def entries(self) -> int:
+        """The entries of all arrays that a run computes."""
+        if self._entries is None:
+            self._entries = sum([node.type.size for node in self.tape.nodes])
+        return self._entries
+
+    def run_along(
+        self, along: Along, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
+    ) -> list[Any]:
+        """What a tape of this question gives along its directions; by a plan for a question that is asked again."""
+        if again and backend in ("auto", "numpy") and dtype != "complex128":
+            with pointing_into(self.lowered.source):
+                found = along.planned(values, dtype)
+            if found is not None:
+                return found
+        return along.evaluated(lambda units: self.run({**values, **units}, backend, dtype, along.tape))
+
+    def swept(
+        self, compressed: Compressed | None, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
+    ) -> Found | None:
+        """The outputs and what makes the blocks of a matrix, from few sweeps; None where it takes them all."""
+        if compressed is None:
+            return None
+        return compressed.run(
+            lambda along: self.run_along(along, values, backend, dtype, again),
+            lambda along: self.run_along(along, values, backend, dtype),
+        )
+
+    def values(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """The value of every leaf at a point; raises GradcliError GC202 for a leaf without one."""
+        leaves = self.lowered.program.leaves
+        known = {**self.lowered.values, **{name: value for name, value in point.items() if name in leaves}}
+        if len(known) < len(leaves) and (missing := missing_values(self.lowered, point)):
+            raise GradcliError(*missing)
+        for name, shape in self.fillable:
+            if isinstance(known[name], (int, float, complex)):
+                known[name] = filled(known[name], shape)
+        return known
+
+    def run(self, values: Mapping[str, Any], backend: str, dtype: str, tape: Tape | None = None) -> list[Any]:
+        """What the tape, or another one of this question, gives for these values; an error points into the script."""
+        with pointing_into(self.lowered.source):
+            return (self.tape if tape is None else tape).run(values, backend=backend, dtype=dtype)
+
+    def run_on_device(
+        self,
+        values: Mapping[str, Any],
+        dtype: str,
+        moving: Iterable[str] | None = None,
+        count: int | None = None,
+        fetch: bool = False,
+    ) -> list[Any] | None:
+        """What `run` gives with the backend cupy, by a plan for the GPU; None where no plan does it.
+
+        `moving` names the values whose first axis counts `count` points.
+        """
+        from gradcli.calculator.devices import on_device
+
+        return on_device(self, self._plans, values, dtype, moving, count, fetch)
+
+    def ready(self, dtype: str, once: bool = False) -> Any:
+        """The kernel or the plan that computes this question with NumPy, made when it is first asked for; else None."""
+        if dtype not in self._plans:
+            from gradcli.execution.kernels import kernel_of
+            from gradcli.execution.plans import planned
+
+            with uncollected():
+                made = kernel_of(self.tape, dtype, once=once)
+                plan = None if made is not None and not made.repeats else planned(self.tape, dtype)
+            self._plans[dtype] = plan or made
+        return self._plans[dtype]
+
+    def run_planned(self, values: Mapping[str, Any], backend: str, dtype: str, fewest: int = 0) -> list[Any]:
+        """What `run` gives, by a plan where NumPy computes with arrays; worth its making where it runs again.
+
+        Questions with fewer entries than `fewest` in all their arrays are left to `run`.
+        """
+        if self.tape.scalar or dtype == "complex128" or self.entries() < fewest:
+            return self.run(values, backend, dtype)
+        if backend not in ("auto", "numpy"):
+            there = self.run_on_device(values, dtype, fetch=fewest > 0) if backend == "cupy" else None
+            return self.run(values, backend, dtype) if there is None else there
+        plan = self.ready(dtype, once=fewest > 0)
+        found: list[Any] | None = None
+        try:
+            with pointing_into(self.lowered.source):
+                found = plan.answer(values) if plan is not None else None
+        except REFUSED:
+            found = None  # the evaluator says what is wrong, and where
+        return self.run(values, backend, dtype) if found is None else found
+
+    def run_again(self, leaves: Mapping[str, Any], backend: str, dtype: str) -> list[Any] | None:
+        """What `run_planned` gave, where it had a plan, if the leaves are arrays of their types already; else None."""
+        return at_once(self._plans.get(dtype), leaves) if backend in ("auto", "numpy") else None

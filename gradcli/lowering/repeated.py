@@ -1,0 +1,136 @@
+"""A function's body goes in; out comes what its value depends on, so that a call which is repeated is looked up.
+
+Functions are inlined, and a loop calls them with the same operands again and again (`pick(weights, 0, n)`). Such a call
+gives the same nodes, so its value is kept. What cannot be kept: calls of derivative operators (they name variables), of
+`load`, and of random arrays without a seed. It makes no node.
+"""
+
+from __future__ import annotations
+
+from gradcli.language import syntax as s
+from gradcli.lowering.calls import signature_of
+from gradcli.lowering.scan import CONSTANTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from gradcli.diagnostics import Span
+    from gradcli.lowering.lowerer import Lowerer
+
+    Names = frozenset[str]
+
+MOST_KEPT = 1 << 12  # calls; a loop that gives each of them other operands would keep a million
+_FIXED = frozenset((*CONSTANTS, "None", "True", "False"))
+_ABSENT = object()
+
+
+class Repeated:
+    """The values of calls that were made; `reads` tells which names outside a function reads, and which it calls.
+
+    None stands there for a function whose calls are never looked up.
+    """
+
+    __slots__ = ("known", "reads")
+
+    def __init__(self) -> None:
+        self.known: dict[Any, tuple[Any, Span | None]] = {}
+        self.reads: dict[str, tuple[Names, Names] | None] = {}
+
+    def key(self, lowerer: Lowerer, name: str, values: Sequence[Any]) -> Any:
+        """What equal calls of a function have in common; None for a call that has to be made."""
+        if name not in self.reads:
+            self.reads[name] = _outside(lowerer, name)
+        reads = self.reads[name]
+        if reads is None or lowerer.builder.simplifying:
+            return None
+        scope, (names, called) = lowerer.scope, reads
+        if not scope.keys().isdisjoint(called):
+            return None  # it is a value by now: an error
+        for one in names:
+            if one not in scope and (one not in _FIXED or one in lowerer.at):
+                return None  # the call makes it a leaf
+        # a leaf that has become a constant since then makes another power of x**n
+        key = (name, lowerer.fixed_leaves, *values, *[scope.get(one, _ABSENT) for one in names])
+        try:
+            hash(key)
+        except TypeError:  # a slice
+            return None
+        return key
+
+    def keep(self, key: Any, value: Any, span: Span | None) -> None:
+        """Remember the value of a call, and where its last step stands."""
+        if len(self.known) >= MOST_KEPT:
+            self.known.clear()
+        self.known[key] = value, span
+
+
+def _outside(lowerer: Lowerer, name: str) -> tuple[Names, Names] | None:
+    """The names of the script that a function reads, and those that it calls, in the functions that it calls too."""
+    names: set[str] = set()
+    called: set[str] = set()
+    pending, met = [name], {name}
+    while pending:
+        here = pending.pop()
+        if here in lowerer.hand_written:
+            return None
+        function = lowerer.functions[here]
+        calls: set[str] = set()
+        if not _body_reads(function.body, {param.id for param in function.params}, names, calls):
+            return None
+        for one in calls:
+            if one in lowerer.functions and one not in met:
+                met.add(one)
+                pending.append(one)
+            primitive = lowerer.library.get(one)
+            if primitive is None and one not in lowerer.functions:
+                return None
+            if primitive is not None and "position" in signature_of(primitive).keyword_only:
+                return None
+        called |= calls
+    return frozenset(names), frozenset(called)
+
+
+def _body_reads(statements: Iterable[s.Statement], own: set[str], names: set[str], calls: set[str]) -> bool:
+    """Collect what a body reads and calls, but for its `own` names; whether it holds nothing else than values.
+
+    A name that only a loop or a branch assigns is taken to be read outside, behind it.
+    """
+    pending = [(statement, own) for statement in statements][::-1]
+    while pending:
+        statement, own = pending.pop()
+        if isinstance(statement, s.Assign):
+            _reads((statement.value, *(statement.shape or ())), own, names, calls)
+            if statement.operator is not None:
+                names |= {target.id for target in statement.targets} - own
+            own |= {target.id for target in statement.targets}
+        elif isinstance(statement, (s.ExpressionStatement, s.Return)):
+            _reads((statement.value,), own, names, calls)
+        elif isinstance(statement, s.For):
+            _reads(statement.bounds, own, names, calls)
+            inner = own | {statement.target.id}
+            pending.extend([(one, inner) for one in statement.body[::-1]])
+        elif isinstance(statement, s.If):
+            _reads((statement.test,), own, names, calls)
+            for block in (statement.body, statement.orelse):
+                inner = set(own)
+                pending.extend([(one, inner) for one in block[::-1]])
+        else:
+            return False
+    return True
+
+
+def _reads(expressions: Iterable[s.Syntax], own: set[str], names: set[str], calls: set[str]) -> None:
+    pending = list(expressions)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, s.Name):
+            if node.id not in own:
+                names.add(node.id)
+        elif isinstance(node, s.Call):
+            calls.add(node.function.id)
+            pending.extend(node.args)
+            pending.extend([keyword.value for keyword in node.keywords])
+        else:
+            pending.extend(s.children(node))
