@@ -87,6 +87,13 @@ def all_near(given: Sequence[tuple[str, dict[str, Any]]], bound: float) -> None:
             near(one, expected, bound, what)
 
 
+def test_scales_of_norms(device: Counts) -> None:
+    """The power of two below the largest entry comes from the distance to the next number."""
+    random = np.random.default_rng(3)
+    points = [random.normal(size=(40, 7)) * 10.0**power for power in (-300, -3, 0, 5, 300)]
+    all_near([("sum(norm(X, axis=1))", {"X": point}) for point in points], 1e-14)
+
+
 def test_lengths_of_sums(device: Counts) -> None:
     """Around the length of a warp, a block and a piece."""
     sizes = [1, 2, 31, 32, 33, 255, 257, 1023, 1024, 1025, 4095, 4096, 4097, 12289]

@@ -13,7 +13,7 @@ import pytest
 import gradcli
 from gradcli.execution import kernels
 from gradcli.execution.kernels import native, rounds
-from gradcli.execution.plans import Plan
+from gradcli.execution.plans import Plan, scans
 from gradcli.execution.plans.scans import Scan
 from tests.test_plans_rolling import TWO_LAYERS, near, question, scan_events, short, values_of  # noqa: F401
 
@@ -29,6 +29,7 @@ def always(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.delenv("GRADCLI_FAST", raising=False)
     monkeypatch.setattr(kernels, "NATIVE_WORK", 1)
+    monkeypatch.setattr(scans, "CHUNK", 8)
 
 
 def a_loop(random: Random, atoms: tuple[str, ...]) -> tuple[str, int]:
@@ -106,7 +107,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert fails(Plan(tape))
     with monkeypatch.context() as patch:  # one round too few
         short_of = lambda code: code._replace(run=lambda count, *rest: code.run(count - 1, *rest))  # noqa: E731
-        patch.setattr(Scan, "_fast", lambda scan, code, arrays: fast(scan, short_of(code), arrays))
+        patch.setattr(Scan, "_fast", lambda scan, code: fast(scan, short_of(code)))
         assert fails(Plan(tape))
 
 

@@ -99,6 +99,7 @@ def short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param == "waves":
         monkeypatch.setattr(packing, "WORTH", 0)
         monkeypatch.setattr(packing, "PER_TRY", 200)
+        monkeypatch.setattr(scans, "CHUNK", 1)
         monkeypatch.setattr(waves, "WORTH", 0)
         monkeypatch.setattr(waves, "FEWEST", 2)
         monkeypatch.setattr(waves, "SHARE", 1.0)

@@ -17,6 +17,7 @@ DIGITS = 3  # of bounds and sizes, for people
 ORDER = "Order of work"
 MEMORY = "Memory while it runs"
 REWRITES = "What was changed"
+LAPACK = {"inv", "solve", "det", "logdet", "logabsdet", "cholesky", "eigvalsh", "svdvals"}  # steps, as they are called
 BOUNDS = "How far the plain evaluator's results may be from these"
 
 
@@ -118,6 +119,9 @@ def remarks(result: PlanReport) -> Iterator[str]:
             "A bound adds up 2 n u * sum |terms| over all sums of n terms, as the steps behind them pass it on; "
             "the relative one divides it by its entry: the condition of the sums."
         )
+        alone = [row for row in result.order if not isinstance(row, PlanLoop)]
+        if any(row.operation in LAPACK for row in alone):
+            yield "The routines of LAPACK are taken to be exact for a matrix within 10 n u |A| of theirs."
 
 
 def tidy(result: PlanReport) -> Grid:

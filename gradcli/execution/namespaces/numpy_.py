@@ -27,7 +27,11 @@ class NumpyNamespace(ArrayNamespace):
         return np.errstate(all="ignore")
 
     def array(self, value: Any, kind: str = "float") -> Any:
-        made = np.asarray(value, dtype=self.kind_type(kind))
+        if self.float_type == np.float32:
+            with np.errstate(over="ignore"):  # what is too large for a short float is an infinity, without a remark
+                made = np.asarray(value, dtype=self.kind_type(kind))
+        else:
+            made = np.asarray(value, dtype=self.kind_type(kind))
         return made if made.shape else made[()]
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:

@@ -6,9 +6,7 @@ multiplications, large arrays are computed block by block in cache, memory is us
 
 from __future__ import annotations
 
-import gc
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +23,10 @@ from gradcli.execution.plans.rolling import rolled
 from gradcli.execution.plans.running import Workspace
 from gradcli.execution.plans.schedule import Loop, Schedule
 from gradcli.execution.plans.values import VIEW, Value
+from gradcli.graph.collector import uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.results import Value as Result
@@ -35,18 +34,6 @@ if TYPE_CHECKING:
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """A context without the collector of cycles: a plan is built of many small objects, none of which is garbage."""
-    usual = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if usual:
-            gc.enable()
 
 
 class Plan:
@@ -88,10 +75,12 @@ class Plan:
         return space
 
     def give(self, space: Workspace) -> None:
-        """Keep a workspace for the next run, unless it is large."""
+        """Keep a workspace for the next run; a large one is freed at once."""
         if space.nbytes <= KEPT:
             with self._lock:
                 self._spare.append(space)
+        else:
+            taken_apart(space)
 
     def room(self) -> int:
         """The bytes that a run needs beside its inputs and its results."""
@@ -107,16 +96,15 @@ class Plan:
         arrays = self._arrays.exact(values) if exact else self._arrays(values)
         return None if arrays is None else [_plain(found) for found in self.run(arrays)]
 
-    def text(self) -> str:
-        """The plan as people read it: events in order, blocks, and the memory that a run needs beside its results."""
-        lines = []
-        for event in self.schedule.events:
-            if isinstance(event, Loop):
-                lines.append(f"loop over {event.count} in blocks of {event.rows}")
-                lines += [f"    {op}" for op in event.ops]
-            else:
-                lines.append(str(event))
-        return "\n".join([*lines, f"{self.nbytes:,} bytes beside inputs and outputs"])
+
+def taken_apart(space: Workspace) -> None:
+    """Free the memory of a workspace now: its loops refer to it, so it would wait for the collector of cycles."""
+    for blocks in space.loops:
+        blocks.workers.clear()
+        blocks.works.clear()
+    space.loops.clear()
+    space.program.clear()
+    space.cells.clear()
 
 
 def _plain(found: Any) -> Result:

@@ -17,8 +17,9 @@ from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.kernels import entry, kernel
 from gradcli.execution.plans.libraries import dealt, handed_out, one_thread, setters, shared, together
 from gradcli.execution.plans.memory import laid_out
-from gradcli.execution.plans.running import Arrays, chain, slot
+from gradcli.execution.plans.running import Arrays, chain, short_buffers, slot
 from gradcli.execution.plans.schedule import root
+from gradcli.execution.plans.turning import turned
 from gradcli.execution.plans.values import ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class Worker:
 
         work = [([root(arg, loop.at)[0] for arg in op.args], [op.out], op) for op in loop.ops]
         layout = laid_out(work, placed, set())
+        columns = turned(loop)
         extra = {op.out.serial: op.out.nbytes for op in loop.summed}
         self.nbytes = layout.size + sum(extra.values())
         memory = np.empty(layout.size + 64, np.uint8)
@@ -165,11 +167,13 @@ class Worker:
         self.frames: dict[int, Frame] = {}
         last = loop.count - (loop.count - 1) // loop.rows * loop.rows
         for rows in {loop.rows, last}:
-            cells = {
-                op.out.serial: slot(memory, layout.offsets[op.out.serial], loop.shape(op.out, rows), op.out.dtype)
-                for op in loop.ops
-                if op.out.serial in layout.offsets
-            }
+            cells = {}
+            for op in loop.ops:
+                serial, shape = op.out.serial, loop.shape(op.out, rows)
+                if serial in columns:
+                    cells[serial] = slot(memory, layout.offsets[serial], shape[::-1], op.out.dtype).T
+                elif serial in layout.offsets:
+                    cells[serial] = slot(memory, layout.offsets[serial], shape, op.out.dtype)
             self.frames[rows] = Frame(blocks, rows, {**cells, **once}, within)
 
     def work(self, place: int) -> None:
@@ -177,11 +181,12 @@ class Worker:
         blocks = self.blocks
         for frame in self.frames.values():
             frame.begin()
-        for stretch in dealt(blocks.queues, place):
-            first = True
-            for block in blocks.within[stretch]:
-                self.frames[block.stop - block.start].run(block, stretch, first)
-                first = False
+        with short_buffers():
+            for stretch in dealt(blocks.queues, place):
+                first = True
+                for block in blocks.within[stretch]:
+                    self.frames[block.stop - block.start].run(block, stretch, first)
+                    first = False
         for frame in self.frames.values():
             frame.end()
 

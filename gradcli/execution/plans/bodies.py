@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.layouts import Layout
+from gradcli.execution.plans.layouts import ALIGNED, Layout
 from gradcli.execution.plans.nests import SAME
 from gradcli.execution.plans.packing import ALL, NUMBER, OWN, ROW, Packing
 from gradcli.execution.plans.scans import Scan
@@ -18,7 +18,6 @@ from gradcli.execution.plans.values import ENTRY, VIEW, Op, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.execution.plans.layouts import Cell
     from gradcli.execution.plans.nests import Nest, Read
 
 
@@ -58,6 +57,8 @@ class Body:
         self.packing = Packing(self)
         self.visible: set[int] = set()
         self.stored: set[int] = set()
+        self.offsets: dict[int, int] = {}  # where the turns of a stored place begin in the result
+        self.size = 0  # entries of the result
         self.dtype: Any = None
         self.layout: Any = None
         self.runs = 0
@@ -102,27 +103,21 @@ class Body:
     def arrange(self, visible: set[int], dtype: Any) -> None:
         """Decide where everything lies; `visible` places are read by steps outside."""
         self.dtype, self.visible = dtype, visible
+        again = {place for place in self.places if place in self.shown or self.ops[place].out.dtype != dtype}
         for place in reversed(self.places):
-            if place in visible and (place in self.shown or self.ops[place].out.dtype != dtype):
+            if place in visible and place in again:  # made anew of what it reads, which may stand behind it in a turn
                 visible.update(ref[1] for ref in self.refs[place] if ref[0] == OWN)
-            elif place in visible:
-                self.stored.add(place)
+        self.stored = visible.intersection(self.places) - again
         self.layout = Layout(self)
-
-    @property
-    def size(self) -> int:
-        """The entries of the memory that all turns share."""
-        return self.layout.size  # type: ignore[no-any-return]
+        for place in sorted(self.stored):
+            self.offsets[place] = self.size
+            self.size += -(-self.count * self.ops[place].out.size // ALIGNED) * ALIGNED
+        self.size = max(self.size, 1)
 
     @property
     def calls(self) -> int:
         """About how many calls of functions a run takes."""
         return self.rounds * self.packing.calls
-
-    def region(self, place: int) -> tuple[tuple[int, int], int, int]:
-        """Where the results of a stored place are: the shape of the memory, the first row, where it begins there."""
-        cell: Cell = self.layout.cells[OWN, place]
-        return (self.layout.rows, self.layout.frames[self.dtype].width), cell.row(self.delays[place]), cell.start
 
     def kernel(self) -> Callable[..., Any]:
         """A function of what is given and the memory."""
@@ -130,11 +125,12 @@ class Body:
 
     def code(self) -> Any:
         """The rounds in machine code, from the second run on; None where NumPy runs them."""
-        self.runs += 1
-        if self.runs == 2:
-            from gradcli.execution.kernels import rounds
+        if self.runs < 2:  # several threads may run a plan
+            self.runs += 1
+            if self.runs >= 2:
+                from gradcli.execution.kernels import rounds
 
-            self.machine = rounds.made(self)
+                self.machine = rounds.made(self)
         return self.machine
 
     def __repr__(self) -> str:

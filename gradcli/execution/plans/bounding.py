@@ -1,7 +1,7 @@
-"""Arrays that know how far their entries may move, and the operations on them: sums and matrix products open such gaps.
+"""Arrays that know how far their entries may move, and the steps on them: sums and matrix products open such gaps.
 
-All other operations hand gaps on: by their slopes or, where they are monotone, by their values at both ends. They are
-reached by the names that an `impl` uses, as a recorder is.
+All other steps hand gaps on: by their slopes or, where they are monotone, by their values at both ends. Who takes them
+is not known here.
 """
 
 from __future__ import annotations
@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.gaps import COMPARISONS, Gap, at_the_edge, of_function, rounded, times
-from gradcli.execution.plans.tracing import Recorder, Trace, Unrecordable
+from gradcli.execution.plans.gaps import (
+    COMPARISONS,
+    GAMMAS,
+    ONCE,
+    SAME,
+    Gap,
+    at_the_edge,
+    of_function,
+    of_gamma,
+    rounded,
+    times,
+)  # fmt: skip
 from gradcli.execution.plans.values import index_of
 
 if TYPE_CHECKING:
@@ -21,10 +31,11 @@ if TYPE_CHECKING:
 class Bounded:
     """An array, its gap (None: no entry may differ), and for products what their terms come to without signs.
 
-    `origin` says of what and over which axes it is the largest or the smallest entry.
+    `origin` says of what and over which axes it is the largest or the smallest entry. What is `carried` comes of a
+    linear recurrence, whose terms a plan may add up in any order: its terms are known through products too.
     """
 
-    __slots__ = ("constant", "gap", "origin", "terms", "value")
+    __slots__ = ("carried", "constant", "gap", "origin", "terms", "value")
     number = op = array = leaf = None  # what a recorded value may have
 
     def __init__(self, value: Any, gap: Gap = None, terms: Any = None, constant: bool = False) -> None:
@@ -32,6 +43,7 @@ class Bounded:
         self.gap = gap
         self.terms = terms
         self.constant = constant
+        self.carried = False
         self.origin: tuple[Bounded, tuple[int, ...]] | None = None
 
     @property
@@ -49,7 +61,9 @@ class Bounded:
     def moved(self, move: Any) -> Bounded:
         """What a movement of entries makes of it."""
         gap, terms = [None if part is None else move(part) for part in (self.gap, self.terms)]
-        return Bounded(move(self.value), gap, terms, self.constant)
+        found = Bounded(move(self.value), gap, terms, self.constant)
+        found.carried = self.carried
+        return found
 
     def majorant(self) -> Any:
         """The size of each entry; of a product, of its terms."""
@@ -76,10 +90,12 @@ class Taken:
         gap: Gap = None
         if any(x.gap is not None for x in xs):
             known = _ties(ufunc, xs) if ufunc in COMPARISONS else None
+            if ufunc.__name__ in GAMMAS:
+                known = of_gamma(ufunc.__name__, ufunc, value, xs[0].value, xs[0].gap, self.unit)
             if known is None:
                 known = of_function(ufunc, value, [x.value for x in xs], [x.gap for x in xs])
             gap = known if value.dtype.kind != "f" else rounded(ufunc, known, value, self.unit)
-        if ufunc in self.inexact and value.dtype.kind == "f":
+        if value.dtype.kind == "f" and (ufunc in self.inexact or _by_layout(ufunc, xs)):
             gap = (0 if gap is None else gap) + 8 * self.unit * np.abs(value)
         if ufunc in (np.multiply, np.divide) and value.dtype.kind == "f":
             beyond = at_the_edge(value, [x.value for x in xs])
@@ -87,12 +103,29 @@ class Taken:
         found = Bounded(value, gap, constant=all(x.constant for x in xs))
         if self.looped and ufunc in (np.add, np.subtract) and value.dtype.kind == "f":
             self._summed(found, xs)
+        elif xs[0].carried or xs[-1].carried:
+            self._carried(ufunc, found, xs)
         return found
 
     def _summed(self, found: Bounded, xs: Sequence[Bounded]) -> None:
         """What turns of a loop add up, any sum for all we know, may be added in another order."""
         found.terms = np.broadcast_to(xs[0].majorant() + xs[1].majorant(), found.shape)
-        found.gap = (0 if found.gap is None else found.gap) + 2 * self.unit * found.terms
+        found.carried = xs[0].carried or xs[1].carried  # on its way a term comes by one more product and sum a turn
+        found.gap = (0 if found.gap is None else found.gap) + (4 if found.carried else 2) * self.unit * found.terms
+
+    def _carried(self, ufunc: Any, found: Bounded, xs: Sequence[Bounded]) -> None:
+        """A factor beside what a linear recurrence gives is a factor of each of its terms."""
+        if ufunc is np.negative:
+            terms = xs[0].majorant()
+        elif ufunc is np.multiply and xs[0].carried != xs[1].carried:
+            terms = times(*[x.majorant() if x.carried else np.abs(x.value) for x in xs])
+        elif ufunc is np.divide and not xs[1].carried:
+            terms = xs[0].majorant() / np.abs(xs[1].value)
+        else:
+            return
+        found.terms, found.carried = np.broadcast_to(terms, found.shape), True
+        if ufunc is not np.negative:
+            found.gap = (0 if found.gap is None else found.gap) + 2 * self.unit * found.terms
 
     def view(self, kind: str, x: Bounded, params: Any, shape: tuple[int, ...]) -> Bounded:
         if kind == "permute":
@@ -112,7 +145,10 @@ class Taken:
         if condition.gap is not None:
             far = np.abs(x.value - y.value) + (0 if x.gap is None else x.gap) + (0 if y.gap is None else y.gap)
             gap = np.where(condition.gap > 0, np.nan_to_num(far, nan=np.inf, posinf=np.inf), 0 if gap is None else gap)
-        return Bounded(value, None if gap is None else np.broadcast_to(gap, value.shape))
+        found = Bounded(value, None if gap is None else np.broadcast_to(gap, value.shape))
+        if x.carried or y.carried:
+            found.terms, found.carried = np.where(condition.value, x.majorant(), y.majorant()), True
+        return found
 
     def cast(self, x: Bounded, dtype: Any) -> Bounded:
         return Bounded(x.value.astype(dtype), x.gap, constant=x.constant)
@@ -127,15 +163,20 @@ class Taken:
         opened = None if x.gap is None else np.asarray(np.sum(x.gap, axes, keepdims=keepdims))
         count = x.size // max(value.size, 1)
         if count > 1 and value.dtype.kind == "f":  # a product may come into a sum without a rounding of its own
-            whole = np.asarray(np.sum(np.abs(x.value), axes, keepdims=keepdims))
-            opened = (0 if opened is None else opened) + 2 * self.unit * times(float(count), whole)
+            whole = np.asarray(np.sum(np.abs(x.value), axes, keepdims=keepdims)) + (0 if opened is None else opened)
+            opened = (0 if opened is None else opened) + times(self._share(count), whole)
         return Bounded(value, opened)
+
+    def _share(self, count: int) -> float:
+        """How far two sums of n terms may be apart, as a share of the terms without signs."""
+        rounding = count * self.unit
+        return 2 * rounding / (1 - rounding) if rounding < 1 else np.inf
 
     def product(self, x: Bounded, y: Bounded) -> Bounded:
         value = np.matmul(x.value, y.value)
         terms = np.matmul(x.majorant(), y.majorant())
         count = x.shape[-1]
-        gap: Gap = None if count < 2 else 2 * self.unit * (count + 1) * terms
+        gap: Gap = None if count < 2 else times(self._share(count + 1), terms)
         for one, other, turned in ((x, y, False), (y, x, True)):
             if one.gap is not None:
                 sizes = np.abs(other.value) if other.gap is None or turned else np.abs(other.value) + other.gap
@@ -158,6 +199,19 @@ class Taken:
         return Bounded(np.concatenate([x.value for x in xs], axis), gap)
 
 
+def _by_layout(ufunc: Any, xs: Sequence[Bounded]) -> bool:
+    """Whether the last bits depend on how the operands lie in memory, which may be otherwise in blocks.
+
+    NumPy has vector forms for steps forward only, and short cuts for a power whose exponent stands still in a row.
+    """
+    if ufunc in SAME or ufunc in ONCE:
+        return False
+    steps = [[step for n, step in zip(x.shape, x.value.strides, strict=True) if n > 1] for x in xs]
+    if ufunc is np.power and 0 in steps[1] and any(steps[1]):
+        return True
+    return any(step < 0 for one in steps for step in one)
+
+
 def _ties(ufunc: Any, xs: Sequence[Bounded]) -> Any:
     """A comparison of entries with the largest of them: certain where only one of them comes close to it.
 
@@ -171,76 +225,3 @@ def _ties(ufunc: Any, xs: Sequence[Bounded]) -> Any:
             near = np.abs(one.value - other.value) <= gap
             return 1.0 * (near & (near.sum(axis=other.origin[1], keepdims=True) > 1))
     return None
-
-
-class Bounder(Recorder):
-    """The namespace `numpy` on arrays with gaps.
-
-    `inexact` are functions that a vector form may round otherwise; `looped`: any sums may be taken together.
-    """
-
-    def __init__(self, dtype: str, inexact: Collection[Any] = (), looped: bool = False) -> None:
-        super().__init__(dtype)
-        self.steps: Any = Taken(self.numpy.float_type, inexact, looped)
-
-    def _trace(self, held: Any) -> Trace:
-        return Trace(self, held)
-
-    def frexp(self, x: Trace) -> tuple[Trace, Trace]:
-        """Mantissas and exponents; these are certain where both ends have the same."""
-        held: Any = x.value
-        mantissa, exponent = np.frexp(held.value)
-        if held.gap is None:
-            return self._trace(Bounded(mantissa)), self._trace(Bounded(exponent))
-        ends = [np.abs(np.frexp(end)[1] - exponent) for end in (held.value - held.gap, held.value + held.gap)]
-        turns = np.maximum(*ends) * 1.0
-        gap = np.where(turns > 0, np.inf, np.ldexp(held.gap, -exponent))
-        return self._trace(Bounded(mantissa, gap)), self._trace(Bounded(exponent, turns))
-
-    def ldexp(self, x: Trace, exponent: Any) -> Trace:
-        """A number times a power of two."""
-        held, power = x.value, self.lifted(exponent, ())
-        one: Any = held
-        other: Any = power
-        value = np.ldexp(one.value, other.value)
-        gap = None if one.gap is None else np.ldexp(one.gap, other.value)
-        if other.gap is not None:
-            gap = np.where(other.gap > 0, np.inf, 0 if gap is None else gap)
-        return self._trace(Bounded(value, gap))
-
-    def _linear(self, function: Any, x: Trace, *args: Any) -> Trace:
-        """A sum of entries, the same steps in every order of work."""
-        held: Any = x.value
-        value = np.asarray(function(held.value, *args))
-        gap = None if held.gap is None else np.asarray(function(held.gap, *args))
-        if gap is not None:
-            gap = gap + 2 * self.steps.unit * x.size * np.asarray(function(np.abs(held.value), *args))
-        return self._trace(Bounded(value, gap))
-
-    def cumsum(self, x: Trace, axis: int) -> Trace:
-        return self._linear(np.cumsum, x, axis)
-
-    def swapaxes(self, x: Trace, one: int, other: int) -> Trace:
-        held: Any = x.value
-        return self._trace(held.moved(lambda part: np.swapaxes(part, one, other)))
-
-    def take_along_axis(self, x: Trace, index: Trace, axis: int) -> Trace:
-        held: Any = x.value
-        where: Any = index.value
-        if where.gap is not None:
-            raise Unrecordable("positions that may change")
-        return self._trace(held.moved(lambda part: self.numpy.take_along_axis(part, where.value, axis)))
-
-    def put_along_add(self, x: Trace, index: Trace, axis: int, size: int) -> Trace:
-        held: Any = x.value
-        where: Any = index.value
-        if where.gap is not None:
-            raise Unrecordable("positions that may change")
-
-        def put(part: Any) -> Any:
-            return self.numpy.put_along_add(part, where.value, axis, size)
-
-        met = put(np.ones(held.shape))
-        opened = 2 * self.steps.unit * times(met, put(np.abs(held.value))) * (met > 1)
-        gap = opened if held.gap is None else opened + put(held.gap)
-        return self._trace(Bounded(put(held.value), gap if gap.any() else None))

@@ -11,7 +11,9 @@ import numpy as np
 
 from gradcli.execution.inputs import data_value, leaf_value
 from gradcli.execution.namespaces import Unavailable
-from gradcli.execution.plans.bounding import Bounded, Bounder
+from gradcli.execution.plans import gaps, routines
+from gradcli.execution.plans.bounder import Bounder
+from gradcli.execution.plans.bounding import Bounded
 from gradcli.execution.plans.tracing import Trace, Unrecordable
 from gradcli.execution.reports import PlanBound
 from gradcli.graph.arrays import nearest_float
@@ -42,11 +44,12 @@ def bounds(
     dtype: str = "float64",
     inexact: Collection[Any] = (),
     looped: bool = False,
+    linear: Collection[Node] = (),
 ) -> list[Bound]:
     """The outputs of a tape as the evaluator gives them, each with its gap to what a plan may give.
 
     `inexact` are functions of NumPy that a vector form may compute, at most 2.5 ulp wrong; a `looped` plan takes turns
-    of the program's loops together.
+    of the program's loops together. `linear` are the nodes of recurrences that it solves in blocks of turns.
     Raises GradcliError as the evaluator does.
     """
     bounder = Bounder(dtype, inexact, looped)
@@ -55,6 +58,7 @@ def bounds(
     last = {arg: node for node in tape.nodes for arg in node.args}
     kept = set(tape.outputs)
     found: dict[Node, Bounded] = {}
+    carrying = frozenset(linear)
     with xp.arithmetic():
         for node in tape.nodes:
             if node.primitive is CONSTANT:
@@ -66,6 +70,7 @@ def bounds(
                 found[node] = Bounded(np.asarray(leaf_value(xp, node, given[node])))
             else:
                 found[node] = _bounded(bounder, node, [found[arg] for arg in node.args])
+                found[node].carried |= node in carrying
             for arg in set(node.args):
                 if last[arg] is node and arg not in kept:
                     found.pop(arg, None)
@@ -117,5 +122,28 @@ def _bounded(bounder: Bounder, node: Node, args: list[Bounded]) -> Bounded:
         full = found.shape == node.type.shape
         return found if full else found.moved(lambda part: np.broadcast_to(part, node.type.shape))
     value = np.asarray(primitive.impl(bounder.numpy, *[arg.value for arg in args], **params))
-    unknown = any(arg.gap is not None for arg in args)
-    return Bounded(value, np.full(value.shape, np.inf) if unknown else None)
+    if all(arg.gap is None for arg in args):
+        return Bounded(value)
+    rule = BY_NAME.get(primitive.name) if value.size else None
+    moves = [np.zeros(arg.shape) if arg.gap is None else arg.gap for arg in args]
+    if rule is None:
+        return Bounded(value, np.full(value.shape, np.inf))
+    return Bounded(value, rule(node, bounder, value, [arg.value for arg in args], moves))
+
+
+def _recurrence(node: Node, bounder: Bounder, value: Any, xs: Sequence[Any], moves: Sequence[Any]) -> Any:
+    return routines.recurrence(xs[0], xs[1], moves, value, bounder.steps.unit)
+
+
+def _sinc(node: Node, bounder: Bounder, value: Any, xs: Sequence[Any], moves: Sequence[Any]) -> Any:
+    return gaps.of_sinc(node.params.get("n", 0), moves[0], bounder.steps.unit)
+
+
+def _polygamma(node: Node, bounder: Bounder, value: Any, xs: Sequence[Any], moves: Sequence[Any]) -> Any:
+    impl: Any = node.primitive.impl
+    return gaps.of_gamma(
+        "", lambda at: impl(bounder.numpy, at, **node.params), value, xs[0], moves[0], bounder.steps.unit
+    )
+
+
+BY_NAME = {"recur": _recurrence, "sinc": _sinc, "sinc_derivative": _sinc, "polygamma": _polygamma}

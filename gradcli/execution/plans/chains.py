@@ -40,7 +40,10 @@ class _Chains:
         self.homes: dict[int, int] = {}  # of steps that are made here: in whose place they stand
         self.readers: dict[int, list[Op]] = {}
         self.kept = {value.serial for value in recording.outputs}
-        self.count = max([value.serial for op in recording.ops for value in (op.out, *op.args)], default=0)
+        given = [*recording.outputs, *[value for _, value in recording.inputs]]
+        self.count = max(
+            [one.serial for one in given + [x for op in recording.ops for x in (op.out, *op.args)]], default=0
+        )
         for op in recording.ops:
             self._enter(op)
 

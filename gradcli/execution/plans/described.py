@@ -20,6 +20,7 @@ from gradcli.execution.plans.values import (
     CHOICE,
     ENTRY,
     INNER,
+    LINEAR,
     PRODUCT,
     REDUCE,
     SCAN,
@@ -105,6 +106,8 @@ def operation(op: Op) -> str:
         return f"to {op.out.dtype}"
     if op.kind == SCAN:
         return f"scan: {op.function}"
+    if op.kind == LINEAR:
+        return f"linear recurrence: {op.function}"
     if op.kind == CALL:
         return str(op.node.primitive.name) if op.node is not None else "call"
     return WORDS.get(op.kind, op.kind)
@@ -122,7 +125,7 @@ def operations(op: Op) -> int | None:
         return op.args[1].size
     if op.kind == PRODUCT:
         return 2 * op.out.size * op.args[0].shape[-1]
-    return None if op.kind in (CALL, SCAN) else 0
+    return None if op.kind in (CALL, SCAN, LINEAR) else 0
 
 
 def order_of(plan: Plan) -> tuple[PlanStep | PlanLoop, ...]:
@@ -187,6 +190,12 @@ def inexact(plan: Plan) -> frozenset[Any]:
     return VECTORS & called
 
 
+def linear(plan: Plan) -> frozenset[Any]:
+    """The nodes of the program whose turns are solved for together."""
+    found = [event.function for event in plan.schedule.events if isinstance(event, Op) and event.kind == LINEAR]
+    return frozenset([node for one in found for node in one.nodes])
+
+
 def constant_bytes(plan: Plan) -> int:
     """The memory of the arrays that do not depend on any input."""
     owners = {}
@@ -210,9 +219,17 @@ def counted(count: int, word: str) -> str:
 
 
 def rewrites(
-    tape: Tape, dtype: str, order: Sequence[PlanStep | PlanLoop], inexact: frozenset[Any], looped: bool
+    tape: Tape,
+    dtype: str,
+    order: Sequence[PlanStep | PlanLoop],
+    inexact: frozenset[Any],
+    looped: bool,
+    linear: bool = False,
 ) -> Iterator[PlanRewrite]:
-    """What was changed, each with its class; `looped`: turns of the program's loops are taken together."""
+    """What was changed, each with its class.
+
+    `looped`: turns of the program's loops are taken together; `linear`: those of linear recurrences, too.
+    """
     xp = namespace("numpy", dtype)
     with xp.arithmetic():
         before = recording.record(tape, dtype)
@@ -235,6 +252,9 @@ def rewrites(
         yield PlanRewrite(REORDERED, "chains of matrix products take the cheap order")
     if looped:
         yield PlanRewrite(REORDERED, "turns of loops are taken together, and what they add up is one sum")
+    if linear:
+        told = "what a turn carries on as a*x + b is found for blocks of turns side by side, then from block to block"
+        yield PlanRewrite(REORDERED, f"{told}; turn by turn where a product of factors could leave the range")
     sums = [op.args[0].size // max(op.out.size, 1) for op in turned.ops if op.kind == REDUCE and op.function is np.add]
     if sums:
         yield PlanRewrite(REORDERED, f"{counted(len(sums), 'sum')} of up to {max(sums):,} terms in another order")

@@ -68,7 +68,7 @@ class Entries(Making):
         simpler = self._simpler(ufunc, xs, shape)
         if simpler is not None:
             return simpler
-        if len(xs) == 2 and ufunc in (np.add, np.multiply):
+        if ufunc is np.add or ufunc is np.multiply:
             if xs[0] is xs[1] and ufunc is np.multiply:
                 ufunc, xs = np.square, xs[:1]
             elif xs[0].serial > xs[1].serial:
@@ -111,7 +111,7 @@ class Entries(Making):
             if scale is not None and TINY < abs(one.number) < HUGE:
                 return self.entry(np.multiply, self.number(one.number * scale), rest)
             return None
-        for big, small in ((one, other), (other, one)) if not self.faithful else ():
+        for big, small in ((one, other), (other, one)) if one.size != other.size and not self.faithful else ():
             scale, rest = scaled(big)
             if scale is not None and small.size < big.size:
                 return self.entry(np.multiply, rest, self.entry(np.multiply, self.number(scale), small))
@@ -121,8 +121,9 @@ class Entries(Making):
         """A sum with entries that stand among zeros: the zeros need not be added."""
         for one, other in (xs, xs[::-1]):
             placed = other.op
-            alike = one.shape == other.shape == shape and one.dtype == other.dtype
-            if placed is not None and placed.kind == PLACE and alike:
+            if placed is None or placed.kind != PLACE:
+                continue
+            if one.shape == other.shape == shape and one.dtype == other.dtype:
                 if one.number is not None and one.number == 0:
                     return other
                 return self.make(ADDED, None, (one, placed.args[0]), placed.params, shape, one.dtype)

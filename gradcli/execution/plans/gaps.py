@@ -24,6 +24,9 @@ MONOTONE = {
     np.arctan, np.arcsin, np.arccos, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil, np.trunc, np.rint, np.sign,
 }  # fmt: skip
 SPECIAL_MONOTONE = ("erf", "erfc", "erfinv")
+GAMMAS = ("gamma", "gammaln", "psi")  # and polygamma, which is no ufunc
+LOWEST_AT, LOWEST = 1.4616321449683622, {"gamma": 0.8856031944108887, "gammaln": -0.12148629053584961}
+SPECIAL_ULPS = 32  # that these may be wrong by
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 LOGIC = {np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or, np.invert}
 
@@ -51,6 +54,8 @@ def of_function(ufunc: Any, value: Any, xs: Sequence[Any], gaps: Sequence[Gap]) 
         found = np.where(_any(moves), np.inf, 0.0)
     else:
         found = rule(xs, moves)
+    for x, move in zip(xs, moves, strict=True):  # what is no number, or may be none, may become anything
+        found = np.where(~np.isfinite(x) & (move > 0), np.inf, found)
     return np.broadcast_to(np.nan_to_num(found, nan=np.inf, posinf=np.inf), value.shape)
 
 
@@ -135,9 +140,49 @@ def _cosh(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
     return times(np.sinh(np.abs(xs[0]) + moves[0]), moves[0])
 
 
+def _remainder(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
+    """Where no multiple of the divisor is near, as far as the dividend moves; elsewhere by the divisor itself."""
+    (x, y), (dx, dy) = xs, moves
+    turns = [np.floor_divide(end, y) for end in (x - dx, x, x + dx)]
+    inside = (turns[0] == turns[1]) & (turns[1] == turns[2])
+    rounding = 4 * np.finfo(np.result_type(x)).eps * np.abs(y)
+    found = np.where(inside, dx, np.abs(y)) + rounding
+    return np.where((dx == 0) & (dy == 0), 0.0, np.where(dy == 0, found, np.inf))
+
+
+def _step(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
+    """Of a step function, the value at the step."""
+    (x, y), (dx, dy) = xs, moves
+    crossed = np.where((dx > 0) & (np.abs(x) <= dx), 1 + np.abs(y) + dy, 0.0)
+    return np.maximum(crossed, np.where(x == 0, dy, 0.0))
+
+
+def of_gamma(name: str, function: Callable[[Any], Any], value: Any, x: Any, move: Any, unit: float) -> Any:
+    """The gamma function and its relatives right of 0, where they are monotone, or fall and then rise.
+
+    Both results may be wrong by SPECIAL_ULPS, or by as many digits of 1 near a root.
+    """
+    ends = [function(np.where(x > move, x + sign * move, 1.0)) for sign in (-1, 1)]
+    found = np.maximum(*[np.abs(end - value) for end in ends])
+    if name in LOWEST:
+        found = np.maximum(found, np.abs(value - LOWEST[name]))
+        outside = (x - move > LOWEST_AT) | (x + move < LOWEST_AT)
+        found = np.where(outside, np.maximum(*[np.abs(end - value) for end in ends]), found)
+    own = 4 * SPECIAL_ULPS * unit * (np.abs(value) + found + 1)
+    return np.where(move == 0, 0.0, np.where(x > move, np.nan_to_num(found + own, nan=np.inf), np.inf))
+
+
+def of_sinc(n: int, move: Any, unit: float) -> Any:
+    """The n-th derivative of sin(pi x)/(pi x), a mean of cos(pi t x) for t from 0 to 1."""
+    scale = np.pi**n
+    found = np.minimum(scale * np.pi / (n + 2) * move, 2 * scale / (n + 1))
+    return np.where(move > 0, found + 4 * SPECIAL_ULPS * (n + 1) * unit * scale, 0.0)
+
+
 RULES: dict[Any, Callable[[Sequence[Any], Sequence[Any]], Any]] = {
     np.add: _sum, np.subtract: _sum, np.multiply: _product, np.square: _square, np.divide: _quotient,
     np.power: _power, np.arctan2: _angle, np.cosh: _cosh, np.hypot: lambda _, moves: np.hypot(*moves),
+    np.remainder: _remainder, np.heaviside: _step,
     np.negative: lambda _, moves: moves[0], np.absolute: lambda _, moves: moves[0],
     np.maximum: lambda _, moves: np.maximum(*moves), np.minimum: lambda _, moves: np.maximum(*moves),
     np.logaddexp: lambda _, moves: np.maximum(*moves), np.sin: lambda _, moves: np.minimum(moves[0], TURN),

@@ -15,6 +15,7 @@ from gradcli.execution.plans.values import (
     ENTRY,
     INNER,
     JOIN,
+    LINEAR,
     PLACE,
     PRODUCT,
     REDUCE,
@@ -37,6 +38,8 @@ NARROW = 64  # columns up to which a reduction of rows is faster on columns
 SPARSE = 16  # a mask that holds this rarely is guessed well by the processor, so that a copy under it is fast
 LONG = 1 << 10  # entries from which choosing by bits is faster than a copy under a mask
 
+UNSAFE = {np.negative, np.isfinite, np.isnan, np.isinf, np.signbit}  # NumPy 2.4: wrong in results with gaps (AVX-512)
+
 
 def kernel(op: Op, blocked: bool = False) -> Kernel:
     """The function of a step; it may be called with any operands of the same kind, such as blocks."""
@@ -44,6 +47,9 @@ def kernel(op: Op, blocked: bool = False) -> Kernel:
         short = _short(op)
         if short is not None:
             return short
+    elif op.kind == REDUCE and op.function is np.add and op.params == (0,) and 1 < op.out.size <= NARROW:
+        if op.out.dtype == op.args[0].dtype and op.out.dtype.kind == "f":
+            return lambda x, out: np.einsum("ij->j", x.reshape(len(x), -1), out=out.reshape(-1))
     return KERNELS[op.kind](op)
 
 
@@ -83,7 +89,16 @@ def entry(ufunc: Any) -> Kernel:
     """A ufunc whose last operand is the result; not every one takes it by position."""
     if ufunc is np.maximum or ufunc is np.minimum:
         return lambda x, y, out: ufunc(x, y, out=out)
+    if ufunc in UNSAFE:
+        return lambda x, out: ufunc(x, out) if out.flags.forc else np.copyto(out, ufunc(x))
     return ufunc  # type: ignore[no-any-return]
+
+
+def ties(x: Any, best: Any, out: Any) -> None:
+    """Which entries equal the extreme of their lane; NaN does, and makes that extreme NaN."""
+    np.equal(x, best, out)
+    if np.isnan(best).any():
+        np.bitwise_or(out, np.not_equal(x, x), out)
 
 
 def _cast(op: Op) -> Kernel:
@@ -103,7 +118,13 @@ def _choice(op: Op) -> Kernel:
     if _is_zero(y):
 
         def first(condition: Any, x: Any, y: Any, out: Any) -> None:
-            if SPARSE * np.count_nonzero(condition) < condition.size:
+            if SPARSE * x.size <= out.size and (x == 1).all():
+                np.copyto(out, condition)
+                return
+            count = np.count_nonzero(condition)
+            if count == condition.size:
+                np.copyto(out, x)
+            elif SPARSE * count < condition.size:
                 out.fill(0)
                 np.copyto(out, x, where=condition)
             else:
@@ -231,6 +252,7 @@ def _call(op: Op) -> Kernel:
 KERNELS: dict[str, Callable[[Op], Kernel]] = {
     ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, INNER: _inner, PRODUCT: _product, PLACE: _place,
     ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call, SCAN: lambda op: op.function.kernel(),
+    LINEAR: lambda op: op.function.kernel(),
 }  # fmt: skip
 
 

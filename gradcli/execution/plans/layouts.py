@@ -120,9 +120,6 @@ class Layout:
         self.groups = [self._group(pack) for pack in packing.packs]
         self.frames: dict[Any, Frame] = {}
         self.window = self._placed()  # the rows that one round uses
-        self.rows = body.rounds + self.window - 1
-        out = self.frames.get(body.dtype)
-        self.size = self.rows * out.width if out is not None else 1
 
     def _form(self, key: Any) -> Any:
         if key[0] == OWN:

@@ -60,6 +60,14 @@ class Making:
         value.leaf = node
         return value
 
+    def stand_in(self, like: Value) -> Value:
+        """A value of which nothing is known but its shape and type: those of this one."""
+        return self._value(like.shape, like.dtype)
+
+    def numbers(self) -> list[Value]:
+        """The numbers that were made."""
+        return [value for value in self._table.values() if value.number is not None]
+
     # --- steps ----------------------------------------------------------------------------------------
 
     def make(self, kind: str, function: Any, args: tuple[Value, ...], params: Any, shape: Shape, dtype: Any) -> Value:
@@ -67,11 +75,14 @@ class Making:
         known = self._table.get(key)
         if known is not None:
             return known
-        out = self._value(shape, dtype)
-        out.constant = all(arg.constant for arg in args)
-        out.op = Op(kind, function, args, params, out, self.node)
-        self.ops.append(out.op)
-        self._table[key] = out
+        out = self._table[key] = self._value(shape, dtype)
+        for arg in args:
+            if not arg.constant:
+                break
+        else:
+            out.constant = True
+        op = out.op = Op(kind, function, args, params, out, self.node)
+        self.ops.append(op)
         return out
 
     def view(self, kind: str, x: Value, params: Any, shape: Shape) -> Value:

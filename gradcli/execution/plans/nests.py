@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ENTRIES = 1 << 9  # of the largest result of a step: larger ones take longer than the call of the step
 ROOM = 1 << 27  # bytes of all results together
+WRITTEN = 1 << 11  # steps of the turns that a recurrence holds at once: the text of its rounds has a line for each
 PEELED = 3  # turns that may be left out at the beginning
 
 SAME, LIST, OWN = "same", "list", "own"
@@ -71,7 +72,7 @@ class Nest:
                 return None
             nest = cls(ops, makers, start, period, count)
             if nest._regular() and nest._held(dtype):
-                return nest
+                return nest if nest._gathers_little() and not nest._goes_far_back() else None
             start, count = start + period, count - 1
         return None
 
@@ -134,9 +135,36 @@ class Nest:
                     return False
         return True
 
+    def _gathers_little(self) -> bool:
+        """Whether lists of values from outside, which are copied, are as small as what turns make."""
+        lists = {
+            (id(read.values[0]), id(read.values[-1])): read.values[0]
+            for reads in self.reads
+            for read in reads
+            if read.kind == LIST
+        }
+        return max([one.size for one in lists.values()], default=0) <= ENTRIES and (
+            sum([one.nbytes for one in lists.values()]) * self.count <= ROOM
+        )
+
+    def _goes_far_back(self) -> bool:
+        """Whether a recurrence needs so many turns at once that writing out its rounds takes long."""
+        reads = [read for one in self.reads for read in one if read.kind == OWN]
+        if max([read.distance for read in reads], default=0) * self.period <= WRITTEN:
+            return False
+        for group in self.components():
+            inside = set(group)
+            back = [read.distance for place in group for read in self.reads[place] if read.place in inside]
+            if max(back, default=0) * len(group) > WRITTEN:
+                return True
+        return False
+
     def liftable(self, place: int) -> bool:
         """Whether one step can take all turns, if they do not need each other."""
-        fixed = all(read.kind == SAME for read in self.reads[place])
+        reads = self.reads[place]
+        fixed = all(read.kind == SAME for read in reads)
+        if self.body[place].kind == CALL and any(read.kind != SAME for read in reads[1:]):
+            return False  # positions that differ from turn to turn
         return liftable(self.body[place], place in self.varying, fixed)
 
     def readers(self, place: int) -> int:

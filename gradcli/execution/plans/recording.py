@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.namespaces import Unavailable
+from gradcli.execution.plans.templates import Templates
 from gradcli.execution.plans.tracing import Recorder, Trace, Unrecordable
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, DATA, LEAF
@@ -47,10 +48,15 @@ def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithf
     inputs = []
     simple: dict[Any, Any] = {}
     opaque: set[Any] = set()
+    templates = Templates(recorder)
     for node in tape.nodes:
         primitive = node.primitive
         steps.node = node
-        if primitive is CONSTANT:
+        ufunc = simple.get(primitive)
+        if ufunc is not None and not node.params:
+            value = steps.entry(ufunc, *[found[arg] for arg in node.args])
+            found[node] = value if value.number is None else filled(steps, value, node.type.shape)
+        elif primitive is CONSTANT:
             number = xp.array(nearest_float(node.params["value"]), node.type.kind)
             found[node] = steps.number(number, node.type.shape)
         elif primitive is DATA:
@@ -62,14 +68,10 @@ def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithf
             inputs.append((node, value))
         else:
             args = [found[arg] for arg in node.args]
-            ufunc = simple.get(primitive)
-            if ufunc is not None and not node.params:
-                found[node] = filled(steps, steps.entry(ufunc, *args), node.type.shape)
-                continue
             lead = _lead(node, args) if held else ()
             if lead and not primitive.pointwise:
                 args = [_led(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
-            found[node] = _recorded(recorder, node, args, simple, opaque, lead)
+            found[node] = _recorded(templates, node, args, simple, opaque, lead)
     outputs = [found[node] for node in tape.outputs]
     return Recording(live(steps.ops, outputs), inputs, outputs)
 
@@ -96,10 +98,11 @@ def _led(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
 
 
 def _recorded(
-    recorder: Recorder, node: Node, args: list[Value], simple: dict[Any, Any], opaque: set[Any], lead: Shape = ()
+    templates: Templates, node: Node, args: list[Value], simple: dict[Any, Any], opaque: set[Any], lead: Shape = ()
 ) -> Value:
     """What one operation gives: its `impl` on traces, or a call of it as it stands."""
-    primitive, steps = node.primitive, recorder.steps
+    recorder, primitive = templates.recorder, node.primitive
+    steps = recorder.steps
     params = node.params
     if not primitive.pointwise:
         params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
@@ -107,18 +110,19 @@ def _recorded(
     assert primitive.impl is not None
     if primitive not in opaque:
         before = len(steps.ops)
-        try:
-            made = primitive.impl(recorder, *[Trace(recorder, arg) for arg in args], **params)
-        except (Unrecordable, Unavailable, TypeError, AttributeError):
-            made = None
-        if type(made) is Trace:
-            value = filled(steps, made.value, node.type.shape)
-            if value.shape == lead + node.type.shape and value.dtype == dtype:
-                if len(steps.ops) == before + 1 and not params and steps.ops[-1].kind == "entry":
-                    op = steps.ops[-1]
-                    if list(op.args) == args:
-                        simple[primitive] = op.function
-                return value
+        value = templates.value(node, args) if primitive.pointwise else None
+        if value is None:
+            try:
+                made = primitive.impl(recorder, *[Trace(recorder, arg) for arg in args], **params)
+            except (Unrecordable, Unavailable, TypeError, AttributeError):
+                made = None
+            value = filled(steps, made.value, node.type.shape) if type(made) is Trace else None
+        if value is not None and value.shape == lead + node.type.shape and value.dtype == dtype:
+            if len(steps.ops) == before + 1 and not params and steps.ops[-1].kind == "entry":
+                op = steps.ops[-1]
+                if list(op.args) == args:
+                    simple[primitive] = op.function
+            return value
         opaque.add(primitive)
     return steps.call(
         Whole(primitive.impl, recorder.numpy, params), _key(node, params), tuple(args), lead + node.type.shape, dtype
@@ -156,6 +160,6 @@ def live(ops: list[Any], outputs: Sequence[Value]) -> list[Any]:
     for op in reversed(ops):
         if op.out.serial in needed:
             kept.append(op)
-            needed.update(arg.serial for arg in op.args)
+            needed.update([arg.serial for arg in op.args])
     kept.reverse()
     return kept

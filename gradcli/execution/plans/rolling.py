@@ -16,7 +16,7 @@ from gradcli.execution.plans.nests import Nest, read_beyond
 from gradcli.execution.plans.periods import stretches
 from gradcli.execution.plans.recording import Recording, live
 from gradcli.execution.plans.spreading import Spreading
-from gradcli.execution.plans.values import ADDED, JOIN, PLACE, SCAN, VIEW
+from gradcli.execution.plans.values import ADDED, JOIN, LINEAR, PLACE, SCAN, VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,8 @@ def cost(ops: Sequence[Op]) -> float:
     for op in ops:
         if op.kind == SCAN:
             found += len(op.args) + CALL_OF_SCAN * op.function.calls
+        elif op.kind == LINEAR:
+            found += op.function.calls
         elif op.kind == JOIN:
             found += len(op.args)
         elif op.kind != VIEW:

@@ -28,21 +28,31 @@ if TYPE_CHECKING:
 
 BY_NAME = (np.maximum, np.minimum)  # functions that take their result by name only
 ALIGNED = 64  # bytes
+CHUNK = 64  # rounds after which results leave the cache, at least
 
 
 class Scan:
     """A body bound to memory.
 
     The rows that a round uses lie in a small ring, so that all that is called stays in cache. A row is copied into the
-    ring before it is used and out of it when nothing uses it any more: two copies in a round.
+    ring before it is used and out of it when nothing uses it any more: two copies in a round. What comes from outside
+    and what is read there passes through `rows` of some rounds at a time; each stored place has its turns one after the
+    other in the result.
     """
 
     def __init__(self, body: Body) -> None:
         self.body = body
+        window = body.layout.window
+        late = body.rounds - body.count
+        self.chunk = -(-max(CHUNK, late + window) // window) * window  # rounds for which `rows` has room
+        if body.turns:  # each turn has kernels of its own
+            self.chunk = body.rounds
         self._out: Any = None
         self._copies: list[tuple[Any, int]] = []
+        self._fed: list[tuple[Any, int, int]] = []
+        self._kept: list[tuple[Any, Any, int]] = []
         self._initial: list[tuple[Any, Any, int, int, int]] = []
-        self._frames: dict[Any, tuple[Any, Any]] = {}  # all rows, and those of the ring
+        self._frames: dict[Any, tuple[Any, Any]] = {}  # rows of a chunk, and those of the ring
         self._fixed: dict[int, Any] = {}
         self._known: dict[Any, Any] = {}
         self._work: Work = ([], [], _nothing, [])
@@ -51,44 +61,80 @@ class Scan:
         out = arrays[-1]
         if out is not self._out:
             self._bind(out)
+        body = self.body
         for target, position in self._copies:
             np.copyto(target, arrays[position])
+        self._feed(arrays, 0, 0)
         for target, _, position, _, _ in self._initial:
             np.copyto(target, arrays[position])
-        code = self.body.code()
-        if code is not None:
-            self._fast(code, arrays)
-            return
-        window, rounds = self.body.layout.window, self.body.rounds
-        for rows, ring in self._frames.values():
-            ring[: window - 1] = rows[: window - 1]
-        single, turns, several, chunks = self._work
-        late = rounds - self.body.count
-        begin = -(-late // window) * window
-        for at in range(begin):  # places with a delay have no turn yet: what they leave is no result
-            single[at % window](turns[at : at + 1])
-            self._begin(arrays, at)
-        several(chunks[begin // window :])
-        for at in range(len(chunks) * window, rounds):
-            single[at % window](turns[at : at + 1])
-        for frame, (rows, ring) in zip(self.body.layout.frames.values(), self._frames.values(), strict=True):
-            for row in range(rounds, rounds + window - 1) if frame.stored else ():
-                part = slice(*frame.stored)
-                rows[row, part] = ring[row % window, part]
+        code = body.code()
+        run = self._by_calls if code is None else self._fast(code)
+        before = body.layout.window - 1
+        for start in range(0, body.rounds, self.chunk):
+            count = min(self.chunk, body.rounds - start)
+            last = start + count == body.rounds
+            if start:
+                for rows, _ in self._frames.values() if code is not None else ():
+                    rows[:before] = rows[self.chunk : self.chunk + before]
+                self._feed(arrays, start, before)
+            run(arrays, start, count, last)
+            self._keep(start, count + before if last else count)
 
-    def _fast(self, code: Rounds, arrays: Sequence[Any]) -> None:
-        """All rounds in machine code, which works on the rows where they are."""
+    def _feed(self, arrays: Sequence[Any], start: int, first: int) -> None:
+        """Put what comes from outside into the rows of a chunk, from the first one that has none yet."""
+        end = self.chunk + self.body.layout.window - 1
+        for target, position, row in self._fed:
+            low, high = max(start + first - row, 0), min(start + end - row, self.body.count)
+            if low < high:
+                np.copyto(target[low + row - start : high + row - start], arrays[position][low:high])
+
+    def _keep(self, start: int, count: int) -> None:
+        """Put what is read outside from the rows of a chunk into the result."""
+        for target, source, row in self._kept:
+            low, high = max(start - row, 0), min(start + count - row, self.body.count)
+            if low < high:
+                target[low:high] = source[low + row - start : high + row - start]
+
+    def _by_calls(self, arrays: Sequence[Any], start: int, count: int, last: bool) -> None:
+        """The rounds of a chunk, one call after the other."""
+        window, late = self.body.layout.window, self.body.rounds - self.body.count
+        single, turns, several, chunks = self._work
+        begin = 0
+        if not start:
+            for rows, ring in self._frames.values():
+                ring[: window - 1] = rows[: window - 1]
+            begin = min(-(-late // window) * window, count)
+            for at in range(begin):  # places with a delay have no turn yet: what they leave is no result
+                single[at % window](turns[at : at + 1])
+                self._begin(arrays, at)
+        whole = count // window
+        several(chunks[begin // window : whole])
+        for at in range(max(begin, whole * window), count):
+            single[at % window](turns[at : at + 1])
+        if last:
+            for frame, (rows, ring) in self._frames.items():
+                for row in range(count, count + window - 1) if frame.stored else ():
+                    part = slice(*frame.stored)
+                    rows[row, part] = ring[row % window, part]
+
+    def _fast(self, code: Rounds) -> Callable[[Sequence[Any], int, int, bool], None]:
+        """The rounds of a chunk in machine code, which works on the rows where they are."""
         fixed = [self._fixed[id(block)] for block in code.blocks]
         widths = [frame.width for frame in code.frames]
         memory = [self._frames[frame][0].reshape(-1) for frame in code.frames]
         late = self.body.rounds - self.body.count
-        for at in range(late):
-            code.run(1, *[rows[at * width :] for rows, width in zip(memory, widths, strict=True)], *fixed)
-            for target, _, position, _, delay in self._initial:
-                if delay > at:
-                    np.copyto(target, arrays[position])
-        rest = [rows[late * width :] for rows, width in zip(memory, widths, strict=True)]
-        code.run(self.body.count, *rest, *fixed)
+
+        def run(arrays: Sequence[Any], start: int, count: int, last: bool) -> None:
+            begin = 0 if start else min(late, count)
+            for at in range(begin):
+                code.run(1, *[one[at * width :] for one, width in zip(memory, widths, strict=True)], *fixed)
+                for target, _, position, _, delay in self._initial:
+                    if delay > at:
+                        np.copyto(target, arrays[position])
+            rest = [one[begin * width :] for one, width in zip(memory, widths, strict=True)]
+            code.run(count - begin, *rest, *fixed)
+
+        return run
 
     def _begin(self, arrays: Sequence[Any], at: int) -> None:
         """Put in place what stands before the first turn of those that are still to begin after a round."""
@@ -101,20 +147,25 @@ class Scan:
         self._out = out
         self._known = {}
         self._frames = {}
+        count = self.chunk + layout.window - 1
         for frame in layout.frames.values():
-            shape = (layout.rows, frame.width)
-            rows = out.reshape(shape) if frame.dtype == body.dtype else np.zeros(shape, frame.dtype)
+            rows = aligned((count, frame.width), frame.dtype)
             self._frames[frame] = (rows, aligned((layout.window, frame.width), frame.dtype))
         self._fixed = {}
         for block in layout.blocks:
             if block.frame is None:
                 self._fixed[id(block)] = aligned((len(block.cells) * block.entries,), block.dtype)
-        self._copies = []
+        self._copies, self._fed, self._kept = [], [], []
         for (kind, which, *_), cell in layout.cells.items():
             if kind == ROW:
-                self._copies.append((self._part(cell, cell.row(0), body.count), which))
+                self._fed.append((self._part(cell, 0, count), which, cell.row(0)))
             elif kind == ALL:
-                self._copies.append((self._part(cell, 0, layout.rows), which))
+                self._copies.append((self._part(cell, 0, count), which))
+        for place in body.stored:
+            cell = layout.cells[OWN, place]
+            begin, shape = body.offsets[place], (body.count, *cell.shape)
+            stack = out[begin : begin + prod(shape)].reshape(shape)
+            self._kept.append((stack, self._part(cell, 0, count), cell.row(body.delays[place])))
         self._initial = []
         for (place, before), which in body.initial.items():
             cell, delay = layout.cells[OWN, place], body.delays[place]
@@ -134,8 +185,8 @@ class Scan:
         for frame, (rows, ring) in self._frames.items():
             if frame.stored:
                 part = slice(*frame.stored)
-                calls.append((None, [self._turned(ring[:, part], 0), list(rows[: body.rounds, part])]))
-        self._work = _bound(calls, body.rounds, layout.window)
+                calls.append((None, [self._turned(ring[:, part], 0), list(rows[: self.chunk, part])]))
+        self._work = _bound(calls, self.chunk, layout.window)
         self._known = {}
 
     def _turned(self, ring: Any, first: int) -> tuple[Any, ...]:

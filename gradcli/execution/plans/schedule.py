@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.execution.plans.axes import Classes, follows, sums
+from gradcli.execution.plans.kernels import ties
 from gradcli.execution.plans.values import CALL, ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value, in_order
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def base(value: Value) -> Value:
 
 
 def fused(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
-    """The same steps, where a product that only a sum reads is added up as it is made."""
+    """The same steps; a product that only a sum reads is added up as it is made, ties are found in one step."""
     uses: dict[int, int] = {value.serial: 1 for value in outputs}
     for op in ops:
         for arg in op.args:
@@ -93,10 +94,10 @@ def fused(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
     found: list[Op] = []
     gone: set[int] = set()
     for op in ops:
-        inner = _inner(op, uses)
-        if inner is not None:
-            gone.add(op.args[0].serial)
-            op = inner
+        one = _inner(op, uses) or _tied(op, uses)
+        if one is not None:
+            gone.update([arg.serial for arg in op.args])
+            op = one
         found.append(op)
     return [op for op in found if op.out.serial not in gone]
 
@@ -117,6 +118,26 @@ def _inner(op: Op, uses: dict[int, int]) -> Op | None:
     inner = Op(INNER, np.vecdot, made.args, count, op.out, op.node)
     op.out.op = inner
     return inner
+
+
+def _tied(op: Op, uses: dict[int, int]) -> Op | None:
+    """The step that marks what equals the extreme of its lane, and NaN: NaN is where that extreme is NaN too."""
+    if op.kind != ENTRY or op.function is not np.bitwise_or or any(uses[arg.serial] != 1 for arg in op.args):
+        return None
+    equal, odd = [arg.op for arg in op.args]
+    if equal is None or odd is None or equal.kind != ENTRY or odd.kind != ENTRY:
+        return None
+    if equal.function is not np.equal or odd.function is not np.not_equal or odd.args[0] is not odd.args[1]:
+        return None
+    x, best = odd.args[0], equal.args[1]
+    made = base(best).op
+    if equal.args[0] is not x or made is None or made.kind != REDUCE or made.args[0] is not x:
+        return None
+    if made.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
+        return None
+    tied = Op(ENTRY, ties, (x, best), None, op.out, op.node)
+    op.out.op = tied
+    return tied
 
 
 def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:

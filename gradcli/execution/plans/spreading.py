@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.execution.plans.bodies import Body
 from gradcli.execution.plans.lifting import joined, lifted, raised, repeated, summed, turn, turns, windows
+from gradcli.execution.plans.linear import Linear
 from gradcli.execution.plans.nests import LIST, OWN, SAME, Nest, Read
 from gradcli.execution.plans.packing import ALL
 from gradcli.execution.plans.periods import FEWEST
@@ -51,6 +52,9 @@ class Spreading:
             for group in woven(nest):
                 if isinstance(group, Body):
                     self._scan(nest, group)
+                elif isinstance(group, Linear):
+                    self.steps.node = nest.body[group.cut].node
+                    group.made(self)
                 else:
                     self._component(nest, group)
             at = nest.end
@@ -158,21 +162,21 @@ class Spreading:
         chain = nest.sum(group)
         if chain is None:
             (place,) = group
-            self.stacks[nest.start, place] = self._all(nest, place)
+            self.stacks[nest.start, place] = self.all(nest, place)
             return
         total = self.single(nest.summand(chain[0][0], set(group)).values[0])
         for place, how in chain:
             total = self._total(nest, place, how, total, set(group))
         self.totals[nest.start, chain[-1][0]] = total
 
-    def _all(self, nest: Nest, place: int) -> Value:
+    def all(self, nest: Nest, place: int) -> Value:
         """A step of all turns at once."""
         op, reads = nest.body[place], nest.reads[place]
         if op.kind == VIEW and place in nest.varying:
             return windows(self.steps, self.single(op.args[0]), [one.params for one in nest.all(place)], op.out.shape)
-        return lifted(self.steps, op, [self._operand(nest, read) for read in reads], nest.count)
+        return lifted(self.steps, op, [self.operand(nest, read) for read in reads], nest.count)
 
-    def _operand(self, nest: Nest, read: Read) -> Operand:
+    def operand(self, nest: Nest, read: Read) -> Operand:
         """What a step of all turns reads."""
         if read.kind == SAME:
             return self.single(read.values[0]), False
@@ -188,7 +192,7 @@ class Spreading:
         """What a sum over all turns gives, from where it begins."""
         op, reads = nest.body[place], nest.reads[place]
         own = reads.index(nest.summand(place, group))
-        other, stacked = self._operand(nest, reads[1 - own])
+        other, stacked = self.operand(nest, reads[1 - own])
         stack = other if stacked else repeated(self.steps, other, nest.count)
         if how == "parts":
             return self._parts(nest, place, first, stack)
@@ -224,7 +228,7 @@ class Spreading:
         body.arrange(inside & (read_there | nest.beyond.keys()), self.steps.float_type)
         args: list[Value] = []
         for kind, given in body.given:
-            value = self.single(given) if kind == ALL else self._operand(nest, given)[0]
+            value = self.single(given) if kind == ALL else self.operand(nest, given)[0]
             if value.number is not None:  # a step reads arrays: numbers among the operands are filled in
                 value = self.steps.array(np.full(value.shape, value.number))
             args.append(value)
@@ -235,14 +239,11 @@ class Spreading:
                 self.stacks[nest.start, place] = self._stored(body, out, place)
         for place in body.places:
             if place in body.visible and place not in body.stored:
-                self.stacks[nest.start, place] = self._all(nest, place)
+                self.stacks[nest.start, place] = self.all(nest, place)
 
     def _stored(self, body: Body, out: Value, place: int) -> Value:
-        """The stack of a place in the memory of a scan."""
-        shape, row, start = body.region(place)
-        whole = self.steps.make(VIEW, "reshape", (out,), shape, shape, out.dtype)
+        """The stack of a place in the result of a scan."""
         full = (body.count, *body.shapes[place])
-        entries = prod(body.shapes[place])
-        part = (("slice", row, row + body.count, 1), ("slice", start, start + entries, 1))
-        rows = self.steps.view("slice", whole, part, (body.count, entries))
-        return self.steps.make(VIEW, "reshape", (rows,), full, full, out.dtype)
+        start, entries = body.offsets[place], prod(full)
+        flat = self.steps.make(VIEW, "slice", (out,), (("slice", start, start + entries, 1),), (entries,), out.dtype)
+        return self.steps.make(VIEW, "reshape", (flat,), full, full, out.dtype)

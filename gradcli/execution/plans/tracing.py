@@ -184,6 +184,21 @@ class Recorder:
     def reshape(self, x: Trace, shape: tuple[int, ...]) -> Trace:
         return Trace(self, self.steps.view("reshape", x.value, shape, shape))
 
+    def frexp(self, x: Trace) -> tuple[Any, Any]:
+        """The exponent alone, for what may be scaled by a power of two."""
+        return None, Exponent(x)
+
+    def ldexp(self, x: Trace, exponent: Any) -> Trace:
+        """A number times the power of two at or below a positive normal number; below them all the smallest power.
+
+        The distance to the next number is that power, so many digits down.
+        """
+        if type(exponent) is not Exponent or exponent.less != 1:
+            raise Unrecordable("a power of two")
+        kind = exponent.of.dtype.type
+        power = self.entry(np.multiply, self.entry(np.spacing, exponent.of), kind(2.0 ** np.finfo(kind).nmant))
+        return self.entry(np.multiply, x, power)
+
     def expand_dims(self, x: Trace, axis: Any) -> Trace:
         axes = (axis,) if isinstance(axis, int) else axis
         rank = x.ndim + len(axes)
@@ -251,6 +266,19 @@ class Recorder:
 
     def ones_like(self, x: Trace) -> Trace:
         return Trace(self, self.steps.number(x.dtype.type(1), x.shape))
+
+
+class Exponent:
+    """What `frexp` says of a number, less a whole number."""
+
+    __slots__ = ("less", "of")
+
+    def __init__(self, of: Trace, less: int = 0) -> None:
+        self.of = of
+        self.less = less
+
+    def __sub__(self, less: int) -> Exponent:
+        return Exponent(self.of, self.less + less)
 
 
 class Checked:

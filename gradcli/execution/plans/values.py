@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
-ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, INNER, PLACE, ADDED, JOIN, COPY, CALL, SCAN = (
-    "entry", "choice", "cast", "view", "reduce", "product", "inner", "place", "added", "join", "copy", "call", "scan"
+ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, INNER, PLACE, ADDED, JOIN, COPY, CALL, SCAN, LINEAR = (
+    "entry", "choice", "cast", "view", "reduce", "product", "inner", "place", "added", "join", "copy", "call", "scan",
+    "linear",
 )  # fmt: skip
 
 
@@ -32,7 +33,7 @@ class Value:
         self.shape = shape
         self.dtype = dtype
         self.size = prod(shape)
-        self.nbytes = self.size * int(dtype.itemsize)
+        self.nbytes: int = self.size * dtype.itemsize
         self.op: Op | None = None
         self.number: Any = None  # a NumPy scalar that fills the shape
         self.array: Any = None  # of constants

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.execution.plans.bodies import Body
+from gradcli.execution.plans.linear import Linear
 from gradcli.execution.plans.nests import OWN
 from gradcli.execution.plans.packing import needs_first
 from gradcli.execution.plans.values import ENTRY
@@ -24,17 +25,17 @@ WORTH = 1 << 13  # steps of all turns from which it is worth to look
 SHARE = 0.85  # of the calls, at most, that may be left
 
 
-def woven(nest: Nest) -> list[list[int] | Body]:
+def woven(nest: Nest) -> list[list[int] | Body | Linear]:
     """The places of a loop in groups, those that others read first; recurrences as bodies."""
     groups = nest.components()
     home = {place: at for at, group in enumerate(groups) for place in group}
     needs = [
         {home[read.place] for place in group for read in nest.reads[place] if read.kind == OWN} for group in groups
     ]
-    found: list[list[int] | Body] = list(groups)
+    found: list[list[int] | Body | Linear] = list(groups)
     for at, group in enumerate(groups):
         if nest.sum(group) is None and (nest.recurs(group) or not nest.liftable(group[0])):
-            found[at] = Body(nest, group, dict.fromkeys(group, 0))
+            found[at] = Linear.fitted(nest, group) or Body(nest, group, dict.fromkeys(group, 0))
     last = -1  # where the recurrence stands that the next one may join
     inside: set[int] = set()
     for at in range(len(groups)):
@@ -54,7 +55,7 @@ def woven(nest: Nest) -> list[list[int] | Body]:
     return _ordered(found, needs)
 
 
-def _weavable(group: list[int] | Body) -> bool:
+def _weavable(group: list[int] | Body | Linear) -> bool:
     """Whether a group is a recurrence of steps entry by entry."""
     if not isinstance(group, Body):
         return False
@@ -86,13 +87,13 @@ def _behind(needs: list[set[int]], inside: set[int], end: int) -> set[int]:
     return found
 
 
-def _joined(nest: Nest, found: list[list[int] | Body], last: int, between: set[int], at: int) -> Body | None:
+def _joined(nest: Nest, found: list[list[int] | Body | Linear], last: int, between: set[int], at: int) -> Body | None:
     """Two recurrences and what is between them as one, where that takes fewer calls."""
     one, other = found[last], found[at]
     assert isinstance(one, Body)
     assert isinstance(other, Body)
     middle = [place for group in between for place in _places(found[group])]
-    if any(isinstance(found[group], Body) for group in between):
+    if not all(isinstance(found[group], list) for group in between):
         return None
     behind = 1 + max(one.delays.values()) if between or _reads(nest, other, one) else 0
     delays = dict(one.delays)
@@ -105,8 +106,8 @@ def _joined(nest: Nest, found: list[list[int] | Body], last: int, between: set[i
     return body if body.packing.calls <= SHARE * (one.packing.calls + other.packing.calls) else None
 
 
-def _places(group: list[int] | Body) -> list[int]:
-    return group.places if isinstance(group, Body) else group
+def _places(group: list[int] | Body | Linear) -> list[int]:
+    return group if isinstance(group, list) else group.places
 
 
 def _reads(nest: Nest, other: Body, one: Body) -> bool:
@@ -114,7 +115,7 @@ def _reads(nest: Nest, other: Body, one: Body) -> bool:
     return any(read.kind == OWN and read.place in one.ops for place in other.ops for read in nest.reads[place])
 
 
-def _ordered(found: list[list[int] | Body], needs: list[set[int]]) -> list[list[int] | Body]:
+def _ordered(found: list[list[int] | Body | Linear], needs: list[set[int]]) -> list[list[int] | Body | Linear]:
     """Each group once, behind all that it needs."""
     members: dict[int, list[int]] = {}
     for at, group in enumerate(found):
