@@ -251,7 +251,9 @@ def rewrites(
     if turned is not cut:
         yield PlanRewrite(REORDERED, "chains of matrix products take the cheap order")
     if looped:
-        yield PlanRewrite(REORDERED, "turns of loops are taken together, and what they add up is one sum")
+        one, other = len([op for op in turned.ops if op.kind != VIEW]), len(list(_steps(order)))
+        told = f"turns of loops are taken together: {one:,} steps become {other:,}, and what turns add up is one sum"
+        yield PlanRewrite(REORDERED, told)
     if linear:
         told = "what a turn carries on as a*x + b is found for blocks of turns side by side, then from block to block"
         yield PlanRewrite(REORDERED, f"{told}; turn by turn where a product of factors could leave the range")
