@@ -202,6 +202,10 @@ def test_buffers_are_short_while_blocks_are_computed_and_as_before_afterwards(mo
     finally:
         np.setbufsize(before)
     assert set(seen) == {running.BUFFERED}
+    seen.clear()
+    tape, values = question("sum(exp(x - a))", {"x": np.linspace(0, 1, 1_000_000), "a": 0.5})  # no rows to copy
+    Plan(tape, threads=2).answer(values)
+    assert set(seen) == {before}
 
     def broken(self: Any, *args: Any) -> None:
         raise FloatingPointError("a step fails")

@@ -7,6 +7,7 @@ order: a fixed number of stretches of blocks, each in order, then the stretches 
 from __future__ import annotations
 
 from collections import deque
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,15 @@ from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.kernels import entry, kernel
 from gradcli.execution.plans.libraries import dealt, handed_out, one_thread, setters, shared, together
 from gradcli.execution.plans.memory import laid_out
-from gradcli.execution.plans.running import Arrays, chain, short_buffers, slot
+from gradcli.execution.plans.running import Arrays, chain, has_short_rows, short_buffers, slot
 from gradcli.execution.plans.schedule import root
 from gradcli.execution.plans.turning import turned
 from gradcli.execution.plans.values import ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from gradcli.execution.plans.running import Workspace
     from gradcli.execution.plans.schedule import Loop
 
@@ -58,6 +62,8 @@ class Blocks:
         self.orders = shared(range(self.stretches), self.threads, loop.backward)
         self.queues: list[deque[int]] = [deque() for _ in self.workers]
         self.works = [partial(worker.work, at) for at, worker in enumerate(self.workers)]
+        short_rows = any(has_short_rows(op.out) for op in loop.ops)
+        self.buffers: Callable[[], AbstractContextManager[None]] = short_buffers if short_rows else nullcontext
         self.kept_apart = False  # whether the threads are, when this runs
         self.nbytes = sum(part.nbytes for part in self.parts.values()) + sum(one.nbytes for one in self.workers)
 
@@ -181,7 +187,7 @@ class Worker:
         blocks = self.blocks
         for frame in self.frames.values():
             frame.begin()
-        with short_buffers():
+        with blocks.buffers():
             for stretch in dealt(blocks.queues, place):
                 first = True
                 for block in blocks.within[stretch]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FREED = 1 << 24  # bytes of outputs that the C library gives back to the system when they are freed
 BUFFERED = 1 << 10  # entries up to which NumPy may copy rows together
 WIDE = 8 * BUFFERED  # entries of a result, from which it matters how NumPy takes it
+ROW = 1 << 12  # entries of a row up to which NumPy copies it; what has no rows is slower in many short parts
 SMALL = 1 << 16  # bytes of an input that is copied to a fixed place, and of an output that is copied from it
 
 
@@ -45,6 +46,12 @@ def short_buffers() -> Iterator[None]:
         yield
     finally:
         np.setbufsize(before)
+
+
+def has_short_rows(value: Value) -> bool:
+    """Whether a value is wide, of rows that NumPy would copy together."""
+    sizes = [size for size in value.shape if size > 1]
+    return len(sizes) > 1 and sizes[-1] <= ROW and value.size >= WIDE
 
 
 class Arrays:
@@ -161,7 +168,7 @@ class Workspace(Arrays):
             for value in writes:
                 if value.serial in layout.offsets:
                     self.cells[value.serial] = slot(memory, layout.offsets[value.serial], value.shape, value.dtype)
-        self.wide = any(isinstance(event, Op) and event.out.size >= WIDE for event in schedule.events)
+        self.short_rows = any(isinstance(event, Op) and has_short_rows(event.out) for event in schedule.events)
         threaded: list[tuple[int, Any]] = []  # places in the program of loops on several threads
         for event in schedule.events:
             if isinstance(event, Op):
@@ -234,7 +241,7 @@ class Workspace(Arrays):
                 cells[serial] = np.empty(value.shape, value.dtype)
         for serial, source in self.shared.items():
             cells[serial] = cells[source]
-        if self.wide:
+        if self.short_rows:
             with short_buffers():
                 self._take()
         else:
