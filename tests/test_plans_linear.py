@@ -19,7 +19,7 @@ from gradcli.execution.plans.bounds import bounds
 from gradcli.execution.plans.described import linear as nodes_of
 from gradcli.execution.plans.values import LINEAR, SCAN
 from tests.test_plans import question
-from tests.test_plans_rolling import N, near, values_of
+from tests.test_plans_rolling import near, second_by_differences, values_of
 
 Case = tuple[Any, dict[str, Any], Plan]
 
@@ -209,17 +209,7 @@ def test_many_at_random(start: int) -> None:
 def test_second_derivatives() -> None:
     """Products of what is carried are no linear recurrence; what is linear beside them is solved."""
     text = "h, s = u, 0\nfor t in range(70):\n    h = tanh(h*w + x[t])\n    s = s + sum(h**2)\ns"
-    given = {name: value for name, value in values_of(70).items() if name in "uwx"}
-    f = gradcli.compile(text, wrt=("u", "w"))
-    found = f.hessian(**given)
-    step = 1e-5
-    for name in ("u", "w"):
-        for i in range(N):
-            shifted = [{**given, name: given[name] + sign * step * np.eye(N)[i]} for sign in (1, -1)]
-            up, down = [f.value_and_grad(**one)[1] for one in shifted]
-            for other in ("u", "w"):
-                slope = (up[other] - down[other]) / (2 * step)
-                np.testing.assert_allclose(found.hessian[other][name][:, i], slope, rtol=1e-5, atol=1e-6)
+    second_by_differences(text, 70, 1e-5, 1e-6)
 
 
 def test_scalars() -> None:
