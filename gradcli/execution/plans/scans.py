@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.generated import function
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.packing import ALL, NUMBER, OWN, ROW
+from gradcli.execution.plans.turns import nothing, written
 from gradcli.execution.plans.values import ENTRY, VIEW, Op
 
 if TYPE_CHECKING:
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from gradcli.execution.kernels.rounds import Rounds
     from gradcli.execution.plans.bodies import Body
     from gradcli.execution.plans.layouts import Cell, Column, Group
+    from gradcli.execution.plans.turns import Work
 
-    Function = Callable[[Any], None]
-    Work = tuple[list[Function], list[Any], Function, list[Any]]  # of one round, and of as many as the ring has rows
 
-BY_NAME = (np.maximum, np.minimum)  # functions that take their result by name only
 ALIGNED = 64  # bytes
 CHUNK = 64  # rounds after which results leave the cache, at least
 
@@ -55,7 +53,7 @@ class Scan:
         self._frames: dict[Any, tuple[Any, Any]] = {}  # rows of a chunk, and those of the ring
         self._fixed: dict[int, Any] = {}
         self._known: dict[Any, Any] = {}
-        self._work: Work = ([], [], _nothing, [])
+        self._work: Work = ([], [], nothing, [])
 
     def __call__(self, *arrays: Any) -> None:
         out = arrays[-1]
@@ -186,7 +184,7 @@ class Scan:
             if frame.stored:
                 part = slice(*frame.stored)
                 calls.append((None, [self._turned(ring[:, part], 0), list(rows[: self.chunk, part])]))
-        self._work = _bound(calls, self.chunk, layout.window)
+        self._work = written(calls, self.chunk, layout.window)
         self._known = {}
 
     def _turned(self, ring: Any, first: int) -> tuple[Any, ...]:
@@ -271,51 +269,3 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
     memory = np.zeros(size + ALIGNED, np.uint8)
     first = -memory.ctypes.data % ALIGNED
     return memory[first : first + size].view(dtype).reshape(shape)
-
-
-def _nothing(turns: Any) -> None:
-    """What a scan without calls does."""
-
-
-def _bound(calls: Sequence[tuple[Any, list[Any]]], rounds: int, window: int) -> Work:
-    """Functions of rounds: one for each place in the ring, and one for as many rounds as it has rows."""
-    scope: dict[str, Any] = {}
-    names: dict[int, str] = {}
-    lists: list[Any] = []
-
-    def name(thing: Any, phase: int, tail: str) -> str:
-        if isinstance(thing, tuple):
-            thing = thing[phase]
-        known = names.get(id(thing))
-        if known is None:
-            known = f"x{len(lists)}" if isinstance(thing, list) else f"c{len(scope)}"
-            names[id(thing)] = known
-            if isinstance(thing, list):
-                lists.append(thing)
-            else:
-                scope[known] = thing
-        return known + tail if isinstance(thing, list) else known
-
-    def lines(phase: int, tail: str) -> list[str]:
-        found = []
-        for made, operands in calls:
-            *xs, out = [name(one, phase, tail) for one in operands]
-            if made is None:
-                found.append(f"        {out}[...] = {xs[0]}")
-            else:
-                result = f"out={out}" if made in BY_NAME else out
-                found.append(f"        {name(made, phase, tail)}({', '.join([*xs, result])})")
-        return found
-
-    def bound(body: list[str], tails: Sequence[str]) -> Any:
-        heads = [f"x{i}{tail}, " for tail in tails for i in range(len(lists))]
-        text = [f"def turns(rows):\n    for {''.join(heads) or '_ '}in rows:", *body, "        pass\n"]
-        return function("\n".join(text), scope, "scan")
-
-    single = [lines(phase, "") for phase in range(window)]
-    several = [line for phase in range(window) for line in lines(phase, f"_{phase}")]
-    turns = list(zip(*lists, strict=True)) if lists else [()] * rounds
-    whole = len(turns) // window
-    chunks = [sum(turns[at * window : (at + 1) * window], ()) for at in range(whole)]
-    tails = [f"_{phase}" for phase in range(window)]
-    return [bound(one, [""]) for one in single], turns, bound(several, tails), chunks
