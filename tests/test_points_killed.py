@@ -29,8 +29,8 @@ def points(folder: Path, name: str, count: int) -> None:
         np.save(folder / name, table)
 
 
-def started(folder: Path, source: str, out: str) -> subprocess.Popen[bytes]:
-    call = [sys.executable, "-c", ENTRY, "grad", "sin(x)*y + sum(exp(-x*arange(3)))", "--points", source, "--out", out]
+def started(folder: Path, source: str, out: str, entry: str = ENTRY) -> subprocess.Popen[bytes]:
+    call = [sys.executable, "-c", entry, "grad", "sin(x)*y + sum(exp(-x*arange(3)))", "--points", source, "--out", out]
     with open(folder / "told", "wb") as told:
         return subprocess.Popen(call, cwd=folder, stdout=subprocess.DEVNULL, stderr=told)
 
@@ -115,3 +115,22 @@ def test_what_is_killed_at_random_goes_on_to_the_same_bytes(source: str, out: st
 @pytest.mark.parametrize(("source", "out"), [("in.csv", ".csv"), ("in.npy", ".npy"), ("in.npy", ".npz")])
 def test_what_is_killed_thirty_times_goes_on_to_the_same_bytes(source: str, out: str, tmp_path: Path) -> None:
     killed_at_random(tmp_path, source, out, 30, 500_000)
+
+
+ENDS = {  # where a process ends that has written all rows
+    "before the end": "sinks.Sink.finish = lambda self: os._exit(9)",
+    "before the move": "sinks.os.replace = lambda one, other: moved(one, other) if 'json' in other else os._exit(9)",
+    "behind the move": "sinks.os.replace = lambda one, other: (moved(one, other), 'json' in other or os._exit(9))",
+}
+
+
+@pytest.mark.parametrize("where", ENDS)
+@pytest.mark.parametrize("out", [".csv", ".npy", ".npz"])
+def test_what_ends_behind_its_last_row_goes_on_to_the_same_bytes(out: str, where: str, tmp_path: Path) -> None:
+    points(tmp_path, "in.npy", 1000)
+    assert started(tmp_path, "in.npy", f"whole{out}").wait(120) == 0
+    begin = f"import os; from gradcli.batch.points import sinks; moved = os.replace; {ENDS[where]}; "
+    assert started(tmp_path, "in.npy", f"out{out}", begin + ENTRY).wait(120) == 9
+    assert started(tmp_path, "in.npy", f"out{out}").wait(120) == 0
+    assert (tmp_path / f"out{out}").read_bytes() == (tmp_path / f"whole{out}").read_bytes()
+    assert not [one.name for one in tmp_path.iterdir() if ".part" in one.name]

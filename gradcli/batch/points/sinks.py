@@ -34,6 +34,18 @@ class Columns(NamedTuple):
     arrays: Mapping[str, tuple[slice, tuple[int, ...]]]
 
 
+def told_columns(columns: Columns) -> dict[str, Any]:
+    """Columns as a record keeps them: for who finds all rows written, and computes no result any more."""
+    arrays = {name: [where.start, where.stop, list(shape)] for name, (where, shape) in columns.arrays.items()}
+    return {"names": list(columns.names), "arrays": arrays}
+
+
+def read_columns(told: dict[str, Any]) -> Columns:
+    """The columns that a record keeps."""
+    arrays = {name: (slice(start, stop), tuple(shape)) for name, (start, stop, shape) in told["arrays"].items()}
+    return Columns(tuple(told["names"]), arrays)
+
+
 class Sink:
     """A file that grows by rows; `raw` says whether rows come as bytes of text or as a table of numbers."""
 
@@ -69,8 +81,9 @@ class Sink:
             with open(self.record, encoding="utf-8") as text:
                 known: dict[str, Any] = json.load(text)
             fits = known["key"] == self.key and os.path.getsize(self.part) >= known["bytes"]
+            known["columns"] = read_columns(known["columns"])
             return known if fits and known["rows"] >= 0 and known["offset"] >= 0 else None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def _continues(self) -> bool:
@@ -80,7 +93,7 @@ class Sink:
         self.file = open(self.part, "r+b")  # noqa: SIM115
         self.file.truncate(known["bytes"])
         self.file.seek(known["bytes"])
-        self.rows, self.offset = known["rows"], known["offset"]
+        self.rows, self.offset, self.columns = known["rows"], known["offset"], known["columns"]
         return True
 
     def _head(self) -> None:
@@ -94,6 +107,7 @@ class Sink:
             self.file.flush()
             self.rows, self.offset = self.rows + rows, offset
             known = {"key": self.key, "rows": self.rows, "bytes": self.file.tell(), "offset": offset}
+            known["columns"] = told_columns(self.columns)
             with open(f"{self.record}.new", "w", encoding="utf-8") as text:
                 json.dump(known, text)
             os.replace(f"{self.record}.new", self.record)
@@ -104,23 +118,26 @@ class Sink:
         """Move the whole file to its place."""
         assert self.file is not None
         try:
-            self._end()
+            whole = self._end()
             self.file.close()
-            os.replace(self.part, self.path)
-            if os.path.exists(self.record):
-                os.remove(self.record)
+            os.replace(whole, self.path)
+            self._clear()
         except OSError as problem:
             raise cannot(self.path, problem) from None
 
-    def _end(self) -> None:
-        """What is only known when all rows are there."""
+    def _end(self) -> str:
+        """Write what is only known when all rows are there; the name of the whole file."""
+        return self.part
+
+    def _clear(self) -> None:
+        for path in (self.part, self.record, f"{self.part}.zip"):
+            if os.path.exists(path):
+                os.remove(path)
 
     def discard(self) -> None:
         """Close an unfinished file and take it away."""
         self.leave()
-        for path in (self.part, self.record):
-            if os.path.exists(path):
-                os.remove(path)
+        self._clear()
 
     def leave(self) -> None:
         """Close an unfinished file; it stays, to be gone on with."""
@@ -153,16 +170,20 @@ class ArraySink(Sink):
         assert self.file is not None
         self.file.write(header((0, len(self.columns.names))))
 
-    def _end(self) -> None:
+    def _end(self) -> str:
         assert self.file is not None
         self.file.seek(0)
         self.file.write(header((self.rows, len(self.columns.names))))
+        return self.part
 
 
 class ArchiveSink(ArraySink):
-    """An array for the value and for each gradient, in one file; made of the finished rows at the end."""
+    """An array for the value and for each gradient, in one file; made of the finished rows at the end.
 
-    def _end(self) -> None:
+    The rows stay as they are until that file is in its place: who is ended meanwhile makes it again.
+    """
+
+    def _end(self) -> str:
         assert self.file is not None
         width = len(self.columns.names)
         made = f"{self.part}.zip"
@@ -174,7 +195,7 @@ class ArchiveSink(ArraySink):
                     for _ in range(0, self.rows, COPY_ROWS):
                         table = np.frombuffer(rows.read(COPY_ROWS * width * 8), dtype=np.float64).reshape(-1, width)
                         member.write(np.ascontiguousarray(table[:, where]).data)
-        os.replace(made, self.part)
+        return made
 
 
 class ParquetSink(Sink):
