@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.diagnostics import Diagnostic, error, pointing_into, visible
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.source import Source
 from gradcli.language.syntax import Number, Unary
@@ -65,7 +65,7 @@ def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, 
 
     source = Source(text, "--at")
     found: dict[str, Any] = {}
-    try:
+    with pointing_into(source):
         for binding in parse_at(text, limits):
             if isinstance(binding.value, FileReference):
                 from gradcli.execution.data import load, placed
@@ -75,8 +75,6 @@ def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, 
                 notes.extend(placed(note, binding.span).with_source(source) for note in read.notes)
             else:
                 found[binding.name] = closed_value(binding.value, source, limits)
-    except GradcliError as problem:
-        raise problem.with_source(source) from None
     return found
 
 

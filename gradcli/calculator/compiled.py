@@ -16,7 +16,6 @@ from gradcli.calculator.questions import (
     value_question,
 )
 from gradcli.diagnostics import did_you_mean, error, pointing_into, visible
-from gradcli.graph.collector import uncollected
 from gradcli.graph.node import reachable
 from gradcli.graph.text import script_of
 from gradcli.language.limits import limits_of
@@ -242,10 +241,9 @@ class Compiled:
     def _found(
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
     ) -> tuple[Question, list[Any]]:
-        """A question at a point, and what it gives; from graph to plan the first time, without the collector."""
-        with uncollected():
-            question, point = self._question(kind, make, leaves)
-            return question, question.run_planned(question.values(point), self.backend, self.dtype)
+        """A question at a point, and what it gives."""
+        question, point = self._question(kind, make, leaves)
+        return question, question.run_planned(question.values(point), self.backend, self.dtype)
 
     def _question(
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]

@@ -129,8 +129,12 @@ class Sink:
         """Write what is only known when all rows are there; the name of the whole file."""
         return self.part
 
+    def _passing(self) -> tuple[str, ...]:
+        """The files that are there until the whole one is in its place."""
+        return self.part, self.record
+
     def _clear(self) -> None:
-        for path in (self.part, self.record, f"{self.part}.zip"):
+        for path in self._passing():
             if os.path.exists(path):
                 os.remove(path)
 
@@ -183,11 +187,17 @@ class ArchiveSink(ArraySink):
     The rows stay as they are until that file is in its place: who is ended meanwhile makes it again.
     """
 
+    def _passing(self) -> tuple[str, ...]:
+        return *super()._passing(), self._archive
+
+    @property
+    def _archive(self) -> str:
+        return f"{self.part}.zip"
+
     def _end(self) -> str:
         assert self.file is not None
         width = len(self.columns.names)
-        made = f"{self.part}.zip"
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive, open(self.part, "rb") as rows:
+        with zipfile.ZipFile(self._archive, "w", zipfile.ZIP_STORED) as archive, open(self.part, "rb") as rows:
             for name, (where, shape) in self.columns.arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     member.write(header((self.rows, *shape)))
@@ -195,7 +205,7 @@ class ArchiveSink(ArraySink):
                     for _ in range(0, self.rows, COPY_ROWS):
                         table = np.frombuffer(rows.read(COPY_ROWS * width * 8), dtype=np.float64).reshape(-1, width)
                         member.write(np.ascontiguousarray(table[:, where]).data)
-        return made
+        return self._archive
 
 
 class ParquetSink(Sink):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradcli.execution.plans.groups import Groups
 from gradcli.execution.plans.values import (
     ADDED,
     CALL,
@@ -107,35 +108,24 @@ class Classes:
     """The classes of axes of a list of steps: `of[serial]` gives the class of each axis of a value, or None."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
-        self._parent: dict[Axis, Axis] = {}
+        groups: Groups[Axis] = Groups()
         for op in ops:
             if op.kind == CALL:
                 continue
             along, summed = links(op)
             for position, axis, target in along:
-                self._join((op.args[position].serial, axis), (op.out.serial, target))
+                groups.join((op.args[position].serial, axis), (op.out.serial, target))
             for first, axis, second, other in summed:
-                self._join((op.args[first].serial, axis), (op.args[second].serial, other))
+                groups.join((op.args[first].serial, axis), (op.args[second].serial, other))
         self.values: dict[Axis, dict[int, int]] = {}
         mixed = set()
-        for place in self._parent:
-            root = self._root(place)
+        for place in groups:
+            root = groups.root(place)
             members = self.values.setdefault(root, {})
             if members.setdefault(place[0], place[1]) != place[1]:
                 mixed.add(root)  # one array has two axes of the class
         for root in mixed:
             del self.values[root]
-
-    def _root(self, place: Axis) -> Axis:
-        parent = self._parent
-        parent.setdefault(place, place)
-        while parent[place] != place:
-            parent[place] = parent[parent[place]]
-            place = parent[place]
-        return place
-
-    def _join(self, one: Axis, other: Axis) -> None:
-        self._parent[self._root(one)] = self._root(other)
 
 
 def follows(op: Op, at: dict[int, int]) -> bool:

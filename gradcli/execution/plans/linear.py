@@ -7,6 +7,7 @@ the other places follow from x in the same way. `recurrences.py` solves for x. N
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class Linear:
             (place, position): spreading.operand(nest, read)
             for place in self.places
             for position, read in enumerate(nest.reads[place])
-            if not self._own(read)
+            if not _own(read, self.inside)
         }
         a, b = self._coefficients(steps, operands)
         recurrence = Recurrence(nest, self.places, self.cut, a, b)
@@ -83,7 +84,7 @@ class Linear:
 
         for place in self.places:
             for position, read in enumerate(nest.reads[place]):
-                if self._own(read):
+                if _own(read, self.inside):
                     recurrence.own(place, position, read.place, read.distance)
                     if read.distance:
                         recurrence.initial[read.place] = index(spreading.single(read.values[0]))
@@ -96,9 +97,6 @@ class Linear:
         for place in self.order:
             stacks[nest.start, place] = spreading.all(nest, place)
 
-    def _own(self, read: Read) -> bool:
-        return read.kind == OWN and read.place in self.inside
-
     def _work(self) -> int:
         """How many places have a summand to carry along."""
         summed: set[int] = set()
@@ -106,7 +104,7 @@ class Linear:
             reads = self.nest.reads[place]
             op = self.nest.body[place]
             fresh = op.function in SUMS or op.kind == CHOICE
-            own = [read.place for read in reads if self._own(read)]
+            own = [read.place for read in reads if _own(read, self.inside)]
             if not summed.isdisjoint(own) or (fresh and len(own) < len(reads) - (op.kind == CHOICE)):
                 summed.add(place)
         return len(summed)
@@ -121,7 +119,7 @@ class Linear:
             late = place in self.late or place == self.cut
             parts: list[tuple[Value, Value]] = []
             for position, read in enumerate(reads):
-                if self._own(read):
+                if _own(read, self.inside):
                     parts.append(known[read.place])
                 else:
                     value, stacked = operands[place, position]
@@ -129,7 +127,7 @@ class Linear:
             if op.kind == CHOICE:
                 made = [_choice(steps, parts[0][1], parts[1][at], parts[2][at]) for at in (0, 1)]
             else:
-                own = [self._own(read) for read in reads]
+                own = [_own(read, self.inside) for read in reads]
                 made = [RULES[op.function](steps, own, [part[at] for part in parts], parts) for at in (0, 1)]
             known[place] = (made[0], made[1])
         return known[self.cut]
@@ -141,10 +139,15 @@ class Linear:
         return turns(steps, steps.view("reshape", value, full, full), int(late), 1, self.rows)
 
 
+def _own(read: Read, inside: set[int]) -> bool:
+    """Whether an operand is what a place of the group gives."""
+    return read.kind == OWN and read.place in inside
+
+
 def _carries_on(nest: Nest, place: int, inside: set[int]) -> bool:
     """Whether a place is linear in what others of its group give, entry by entry."""
     op, reads = nest.body[place], nest.reads[place]
-    own = [at for at, read in enumerate(reads) if read.kind == OWN and read.place in inside]
+    own = [at for at, read in enumerate(reads) if _own(read, inside)]
     out = op.out
     alike = all(op.args[at].shape == out.shape and op.args[at].dtype == out.dtype for at in own)
     if out.dtype.kind != "f" or not alike or any(reads[at].distance > 1 for at in own):
@@ -163,7 +166,7 @@ def _cycle(nest: Nest, inside: set[int]) -> list[int]:
     way = [min(inside)]
     seen = {way[0]: 0}
     while True:
-        place = next(read.place for read in nest.reads[way[-1]] if read.kind == OWN and read.place in inside)
+        place = next(read.place for read in nest.reads[way[-1]] if _own(read, inside))
         if place in seen:
             return way[seen[place] :]
         seen[place] = len(way)
@@ -172,32 +175,19 @@ def _cycle(nest: Nest, inside: set[int]) -> list[int]:
 
 def _behind(nest: Nest, places: Sequence[int], inside: set[int], cut: int) -> list[int] | None:
     """The other places in an order in which they follow from one; None where they need each other without it."""
-    needs = {
-        place: {read.place for read in nest.reads[place] if read.kind == OWN and read.place in inside} - {cut}
-        for place in places
-        if place != cut
-    }
-    readers: dict[int, list[int]] = {}
-    for place, below in needs.items():
-        for one in below:
-            readers.setdefault(one, []).append(place)
-    ready = [place for place, below in needs.items() if not below]
-    found = []
-    while ready:
-        place = ready.pop()
-        found.append(place)
-        for one in readers.get(place, ()):
-            needs[one].discard(place)
-            if not needs[one]:
-                ready.append(one)
-    return found if len(found) == len(needs) else None
+    others = [place for place in places if place != cut]
+    needs = {place: {read.place for read in nest.reads[place] if _own(read, inside)} - {cut} for place in others}
+    try:
+        return list(TopologicalSorter(needs).static_order())
+    except CycleError:
+        return None
 
 
 def _late(nest: Nest, order: Sequence[int], inside: set[int], cut: int) -> set[int] | None:
     """The places that read x of the turn before; None where one reads x of two turns, or x one of another turn."""
     lags = {cut: 0}
     for place in (*order, cut):
-        own = [read for read in nest.reads[place] if read.kind == OWN and read.place in inside]
+        own = [read for read in nest.reads[place] if _own(read, inside)]
         found = {lags[read.place] + read.distance for read in own}
         if len(found) != 1 or max(found) > 1:
             return None

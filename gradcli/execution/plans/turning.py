@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcli.execution.plans.groups import Groups
 from gradcli.execution.plans.schedule import base
 from gradcli.execution.plans.values import CAST, CHOICE, COPY, ENTRY, PRODUCT, REDUCE, VIEW
 
@@ -29,7 +30,7 @@ def turned(loop: Loop) -> set[int]:
     """
     made = {op.out.serial: op for op in loop.ops}
     fixed = {value.serial for value in loop.stored} | {op.out.serial for op in loop.summed}
-    groups = _Groups()
+    groups: Groups[int] = Groups()
     gains: set[int] = set()
     for op in loop.ops:
         for arg in op.args:
@@ -72,20 +73,3 @@ def _movable(value: Value) -> bool:
 
 def _repeats(op: Op) -> bool:
     return op.function == "broadcast" and len(op.args[0].shape) == len(op.out.shape)
-
-
-class _Groups:
-    """Values that are turned together."""
-
-    def __init__(self) -> None:
-        self._parent: dict[int, int] = {}
-
-    def root(self, serial: int) -> int:
-        parent = self._parent
-        while parent.setdefault(serial, serial) != serial:
-            parent[serial] = parent[parent[serial]]
-            serial = parent[serial]
-        return serial
-
-    def join(self, one: int, other: int) -> None:
-        self._parent[self.root(one)] = self.root(other)
