@@ -117,6 +117,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """Write one line at once."""
+        self._wipe()
         sink = self.sink()
         sink.write(text + "\n")
         sink.flush()
@@ -130,13 +131,13 @@ class Output:
         return self.file
 
     def close(self) -> None:
-        if self.drawn:
-            sys.stderr.write("\r\x1b[K")
+        self._wipe()
         if self.file is not None:
             self.file.close()
 
     def say(self, text: str) -> None:
         """One line on standard error."""
+        self._wipe()
         sys.stdout.flush()
         sys.stderr.write(text + "\n")
 
@@ -153,6 +154,13 @@ class Output:
             bar = f"\r[{'#' * filled}{'.' * (20 - filled)}] {done}/{total} {visible(label, 40)}\x1b[K"
             sys.stderr.write(bar if self.drawn else "\r\x1b[K")
             sys.stderr.flush()
+
+    def _wipe(self) -> None:
+        """Take the bar away: lines of results may go to the same terminal."""
+        if self.drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self.drawn = False
 
     def save(self, path: str, text: str) -> None:
         """Write a report file."""

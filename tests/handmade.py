@@ -143,7 +143,7 @@ plan = PlanReport(
     ),
     (
         PlanBound("value", "f64", 274.0, "bounded", 1.63e-10, 5.94e-13),
-        PlanBound("d/dA", "f64[300,200]", 1.75, "unknown", float("inf"), None),
+        PlanBound("d/dA", "f64[300,200]", 1.75, "unknown", float("inf"), None, ("qr_q",)),
         PlanBound("d/dx", "f64[200]", 8.52, "exact", 0.0, 0.0),
     ),
 )

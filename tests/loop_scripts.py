@@ -21,7 +21,7 @@ FORMS = (
 )  # fmt: skip
 SUMS = (
     "sum({}*{})", "tanh(sum({} - {}))", "max({} + {})", "({}) @ ({})*0.3", "mean(({})*({}))*z[t]", "norm({} + 2)*z[n - t]*mean({})",
-    "sum(x[t:t + 3])*z[t] + sum({}*{})", "logsumexp({} + {})", "sum(where({} > 0, {}, 0))", "0.2*sum((P @ {})*({}))",
+    "sum(x[t:t + 3])*z[t] + sum({}*{})", "logsumexp({} + {})", "sum(where({} > 0, {}, 0))", "0.2*sum((P @ ({}))*({}))",
 )  # fmt: skip
 
 PIECES = {  # what stands in one place of a script

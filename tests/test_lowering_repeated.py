@@ -70,6 +70,15 @@ CALLS = [
     # n becomes a constant between the calls, which makes another power of it
     ("def f(v, n): return v**n\nx = 0.5\nn = 2\na = f(x, n)\nb = zeros(n)\na + f(x, n) + sum(b)", 2),
     ("def f(v, s): return v[s]\nx = [1, 2, 3]\nsum(f(x, [0, 1]) + f(x, [0, 1]))", 1),
+    # names outside that are read in every other place: before +=, by keyword, as a bound, as a condition
+    ("def f(v):\n    k += v\n    return k\nx = 0.5\nk = x\na = f(x)\nk = x*x\na + f(x)", 2),
+    ("def f(v): return g(v, b=k)\ndef g(v, b): return v*b\nx = 0.5\nk = x\na = f(x)\nk = x*x\na + f(x)", 2),
+    ("def f(v):\n    for i in range(k):\n        v = v*v\n    return v\nx = 0.5\nk = 0\na = f(x)\nk = 2\na + f(x)", 2),
+    ("def f(v):\n    if k > 1:\n        return v*v\n    return v\nx = 0.5\nk = 0\na = f(x)\nk = 2\na + f(x)", 2),
+    # a rule is simplified as it is made; what it calls is not for others
+    ("def f(v): return v*1\ndef g(v): return v*v\ndef g.vjp(v, ct): return (f(v)*ct,)\nx = 0.5\nb = grad(g(x), x)\nf(x)*b", 3),
+    # two names of one value, each with its place
+    ("def f(v):\n    return v*v\nx = 0.5\na = f(x)\nb = f(x)\ny = a + 3*b\ngrad(y, a)*grad(y, b)", 1),
 ]  # fmt: skip
 
 
@@ -123,6 +132,13 @@ def test_calls_that_double_are_looked_up() -> None:
     start = time.monotonic()
     assert gradcli.grad("\n".join([*lines, "x = 0.5", "f39(x)"])).gradient["x"] > 0
     assert time.monotonic() - start < 5
+
+
+def test_a_function_that_has_become_a_value_is_no_function_any_more() -> None:
+    """An equal call before that does not hide the error."""
+    script = "def f(v): return g(v)\ndef g(v): return v*v\nx = 0.5\na = f(x)\ng = 2*x\na + f(x)"
+    with pytest.raises(gradcli.GradcliError, match="`g`"):
+        lower(parse(script))
 
 
 def test_a_long_loop_may_repeat_a_call() -> None:

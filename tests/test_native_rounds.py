@@ -73,6 +73,24 @@ def test_plain_arithmetic_has_numpys_bits(seed: int, short: str) -> None:  # noq
         np.testing.assert_array_equal(one, other)
 
 
+def test_every_run_gives_the_same_bits(short: str) -> None:  # noqa: F811
+    """Machine code has exponentials of its own, so all runs of a plan have it, or none."""
+    compiled = 0
+    for seed in range(200, 206):
+        text, turns = a_loop(Random(seed), PLAIN + CURVED)
+        tape, values = question(text, values_of(turns, seed))
+        plan, single = Plan(tape), Plan(tape, once=True)
+        for made in (plan, single):
+            first, *others = [made.answer(values) or () for _ in range(3)]
+            assert first
+            for other in others:
+                for one, another in zip(first, other, strict=True):
+                    np.testing.assert_array_equal(one, another)
+        compiled += sum(body.machine is not None for body in scans_of(plan))
+        assert all(body.machine is None for body in scans_of(single))
+    assert compiled > 2
+
+
 def test_special_values(short: str) -> None:  # noqa: F811
     tape, values = question(TWO_LAYERS.format(turns=40), values_of(40))
     values = {
@@ -116,10 +134,9 @@ def test_the_text_holds_nothing_but_our_words(monkeypatch: pytest.MonkeyPatch) -
     whole = native.made
     monkeypatch.setattr(native, "made", lambda text: texts.append(text) or whole(text))  # type: ignore[func-returns-value]
     tape, values = question(TWO_LAYERS.format(turns=40), values_of(40))
-    plan = Plan(tape)
-    plan.answer(values)
+    Plan(tape, once=True).answer(values)
     assert not texts  # one run is not worth the compiler
-    plan.answer(values)
+    Plan(tape).answer(values)
     words = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", "\n".join(texts)))
     ours = (
         r"[avs]\d+|loop|count|wide|for|i|e\d*|in|range|if|else|def|abs|sqrt|copysign|INF|NAN|(exp|log|tanh|sincos_far)_"

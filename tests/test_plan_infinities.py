@@ -121,3 +121,14 @@ def test_a_number_that_is_added_to_a_part_stays_there() -> None:
     expected = np.full(40_000, 0.025)
     expected[5:20_000] += 1
     np.testing.assert_allclose(slopes[:, 0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("text", ["z*sum(x)", "sum(x)*z + 1", "z/(1 + sum(x))", "(1 + z*sum(x))**2"])
+def test_nothing_times_a_sum_that_may_overflow_is_not_known(text: str) -> None:
+    """In the order of the evaluator it does not, in another one it does: 0 * inf is NaN."""
+    huge = np.array([1e308, -1e308, 1e308, -1e308] * 3)
+    tape, values = question(text, {"x": huge, "z": 0.0})
+    first = bounds(tape, values)[0]
+    assert np.isfinite(first.value)
+    assert np.isinf(first.gap)
+    assert first.remarks.lost

@@ -241,6 +241,24 @@ def test_spectra_and_factors(size: float) -> None:
     assert size < 1e-10 or max(used) > 0.1
 
 
+@pytest.mark.parametrize("size", SIZES[:4])
+def test_cofactors(size: float) -> None:
+    random, used = np.random.default_rng(8), []
+    cofactors: Any = catalogue()["cof0"].impl
+    xp = namespace("numpy")
+    for n in (1, 2, 4, 7):
+        a = random.normal(size=(n, n)) + 2 * np.eye(n)
+        da = size * random.random(a.shape) * np.abs(a)
+        value = cofactors(xp, a, ranks=(2,))
+        told = routines.cofactors(a, da, value, UNIT)
+        for _ in range(10):
+            moved = ends(random, a, da)
+            used.append(held(cofactors(xp, moved, ranks=(2,)), value, told))
+            held(in_digits(lambda right: mpmath.det(right) * (right**-1).T, moved), value, told)
+    assert size < 1e-10 or max(used) > 0.1
+    assert np.isfinite(told).all() or size > 1e-9
+
+
 def test_singular_matrices_have_no_bound() -> None:
     a, gap = np.ones((2, 2)), np.full((2, 2), 1e-16)
     assert np.isinf(routines.inverse(a, gap, np.full((2, 2), np.nan), UNIT)).all()
@@ -262,7 +280,7 @@ KNOWN = [
     )),
     *(SQUARE + text for text in (
         "sum(inv(A)**2)", "sum(solve(A, ones(4))**2)", "logdet(A@A.T)", "sum(cholesky(A@A.T))", "sum(tril(A)**2)",
-        "s, l = slogdet(A)\nl", "sum(matrix_power(A, -1))",
+        "s, l = slogdet(A)\nl", "sum(matrix_power(A, -1))", "det(A)",
     )),
 ]  # fmt: skip
 
@@ -283,12 +301,35 @@ def test_bounds_are_known_and_hold_for_any_order_of_additions(text: str) -> None
     assert max(map(float, used)) > 1e-4
 
 
-def test_what_nobody_bounds_says_so() -> None:
-    report = calculator.plan("sum(expm(X@X.T))", at={"X": np.ones((3, 4))})
-    assert [one.kind for one in report.bounds] == ["unknown"] * 2
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("sum(qr(X@X.T)[1])", "qr_q"),
+        ("sum(eigvalsh(X@X.T))", "eigvecs"),
+        ("sum(X)/(sum(X) - sum(X))", "div"),
+        ("sum(expm(X@X.T))", "frechet"),
+    ],
+)
+def test_what_nobody_bounds_says_so(text: str, lost: str) -> None:
+    report = calculator.plan(text, at={"X": np.random.default_rng(0).normal(size=(3, 4))})
+    assert report.bounds[1].kind == "unknown"
+    assert ", ".join(report.bounds[1].lost) == lost
+    remarks = [line for line in planned.remarks(report) if line.startswith("No bound is known")]
+    assert len(remarks) == 1 and f"{lost}: sums in front of them" in remarks[0]
 
 
-def test_what_is_taken_for_granted_is_told() -> None:
-    for text, told in (("sum(inv(A@A.T + eye(3))**2)", True), ("sum(A@A.T)", False)):
-        report = calculator.plan(text, at={"A": np.ones((3, 4))})
-        assert any("exact for a matrix within 10 n u" in line for line in planned.remarks(report)) == told
+@pytest.mark.parametrize(
+    ("text", "trusted"),
+    [
+        ("sum(inv(A@A.T + eye(3))**2)", "inv"),
+        ("det(A@A.T + eye(3))", "cof0, det"),
+        ("sum(A@A.T)", None),
+        ("sum(inv(A[:,:3] + eye(3))**2)", None),  # it reads what cannot move
+    ],
+)
+def test_what_is_taken_for_granted_is_told(text: str, trusted: str | None) -> None:
+    report = calculator.plan(text, at={"A": np.random.default_rng(0).uniform(size=(3, 4))})
+    told = [line for line in planned.remarks(report) if line.startswith("Taken to be exact")]
+    assert told == (
+        [] if trusted is None else [f"Taken to be exact for a matrix within 10 n u |A| of theirs: {trusted}."]
+    )

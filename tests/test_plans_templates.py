@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -73,6 +74,16 @@ def test_random_programs_have_the_same_steps(seed: int, monkeypatch: pytest.Monk
     tape = gradient_question(lowered).tape
     same_steps(tape, monkeypatch)
     same_steps(tape, monkeypatch, {"y": np.ones((3, 4))})
+
+
+def test_operands_of_other_types_do_not_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of numbers, counts and truth values beside x, in every order."""
+    sums = ["sum(y)", "sum(y > 0)", "any(y > 0)", "all(y > 0)", "max(y)"]
+    forms = ["sum({}*{})", "where({}, {}, z)", "({} > {})*z", "(not {})*({} + z)"]
+    text = " + ".join(form.format(*pair) for form in forms for pair in product(sums, ["z", *sums]))
+    lowered = prepare(text, {"y": np.linspace(-1, 1, 4), "z": np.float64(0.5)})
+    same_steps(value_question(lowered).tape, monkeypatch)
+    same_steps(gradient_question(lowered).tape, monkeypatch)
 
 
 def test_an_impl_is_called_once_for_operands_that_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:

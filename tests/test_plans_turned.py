@@ -9,7 +9,8 @@ import pytest
 
 import gradcli
 from gradcli.execution.plans import Plan, blocks, running, schedule
-from gradcli.execution.plans.kernels import KERNELS, kernel, ties
+from gradcli.execution.plans.kernels import KERNELS, kernel
+from gradcli.execution.plans.marks import ties
 from gradcli.execution.plans.schedule import Loop, fused
 from gradcli.execution.plans.turning import WIDEST, turned
 from gradcli.execution.plans.values import CHOICE, ENTRY, REDUCE, VIEW, Op, Value

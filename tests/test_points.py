@@ -148,7 +148,7 @@ def test_shared_values_and_values_only(tmp_path: Path, capsys: pytest.CaptureFix
         ("u,v\n1,2\n", "x*y", "GC618", "no column belongs to a leaf"),
         ("x,x\n1,2\n", "x*y", "GC618", "two columns x"),
         ("w[0],w[2]\n1,2\n", "sum(w)", "GC618", "no whole array"),
-        ("x+1,y\n1,2\n", "x*y", "GC618", "column 1 is called"),
+        ("x+1,y\n1,2\n", "x*y", "GC202", "no such column (it has x+1, y)"),
         ("1,2,3\n", "x*y", "GC618", "3 columns, and the script has x, y"),
         ("x,y\n1,2\n", "[x, y]", "GC307", "scalar"),
     ],
@@ -191,13 +191,20 @@ def test_what_is_not_finite_is_noted_once(tmp_path: Path, capsys: pytest.Capture
     assert main(["grad", "x*y", "--points", str(path)]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1:] == ["2.0,2.0,1.0", "nan,nan,3.0", "inf,2.0,inf"]
-    assert "in.csv:3: y is not a finite number (2 such values)" in err
+    assert "in.csv:3, column 2: y is not a finite number (2 such values)" in err
+    path.write_text("note,w[1],w[0],x\nhi,1,2,3\nho,nan,inf,1\n,2,2,2\n")
+    assert main(["grad", "x*sum(w)", "--points", str(path)]) == 0
+    assert "in.csv:3, column 3: w[0] is not a finite number (2 such values)" in capsys.readouterr().err
+    np.savez(tmp_path / "in.npz", x=np.ones(3), w=[[1, 2], [3, 4], [5, np.nan]])
+    assert main(["grad", "x*sum(w)", "--points", str(tmp_path / "in.npz")]) == 0
+    assert "in.npz, row 3: w[1] is not a finite number\n" in capsys.readouterr().err
 
 
 # --- interrupted runs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("source", "out"), [(".csv", ".csv"), (".csv", ".npy"), (".npy", ".npz"), (".npz", ".csv")])
+@pytest.mark.parametrize("out", formats())
+@pytest.mark.parametrize("source", [".csv", ".npy", ".npz"])
 def test_an_interrupted_run_goes_on(source: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "ENTRIES", 1)
     monkeypatch.setattr(sources, "TEXT_BYTES", 2000)
@@ -283,7 +290,62 @@ def test_results_in_arrays_of_the_caller() -> None:
     found = f.at_points(x=points[:, 0], y=points[:, 1], out=(value, slopes))
     assert found[0] is value and found[1] is slopes
     assert np.array_equal(np.column_stack([value, slopes["x"], slopes["y"]]), right(points))
-    with pytest.raises(GradcliError, match="`out` has shape"):
+    with pytest.raises(GradcliError, match=r"`out\[0\]` has shape"):
         f.at_points(x=points[:, 0], y=points[:, 1], out=(np.empty(3), slopes))
     values, none = gradcli.compile("[x, y]").at_points(x=points[:, 0], y=points[:, 1], gradient=False)
     assert np.array_equal(values, points) and none == {}
+
+
+def arrays_of_one_table() -> Any:
+    table = np.empty((COUNT, 3))
+    return table[:, 0], {"x": table[:, 1], "y": table[::-1, 2]}
+
+
+def locked() -> Any:
+    place = np.empty(COUNT)
+    place.flags.writeable = False
+    return place
+
+
+def overlapping() -> Any:
+    memory = np.empty(COUNT + 1)
+    return memory[1:], {"x": memory[:-1], "y": np.empty(COUNT)}
+
+
+def room(**others: Any) -> Any:
+    return np.empty(COUNT), {"x": np.empty(COUNT), "y": np.empty(COUNT), **others}
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        (lambda: np.empty(COUNT), "no pair"),
+        (lambda: (np.empty(COUNT), {"x": np.empty(COUNT)}), "with the leaves x, y"),
+        (lambda: room(y=np.empty(COUNT, int)), r"`out\[1\]\['y'\]` holds int64, the results are float64"),
+        (lambda: room(y=[0.0] * COUNT), "holds list"),
+        (lambda: room(x=np.empty((COUNT, 1))), r"`out\[1\]\['x'\]` has shape \[1000, 1\], the result \[1000\]"),
+        (lambda: room(x=locked()), "read-only"),
+        (overlapping, "lie in the same memory"),
+    ],
+)
+def test_what_cannot_hold_the_results_is_refused_before_the_work(out: Any, told: str) -> None:
+    """Whole numbers would have cut the results off, and one result would have overwritten another."""
+    points = some_points()
+    with pytest.raises(GradcliError, match=told):
+        gradcli.compile(SCRIPT).at_points(x=points[:, 0], y=points[:, 1], out=out())
+
+
+def test_views_of_one_table_may_hold_the_results() -> None:
+    points = some_points()
+    out = arrays_of_one_table()
+    value, slopes = gradcli.compile(SCRIPT).at_points(x=points[:, 0], y=points[:, 1], out=out)
+    assert value is out[0] and slopes is out[1]
+    assert np.array_equal(np.column_stack([value, slopes["x"], slopes["y"]]), right(points))
+    single = room(x=np.empty(COUNT, np.float32))
+    gradcli.compile(SCRIPT).at_points(x=points[:, 0], y=points[:, 1], out=single)
+    assert np.array_equal(single[1]["x"], right(points)[:, 1].astype(np.float32))
+
+
+def test_points_in_rows_of_different_lengths() -> None:
+    with pytest.raises(GradcliError, match="rows of different lengths"):
+        gradcli.compile("sum(w)*y").at_points(w=[[1.0, 2.0], [1.0]], y=[1.0, 2.0])

@@ -27,7 +27,7 @@ TEXTS: dict[str, tuple[bytes, str, str]] = {
     "several empty lines at the end": (b"x,y\n1,2\n\n\n \n", "GC617", ":3 is empty"),
     "an empty first line": (b"\nx,y\n1,2\n", "GC614", "its first line is empty"),
     "nothing but line ends": (b"\n\n", "GC614", "first line is empty"),
-    "a remark as a header": (b"# c\nx,y\n1,2\n", "GC618", "column 1 is called '# c'"),
+    "a remark as a header": (b"# c\nx,y\n1,2\n", "GC618", "the file has # c"),
     "carriage returns alone": (b"x,y\r1,2\r3,4\r", "GC614", "carriage return alone"),
     "NUL": (b"x,y\n1,\x002\n", "GC616", "in.csv:2, column 2"),
     "an open quote": (b'x,y\n1,"2\n3,4\n', "GC616", "column 2"),
@@ -38,13 +38,13 @@ TEXTS: dict[str, tuple[bytes, str, str]] = {
     "a formula of a spreadsheet": (b"x,y\n=1+1,2\n", "GC616", "'=1+1' is no number"),
     "a decimal comma": (b'x,y\n"1,5",2\n', "GC616", "'1,5' is no number"),
     "a word for nothing": (b"x,y\nNA,2\n", "GC616", "'NA' is no number"),
-    "semicolons": (b"x;y\n1;2\n", "GC618", "called 'x;y'"),
-    "tabs in a .csv": (b"x\ty\n1\t2\n", "GC618", "called"),
-    "a control sequence in a name": (b"x,\x1b[31my\n1,2\n", "GC618", "\\x1b[31my"),
-    "text that runs backwards in a name": ("x,\u202ey\n1,2\n".encode(), "GC618", "\\u202ey"),
-    "a column without a name": (b"x,\n1,2\n", "GC618", "called ''"),
+    "semicolons": (b"x;y\n1;2\n", "GC618", "the file has x;y"),
+    "tabs in a .csv": (b"x\ty\n1\t2\n", "GC618", "the file has x\\x09y"),
+    "a control sequence in a name": (b"x,\x1b[31my\n1,2\n", "GC202", "\\x1b[31my"),
+    "text that runs backwards in a name": ("x,\u202ey\n1,2\n".encode(), "GC202", "\\u202ey"),
+    "a column without a name": (b"x,\n1,2\n", "GC202", "it has x, column 2"),
     "an array with holes": (b"w[3],y\n1,2\n", "GC618", "no whole array"),
-    "an index below 0": (b"w[-1],y\n1,2\n", "GC618", "w[-1]"),
+    "an index below 0": (b"w[-1],y\n1,2\n", "GC202", "it has w[-1], y"),
     "thousands of columns": (b",".join(b"a%d" % i for i in range(3000)) + b"\n", "GC618", "no column belongs"),
     "noise": (np.random.default_rng(1).bytes(4000), "GC614", "UTF-8"),
     "a last line that is longer": (b"x,y\n" + b"1,2\n" * 1000 + b"1,2,3\n", "GC617", "in.csv:1002 has 3 cells"),
@@ -162,8 +162,10 @@ def command(folder: Path, out: str, **options: Any) -> subprocess.CompletedProce
     return subprocess.run(call, capture_output=True, text=True, cwd=folder, timeout=120, **options)
 
 
-@pytest.mark.parametrize("out", ["out.csv", "out.npy", "out.npz"])
+@pytest.mark.parametrize("out", ["out.csv", "out.npy", "out.npz", "out.parquet"])
 def test_a_full_disk(out: str, tmp_path: Path) -> None:
+    if out.endswith(".parquet"):
+        pytest.importorskip("pyarrow", reason="needs the extra parquet")
     np.save(tmp_path / "in.npy", np.random.default_rng(1).uniform(size=(60_000, 2)))
 
     def small_files() -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gradcli.batch.points import sweep
+from gradcli.batch.points import answer_points, sweep
+from gradcli.diagnostics import GradcliError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,8 +113,12 @@ def test_what_is_killed_at_random_goes_on_to_the_same_bytes(source: str, out: st
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("source", "out"), [("in.csv", ".csv"), ("in.npy", ".npy"), ("in.npy", ".npz")])
+@pytest.mark.parametrize(
+    ("source", "out"), [("in.csv", ".csv"), ("in.npy", ".npy"), ("in.npy", ".npz"), ("in.npy", ".parquet")]
+)
 def test_what_is_killed_thirty_times_goes_on_to_the_same_bytes(source: str, out: str, tmp_path: Path) -> None:
+    if out == ".parquet":
+        pytest.importorskip("pyarrow", reason="needs the extra parquet")
     killed_at_random(tmp_path, source, out, 30, 500_000)
 
 
@@ -125,8 +130,10 @@ ENDS = {  # where a process ends that has written all rows
 
 
 @pytest.mark.parametrize("where", ENDS)
-@pytest.mark.parametrize("out", [".csv", ".npy", ".npz"])
+@pytest.mark.parametrize("out", [".csv", ".npy", ".npz", ".parquet"])
 def test_what_ends_behind_its_last_row_goes_on_to_the_same_bytes(out: str, where: str, tmp_path: Path) -> None:
+    if out == ".parquet":
+        pytest.importorskip("pyarrow", reason="needs the extra parquet")
     points(tmp_path, "in.npy", 1000)
     assert started(tmp_path, "in.npy", f"whole{out}").wait(120) == 0
     begin = f"import os; from gradcli.batch.points import sinks; moved = os.replace; {ENDS[where]}; "
@@ -134,3 +141,52 @@ def test_what_ends_behind_its_last_row_goes_on_to_the_same_bytes(out: str, where
     assert started(tmp_path, "in.npy", f"out{out}").wait(120) == 0
     assert (tmp_path / f"out{out}").read_bytes() == (tmp_path / f"whole{out}").read_bytes()
     assert not [one.name for one in tmp_path.iterdir() if ".part" in one.name]
+
+
+@pytest.mark.parametrize("out", [".csv", ".npy", ".npz"])
+def test_two_runs_do_not_write_one_file(out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one is told, whatever it asks, and the first one goes on as if nothing had been."""
+    monkeypatch.setattr(sweep, "ENTRIES", 1)  # 64 rows in a block
+    points(tmp_path, "in.npy", 300)
+    place = str(tmp_path / f"out{out}")
+    told: list[str] = []
+
+    def second(done: int, total: int, label: str) -> None:
+        for script in ("x*y", "x + y"):
+            with pytest.raises(GradcliError) as refused:
+                answer_points(script, str(tmp_path / "in.npy"), place)
+            told.append(str(refused.value))
+
+    answer_points("x*y", str(tmp_path / "in.npy"), place, progress=second)
+    assert len(told) == 10 and all("another run is writing it" in one for one in told)
+    answer_points("x*y", str(tmp_path / "in.npy"), str(tmp_path / f"whole{out}"))
+    assert (tmp_path / f"out{out}").read_bytes() == (tmp_path / f"whole{out}").read_bytes()
+    assert {one.name for one in tmp_path.iterdir()} == {"in.npy", f"out{out}", f"whole{out}"}
+
+
+def test_a_file_that_another_run_has_finished_meanwhile_is_not_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the rows in front of the place where this run goes on would be missing."""
+    monkeypatch.setattr(sweep, "ENTRIES", 1)
+    points(tmp_path, "in.npy", 300)
+    call = ("x*y", str(tmp_path / "in.npy"), str(tmp_path / "out.npy"))
+
+    def stop(*told: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        answer_points(*call, progress=stop)
+    known = sweep.written_before
+
+    def other_first(out: str, key: str) -> tuple[int, int]:
+        found = known(out, key)
+        monkeypatch.setattr(sweep, "written_before", known)
+        answer_points(*call)
+        return found
+
+    monkeypatch.setattr(sweep, "written_before", other_first)
+    with pytest.raises(GradcliError, match="another run has written it meanwhile"):
+        answer_points(*call)
+    assert np.load(tmp_path / "out.npy").shape == (300, 3)
+    assert {one.name for one in tmp_path.iterdir()} == {"in.npy", "out.npy"}

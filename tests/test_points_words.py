@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.batch.points import answer_points, sweep
+from gradcli.batch.points import answer_points, sources, sweep
+from gradcli.cli import main
 from gradcli.diagnostics import GradcliError
+from gradcli.output import Output
 
 POINTS = np.arange(12.0).reshape(6, 2)
 
@@ -29,9 +32,9 @@ def refusal(path: Path, script: str = "x*y") -> Any:
     [
         (gzip.compress(b"x,y\n1,2\n", mtime=0), "compressed by gzip", "unpack"),
         ("x,y\n1,2\n".encode("utf-16"), "UTF-16", "UTF-8"),
-        (b"x;y\n1;2\n", "'x;y'", "semicolons"),
-        (b"x\ty\n1\t2\n", "column 1", ".tsv"),
-        (b"x|y\n1|2\n", "'x|y'", "bars"),
+        (b"x;y\n1;2\n", "the file has x;y", "semicolons"),
+        (b"x\ty\n1\t2\n", "the file has x\\x09y", ".tsv"),
+        (b"x|y\n1|2\n", "the file has x|y", "bars"),
         (b"\x93NUMPY\x01\x00", "an array of NumPy", ".npy"),
         (b"x,z\n1,2\n", "has no such column (it has x, z)", "--at y=1"),
     ],
@@ -42,6 +45,80 @@ def test_the_cure_is_named(content: bytes, told: str, hint: str, tmp_path: Path)
     found = refusal(path)
     assert told in found.message
     assert hint in (found.help or "")
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        (b"x,y\n1,NA\n", "write nan for a missing number"),
+        (b"x,y\n1,\n", "write nan for a missing number"),
+        (b'x,y\n1,"2,5"\n', "decimals with a point"),
+        (b"x,y\n1,0x10\n", "write decimals, such as 0.5"),
+        (b"x,y\n1\n", "as many cells; nan stands for a missing number"),
+        (b"x,y\n1,2,5\n", "one that holds a comma stands in double quotes"),
+        (b"x,y\n", "a row per point"),
+        (b"", "a row per point"),
+        (b"x,x\n1,2\n", "a name of its own"),
+        (b"X,Y\n1,2\n", "is X meant as x?"),
+        (b"p,q\n1,2\n", "named like leaves"),
+        (b"1,2,3\n", "name the columns in the first line"),
+    ],
+)
+def test_a_next_step_is_named(content: bytes, hint: str, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes(content)
+    assert hint in (refusal(tmp_path / "in.csv").help or "")
+
+
+def test_a_next_step_for_arrays_is_one_that_arrays_can_take(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.ones((4, 3)))
+    assert "saving an .npz file" in refusal(tmp_path / "in.npy").help
+    np.save(tmp_path / "in.npy", np.array([(1.0, 2.0)], dtype=[("x", "f8"), ("y", "f8")]))
+    assert "np.savez" in refusal(tmp_path / "in.npy").help
+    (tmp_path / "in.npy").unlink()
+    np.savez(tmp_path / "in.npz", x=np.ones(3), y=np.ones(4))
+    found = refusal(tmp_path / "in.npz")
+    assert "x has 3, y has 4" in found.message and "--at" in found.help
+
+
+def test_columns_that_no_leaf_can_be_called_are_left_alone(tmp_path: Path) -> None:
+    """An index without a name as pandas writes it, units, formulas, and names that come twice."""
+    path = tmp_path / "in.csv"
+    path.write_text(",x,time (s),y,x*y,time (s)\n0,2,a,3,6,b\n1,4,c,5,20,d\n")
+    notes = answer_points("x*y", str(path), str(tmp_path / "out.npy")).diagnostics
+    assert np.load(tmp_path / "out.npy").tolist() == [[6, 3, 2], [20, 5, 4]]
+    assert [one.code for one in notes] == ["GC211"]
+    assert "`column 1`, `time (s)`, `x*y` of" in notes[0].message
+
+
+def test_a_quoted_cell_of_several_lines_may_lie_between_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("x,y,note\n" + "".join(f'{i},2,"a\nb, ""c""\n"\n' for i in range(200)))
+    for size in (7, 20, 50, 333):
+        monkeypatch.setattr(sources, "TEXT_BYTES", size)
+        answer_points("x*y", str(path), str(tmp_path / "out.npy"))
+        assert np.load(tmp_path / "out.npy")[:, 0].tolist() == [2.0 * i for i in range(200)]
+
+
+def test_a_folder_in_the_place_of_the_results_is_seen_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "out.npy").mkdir()
+    seen: list[int] = []
+    with pytest.raises(GradcliError, match="is a directory"):
+        answer_points("x*y", str(tmp_path / "in.csv"), str(tmp_path / "out.npy"), progress=lambda *a: seen.append(1))
+    assert not seen
+    with pytest.raises(GradcliError) as refused:
+        answer_points("x*y", str(tmp_path / "in.csv"), str(tmp_path / "none" / "out.npy"))
+    assert refused.value.diagnostics[0].help == "make the folder first"
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "markdown", "latex"])
+def test_formats_of_one_result_are_refused(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CSV in the place of what was asked for would be read by a program that expects something else."""
+    (tmp_path / "in.csv").write_text("x,y\n1,2\n")
+    assert main(["grad", "x*y", "--points", str(tmp_path / "in.csv"), "--format", form]) == 2
+    out, err = capsys.readouterr()
+    assert f"--format {form} does not go with --points" in (out if form.startswith("json") else err)
+    assert main(["grad", "x*y", "--points", str(tmp_path / "in.csv"), "--format", "csv"]) == 0
 
 
 def test_points_are_not_overwritten(tmp_path: Path) -> None:
@@ -123,3 +200,40 @@ def test_what_was_read_of_a_parquet_file_is_not_kept(groups: int, tmp_path: Path
     ).stdout  # fmt: skip
     assert int(told) < 12 << 20, "of 32 MB"
     assert np.load(tmp_path / "out.npy", mmap_mode="r").shape == (count, 3)
+
+
+class Terminal(io.StringIO):
+    """Results and the bar go to the same one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_bar_does_not_stand_between_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "ENTRIES", 1)  # 64 rows in a block
+    np.save(tmp_path / "in.npy", np.ones((200, 2)))
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert main(["grad", "x*y", "--points", str(tmp_path / "in.npy"), "--color", "never"]) == 0
+    assert "#" in screen.getvalue(), "there is a bar"
+    seen = [line.rpartition("\r\x1b[K")[2] for line in screen.getvalue().split("\n")]
+    assert seen == ["value,d_x,d_y", *["1.0,1.0,1.0"] * 200, ""]
+
+
+def test_who_interrupts_is_told_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sweep, "ENTRIES", 1)
+    np.save(tmp_path / "in.npy", np.ones((200, 2)))
+
+    def stop(*told: Any) -> None:
+        raise KeyboardInterrupt
+
+    call = ["grad", "x*y", "--points", str(tmp_path / "in.npy"), "--out", str(tmp_path / "out.npy")]
+    with monkeypatch.context() as pressed:
+        pressed.setattr(Output, "progress", stop)
+        assert main(call) == 130
+    assert "out.npy.part: the same command goes on from there" in capsys.readouterr().err
+    assert main(call) == 0
+    assert "200 points in" in (told := capsys.readouterr().err) and "64 of them before" in told

@@ -187,6 +187,8 @@ def test_a_compiled_function_replaces_itself() -> None:
     assert "value_and_grad" not in vars(other)
     assert f.value_and_grad(x=2.0, y=3.0) == first == f.value_and_grad(x=2, y=3)
     assert f.value_and_grad.__name__ == "value_and_grad"
+    with pytest.raises(TypeError, match=r"^Compiled.value_and_grad\(\) takes"):
+        f.value_and_grad(2.0, 3.0)
     with pytest.raises(gradcli.GradcliError, match="no value"):
         f.value_and_grad(x=2.0)
     with pytest.raises(gradcli.GradcliError, match="no leaf"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
 from gradcli.calculator.blocks import Kernels, at_all
 from gradcli.calculator.convention import conjugated
-from gradcli.calculator.fitting import alike, equal, filled, spread
+from gradcli.calculator.fitting import alike, equal, filled, places, refuse_unknown, spread
 from gradcli.calculator.prepared import Question
 from gradcli.calculator.questions import (
     gradient_question,
@@ -15,7 +15,7 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
-from gradcli.diagnostics import did_you_mean, error, pointing_into, visible
+from gradcli.diagnostics import error, pointing_into, visible
 from gradcli.graph.node import reachable
 from gradcli.graph.text import script_of
 from gradcli.language.limits import limits_of
@@ -130,6 +130,7 @@ class Compiled:
         made = straight(question.tape, defaults, result, rest)
         if made is not None:
             made.__name__, made.__doc__ = careful.__name__, careful.__doc__
+            made.__qualname__ = careful.__qualname__  # what an error of Python names
             setattr(self, name, made)
 
     def at_points(
@@ -140,7 +141,8 @@ class Compiled:
         All points share the leaves named in `shared`, and those that are given as one number.
         The values have shape [n, *shape of the output], the gradient in a leaf [n, *shape of the leaf]; without
         `gradient` the output may be an array, and no gradients come. `out`, a pair like the result, is filled and
-        returned instead of new arrays. Raises GradcliError where the counts of points differ.
+        returned instead of new arrays. Raises GradcliError where the counts of points differ, or `out` cannot hold
+        the results.
 
         >>> values, gradient = compile("sin(x)*y").at_points(x=[0.0, 0.0], y=[1.0, 2.0])
         >>> gradient["x"]
@@ -168,7 +170,7 @@ class Compiled:
         values = {**question.values(first), **{k: v for k, v in columns.items() if k in names}}
         shapes = [lowered.program.outputs[0].type.shape, *(names[name].node.type.shape for name in question.names)]
         used = [name for name in batched if name in names]
-        room = None if out is None else [out[0], *(out[1].get(name) for name in question.names)]
+        room = None if out is None else places(out, question.names, count, shapes, self.dtype)
         found = at_all(self._kernels, question, self.backend, self.dtype, values, used, count, room, shapes)
         if self.dtype == "complex128" and gradient:
             value, slopes = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
@@ -181,7 +183,7 @@ class Compiled:
                 for one, kind in zip(full, kinds, strict=True)
             ]
         result = full[0], dict(zip(question.names, full[1:], strict=True))
-        return result if out is None else filled(out, result)
+        return result if room is None else filled(out, room, result)
 
     @staticmethod
     def _columns(leaves: Mapping[str, Any], shared: Sequence[str]) -> tuple[dict[str, Any], set[str]]:
@@ -190,6 +192,8 @@ class Compiled:
         unknown = [name for name in shared if name not in point]
         if unknown:
             raise error("GC206", f"`{visible(unknown[0])}` is shared, but it has no value here")
+        for name, value in point.items():
+            shape_of(value, name)  # refuses rows of different lengths
         columns = {name: array_of(value) for name, value in point.items()}
         return columns, {name for name, column in columns.items() if name not in shared and column.shape}
 
@@ -264,7 +268,7 @@ class Compiled:
         question = make(prepare(self.source, point, self.wrt, self.limits, "skipped", self.relax))
         if len(self._kept) >= MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        _refuse_unknown(point, question.lowered)
+        refuse_unknown(point, question.lowered)
         self._kept[key] = question
         return question, point
 
@@ -291,13 +295,3 @@ def compile(  # the name that users of other libraries expect
 
 def _gradient(lowered: Lowered) -> Question:
     return gradient_question(lowered, instead="jacobian, or at_points for many points")
-
-
-def _refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
-    """A keyword that is no leaf is a slip: the leaf that was meant would silently keep its default."""
-    leaves = lowered.program.leaves
-    for name in point:
-        if name not in leaves:
-            guess = did_you_mean(name, leaves)
-            hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
-            raise error("GC206", f"there is no leaf `{visible(name)}`", help=hint)

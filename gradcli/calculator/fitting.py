@@ -1,14 +1,20 @@
-"""Values beside what is expected of them: shapes alike, equal, put into arrays of the caller, given for every point."""
+"""Values beside what is expected of them: shapes alike, equal, of no leaf, put into arrays of the caller, spread."""
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.execution.namespaces import namespace
 from gradcli.points import array_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from gradcli.lowering import Lowered
+
+
+MOST_WORK = 10_000  # steps of the search for a common place of two views
 
 
 def alike(leaves: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
@@ -32,15 +38,57 @@ def equal(one: Any, other: Any) -> bool:
     return bool(same.all()) if hasattr(same, "all") else bool(same)
 
 
-def filled(out: Any, result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
-    """The result in arrays of the caller; GC332 where one has another shape."""
-    values, slopes = out
-    for place, found in [(values, result[0]), *((slopes[name], slope) for name, slope in result[1].items())]:
-        if place.shape != found.shape:
-            raise error("GC332", f"`out` has shape {list(place.shape)}, the result {list(found.shape)}")
-        if place is not found:
-            place[...] = found
-    return values, slopes
+def places(out: Any, names: Sequence[str], count: int, shapes: Sequence[tuple[int, ...]], dtype: str) -> list[Any]:
+    """The arrays of `out` in the order of the results: the value, then the gradient in each leaf.
+
+    Raises GradcliError before anything is computed: GC332 for another shape, GC333 for what cannot hold the results.
+    """
+    pair = "give (values, {leaf: gradients}), arrays such as np.empty(n)"
+    try:
+        values, slopes = out
+        found = [values, *[slopes[name] for name in names]]
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+        told = ", ".join(map(visible, names)) or "none"
+        raise error("GC333", f"`out` is no pair of an array and a mapping with the leaves {told}", help=pair) from None
+    labels = ["`out[0]`", *[f"`out[1]['{visible(name)}']`" for name in names]]
+    for label, place, shape in zip(labels, found, shapes, strict=True):
+        kind = getattr(getattr(place, "dtype", None), "kind", "")
+        if kind not in (("c",) if dtype == "complex128" else ("f", "c")):
+            what = getattr(place, "dtype", None) or type(place).__name__
+            raise error("GC333", f"{label} holds {what}, the results are {dtype}", help=pair)
+        if tuple(place.shape) != (count, *shape):
+            raise error("GC332", f"{label} has shape {list(place.shape)}, the result {[count, *shape]}")
+        if not getattr(getattr(place, "flags", None), "writeable", True):
+            raise error("GC333", f"{label} is read-only", help="give an array that may be written")
+    _apart(labels, found)
+    return found
+
+
+def _apart(labels: Sequence[str], found: Sequence[Any]) -> None:
+    """GC333 where two arrays of NumPy lie in the same memory: one result would overwrite another."""
+    numpy = namespace("numpy").library
+    mine = [(label, place) for label, place in zip(labels, found, strict=True) if isinstance(place, numpy.ndarray)]
+    for at, (label, place) in enumerate(mine):
+        for other, second in mine[:at]:
+            if numpy.may_share_memory(place, second) and _shared(numpy, place, second):
+                raise error(
+                    "GC333", f"{other} and {label} lie in the same memory", help="give each an array of its own"
+                )
+
+
+def _shared(numpy: Any, one: Any, other: Any) -> bool:
+    try:
+        return bool(numpy.shares_memory(one, other, max_work=MOST_WORK))
+    except numpy.exceptions.TooHardError:  # views of several axes: taken to be meant
+        return False
+
+
+def filled(out: Any, found: Sequence[Any], result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
+    """The result in the arrays of the caller, which `places` has looked at."""
+    for place, value in zip(found, (result[0], *result[1].values()), strict=True):
+        if place is not value:
+            place[...] = value
+    return out[0], out[1]
 
 
 def spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
@@ -49,3 +97,13 @@ def spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
     if array.ndim > len(shape):
         return array
     return array[None].repeat(count, axis=0)
+
+
+def refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
+    """A keyword that is no leaf is a slip: the leaf that was meant would silently keep its default."""
+    leaves = lowered.program.leaves
+    for name in point:
+        if name not in leaves:
+            guess = did_you_mean(name, leaves)
+            hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
+            raise error("GC206", f"there is no leaf `{visible(name)}`", help=hint)

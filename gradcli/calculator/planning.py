@@ -48,6 +48,7 @@ def plan_of(
     if made is not None:
         made.answer(values)  # machine code is made in the first run
         looped = False
+        online = False
         linear: frozenset[Any] = frozenset()
         if isinstance(made, kernels.Kernel):
             inexact = kernel_rows.inexact(made)
@@ -55,25 +56,23 @@ def plan_of(
             runs = "machine code" if any(one is not None for one in made.made_native()) else "kernel"
             reason = "all arrays lie along one line, which is cut into blocks"
         else:
-            if made.rolled:
-                made.answer(values)  # and that of recurrences in the second
             inexact = plan_rows.inexact(made)
-            order, beside = plan_rows.order_of(made), made.room() + plan_rows.passing_bytes(made.schedule.events)
-            constants, looped = plan_rows.constant_bytes(made), made.rolled
-            linear = plan_rows.linear(made)
+            order, beside = plan_rows.order_of(made), made.room() + measured.passing_bytes(made.schedule.events)
+            constants, looped = measured.constant_bytes(made), made.rolled
+            linear, online = plan_rows.linear(made), plan_rows.online(made)
             beside = max(beside, measured.beside(made, values))
         threads = max([row.threads for row in order if isinstance(row, PlanLoop)], default=1)
-        rewrites = tuple(plan_rows.rewrites(tape, dtype, order, inexact, looped, bool(linear)))
-        found = bounds(tape, values, dtype, inexact, looped, linear)
+        rewrites = tuple(plan_rows.rewrites(tape, dtype, order, inexact, looped, bool(linear), online))
+        found = bounds(tape, values, dtype, inexact, looped, linear, online)
     else:
-        beside = 0 if runs == "straight line" else plan_rows.alive(tape, dtype)
+        beside = 0 if runs == "straight line" else measured.alive(tape, dtype)
         if runs == "plan":
             runs, reason = "evaluator", "no plan takes this program"
     names = [f"value {i}" for i in range(len(tape.outputs))] if question.lowered.several else ["value"]
     names += [f"d/d{name}" for name in question.names]
     rows = zip(names, tape.outputs, found, strict=True)
     steps = sum([len(row.steps) if isinstance(row, PlanLoop) else 1 for row in order])
-    inputs = plan_rows.size_in_bytes([node for node, _ in tape.inputs], dtype)
+    inputs = measured.size_in_bytes([node for node, _ in tape.inputs], dtype)
     return PlanReport(
         expression=question.lowered.text,
         at=point_of(question.lowered, values),
@@ -84,7 +83,7 @@ def plan_of(
         nodes=len(tape.nodes),
         steps=steps or len(tape.nodes),
         order=order,
-        memory=PlanMemory(inputs, plan_rows.size_in_bytes(tape.outputs, dtype), constants, beside),
+        memory=PlanMemory(inputs, measured.size_in_bytes(tape.outputs, dtype), constants, beside),
         rewrites=rewrites,
         bounds=tuple([told(name, node.type.text(dtype), one) for name, node, one in rows]),
         diagnostics=tuple(notes),

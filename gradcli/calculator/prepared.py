@@ -136,11 +136,23 @@ class Question:
     ) -> list[Any] | None:
         """What `run` gives with the backend cupy, by a plan for the GPU; None where no plan does it.
 
-        `moving` names the values whose first axis counts `count` points.
+        `moving` names the values whose first axis counts `count` points. Results of values that lie on the device stay
+        there, unless `fetch` asks for arrays of NumPy.
         """
-        from gradcli.calculator.devices import on_device
+        from gradcli.execution.devices import device_plan
 
-        return on_device(self, self._plans, values, dtype, moving, count, fetch)
+        moves = None if moving is None else frozenset(moving)
+        key = ("cupy", dtype, moves)
+        found: list[Any] | None = None
+        try:
+            with pointing_into(self.lowered.source):
+                if key not in self._plans:
+                    self._plans[key] = device_plan(self.tape, dtype, moves)
+                plan = self._plans[key]
+                found = plan.answer(values, count, fetch) if plan is not None else None
+        except REFUSED:
+            return None  # the evaluator says what is wrong, and where
+        return found
 
     def ready(self, dtype: str, once: bool = False) -> Any:
         """The kernel or the plan that computes this question with NumPy, made when it is first asked for; else None."""
@@ -150,7 +162,8 @@ class Question:
 
             with uncollected():
                 made = kernel_of(self.tape, dtype, once=once)
-                plan = None if made is not None and not made.repeats else planned(self.tape, dtype)
+                kept = made is not None and not made.repeats
+                plan = None if kept else planned(self.tape, dtype, once=once)
             self._plans[dtype] = plan or made
         return self._plans[dtype]
 

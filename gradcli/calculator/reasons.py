@@ -6,6 +6,7 @@ A gradient is followed from the leaf to the output: where something arrives and 
 from __future__ import annotations
 
 from gradcli.calculator.reason_texts import CHOOSING, COMPARING, CURES, FLAT, SHARP, STEPS
+from gradcli.calculator.sizes import finite, holds_nan, largest_of, state, word
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.findings import Explanation, Finding
@@ -44,9 +45,9 @@ def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping
     kinks = list(_kinks(lowered, result, values, dtype, wanted))
     there = {one.evidence["step"] for one in kinks}
     found = [one for one in found if one.evidence.get("step") not in there or one.reason not in SHARP] + kinks
-    if not _finite(result.value) and not any(one.reason == "not-finite" for one in found):
+    if not finite(result.value) and not any(one.reason == "not-finite" for one in found):
         found += list(_origin(story, None, None))
-    gradients = {name: _state(value) for name, value in result.gradient.items() if wanted in (None, name)}
+    gradients = {name: state(value) for name, value in result.gradient.items() if wanted in (None, name)}
     return Explanation(lowered.source.name, tuple(found), gradients)
 
 
@@ -88,7 +89,7 @@ class _Story:
 def _about(story: _Story, name: str, value: Any, asked: bool) -> Iterator[Finding]:
     """The findings about one leaf."""
     at = story.leaves.get(name)
-    largest = _largest(value)
+    largest = largest_of(value)
     if largest != largest or largest == float("inf"):
         yield from _origin(story, name, at)
     elif largest == 0:
@@ -103,26 +104,26 @@ def _origin(story: _Story, name: str | None, at: int | None) -> Iterator[Finding
     """Where the first NaN or infinity appears, in the value or else on the way back."""
     lead = "is not finite: " if name else ""
     for step in story.result.forward:
-        if not _finite(step.value) and all(_finite(story.steps[read].value) for read in step.inputs):
+        if not finite(step.value) and all(finite(story.steps[read].value) for read in step.inputs):
             if step.primitive in ("leaf", "constant", "data") or not _reaches(story, step.index):
                 continue
             yield _find(
                 "not-finite",
                 name,
                 story.line(step.index),
-                f"{lead}the value of {story.at(step.index)} is {_word(step.value)}{' already' if name else ''}",
+                f"{lead}the value of {story.at(step.index)} is {word(step.value)}{' already' if name else ''}",
                 operation=step.primitive,
             )
             return
     for back in story.result.backward:
         for sent in back.contributions:
-            if _finite(back.cotangent) and not _finite(sent.value):
-                how = "an infinite slope times zero" if _holds_nan(sent.value) else "the slope is infinite"
+            if finite(back.cotangent) and not finite(sent.value):
+                how = "an infinite slope times zero" if holds_nan(sent.value) else "the slope is infinite"
                 yield _find(
                     "not-finite",
                     name,
                     story.line(back.index),
-                    f"is not finite: on the way back {story.at(back.index)} sends {_word(sent.value)} on ({how})",
+                    f"is not finite: on the way back {story.at(back.index)} sends {word(sent.value)} on ({how})",
                     operation=back.primitive,
                 )
                 return
@@ -139,7 +140,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
     while waiting:
         here = waiting.pop()
         for back, value in story.senders.get(here, []):
-            if _largest(back.cotangent) > 0 and _largest(value) == 0:
+            if largest_of(back.cotangent) > 0 and largest_of(value) == 0:
                 reason = _reason(story, back.index, here)
                 if (reason, back.index) not in told:
                     told.add((reason, back.index))
@@ -152,7 +153,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
                         operation=back.primitive,
                         step=back.index,
                     )
-            elif _largest(back.cotangent) == 0 and back.index not in seen:
+            elif largest_of(back.cotangent) == 0 and back.index not in seen:
                 seen.add(back.index)
                 waiting.append(back.index)
     reached = _reached(story, at)
@@ -161,7 +162,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
         back, sent = story.backward[index], {one.to for one in story.backward[index].contributions}
         closed = [read for read in story.steps[index].inputs if read in reached and read not in sent]
         closed = [] if set(closed) & set(stops) else closed
-        if closed and _largest(back.cotangent) > 0 and not _is_truth(story, closed[0]):
+        if closed and largest_of(back.cotangent) > 0 and not _is_truth(story, closed[0]):
             reason = _reason(story, index, closed[0])
             told.add((reason, index))
             what = f"{story.at(index)} passes nothing on to {story.at(closed[0])}"
@@ -215,7 +216,7 @@ def _reaches(story: _Story, index: int) -> bool:
     """Whether a step is on the way of a gradient that is not finite: a branch that is not taken is on none."""
     reached = _reached(story, index)
     last = story.result.forward[-1].index
-    return last in reached and any(not _finite(story.steps[one].value) for one in reached if one == last)
+    return last in reached and any(not finite(story.steps[one].value) for one in reached if one == last)
 
 
 def _extreme(story: _Story, name: str, at: int | None, reason: str, size: float) -> Finding:
@@ -226,7 +227,7 @@ def _extreme(story: _Story, name: str, at: int | None, reason: str, size: float)
         for sent in back.contributions if back.index in way else ():
             if sent.to not in way:
                 continue
-            before, after = _largest(back.cotangent), _largest(sent.value)
+            before, after = largest_of(back.cotangent), largest_of(sent.value)
             factor = after / before if before > 0 else 1.0
             factor = 1 / factor if reason == "vanishing" and factor > 0 else factor
             if factor > steepest:
@@ -245,7 +246,7 @@ def _kinks(
 ) -> Iterator[Finding]:
     """The operations that are not smooth at this point and that a gradient passes."""
     order = lowered.program.nodes()
-    passed = {step.index for step in result.backward if _largest(step.cotangent) != 0}
+    passed = {step.index for step in result.backward if largest_of(step.cotangent) != 0}
     surfaces = []
     with building(lowered.program.builder, order):
         for index, node in enumerate(order):
@@ -272,32 +273,3 @@ def _kinks(
                 operation=order[index].primitive.name,
                 step=index,
             )
-
-
-def _largest(value: Any) -> float:
-    """The largest entry by size; NaN where there is one."""
-    if not hasattr(value, "shape") or not value.shape:
-        return float(abs(value))
-    return float(abs(value).max()) if value.size else 0.0
-
-
-def _finite(value: Any) -> bool:
-    size = _largest(value)
-    return size - size == 0
-
-
-def _holds_nan(value: Any) -> bool:
-    return _largest(value) != _largest(value)
-
-
-def _word(value: Any) -> str:
-    return "NaN" if _holds_nan(value) else "infinite"
-
-
-def _state(value: Any) -> str:
-    size = _largest(value)
-    if size != size:
-        return "NaN"
-    if size == 0:
-        return "zero"
-    return f"{value:.6g}" if isinstance(value, float) else f"largest entry {size:.4g}"

@@ -147,7 +147,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC333": CodeDoc(
         "value is no array of numbers",
-        "A value given for a leaf holds text or objects, or is complex where real numbers are wanted.",
+        "A value given for a leaf, or an array for results, holds text, objects or numbers of a wrong kind.",
         "Values are numbers and arrays of numbers; objects are never read, as they could run code.",
         "x  # in Python: f(x='two')",
         "Give numbers; for complex values add --dtype complex128.",

@@ -54,6 +54,8 @@ else:
 
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 
+MADE_OF_ONE = ("json", "jsonl", "markdown", "latex")  # formats of a result that is known as a whole
+
 SCRIPT = Operand("script", "EXPR|FILE|-", 'An expression such as "x**2 + y", a .grad file, or - for standard input.')
 
 EVALUATION = (
@@ -190,19 +192,32 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
 
 
 def many_points(output: Output, script: str, points: str, gradient: bool, **given: Any) -> int:
-    """Answer every row of a file of points, and say how many there were."""
+    """Answer every row of a file of points, and say how many there were.
+
+    Raises GradcliError (GC721) for a format that a table of results does not have.
+    """
+    form = output.settings["format"]
+    if form in MADE_OF_ONE:
+        hint = "leave it out: the ending of --output chooses .csv, .tsv, .npy, .npz or .parquet, else CSV comes here"
+        raise error("GC721", f"--format {form} does not go with --points", help=hint)
     relax = given.pop("relax")
     source, told = evaluation(output, script, **given)
-    done = many.answer_points(
-        source,
-        points,
-        output.settings["output"],
-        **told,
-        gradient=gradient,
-        relax=relax,
-        write=output.line,
-        progress=output.progress,
-    )
+    place = output.settings["output"]
+    try:
+        done = many.answer_points(
+            source,
+            points,
+            place,
+            **told,
+            gradient=gradient,
+            relax=relax,
+            write=output.line,
+            progress=output.progress,
+        )
+    except KeyboardInterrupt:
+        if place is not None and (kept := many.unfinished(place)):
+            output.say(f"what is done stays in {visible(kept, 200)}: the same command goes on from there")
+        raise
     output.note(*done.diagnostics)
     if done.path is not None:
         before = f", {done.resumed:,} of them before" if done.resumed else ""

@@ -83,7 +83,8 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any
         raise damaged(label, f"it has no header of an .npy file ({visible(str(wrong))})") from wrong
     if dtype.hasobject or dtype.kind not in "biufc":
         what = "Python objects" if dtype.hasobject else f"entries of type {visible(str(dtype))}"
-        raise error("GC615", f"{visible(label)} holds {what}, not numbers", help="save x.astype(float)")
+        hint = "save each field as an array: np.savez(file, x=..., y=...)" if dtype.names else "save x.astype(float)"
+        raise error("GC615", f"{visible(label)} holds {what}, not numbers", help=hint)
     if any(n < 0 for n in shape):
         raise damaged(label, f"the shape {shape} is negative")
     return shape, fortran, dtype

@@ -30,13 +30,17 @@ class PlanStep(Record):
 
 
 class PlanLoop(Record):
-    """Steps that are taken block by block: `count` entries along an axis, `block` at a time, on some threads."""
+    """Steps that are taken block by block: `count` entries along an axis, `block` at a time, on some threads.
+
+    `when` says on what condition they are taken, where there is one.
+    """
 
     place: str
     count: int
     block: int
     threads: int
     steps: tuple[PlanStep, ...]
+    when: str = ""
 
 
 class PlanMemory(Record):
@@ -62,7 +66,8 @@ class PlanBound(Record):
     """An output: its largest entry, and how far the evaluator's result may be from this one in any entry.
 
     `kind` is "exact" (the same bits), "bounded" or "unknown"; `relative` is the largest bound over the size of its
-    entry, None where an entry that may differ is 0.
+    entry, None where an entry that may differ is 0. `lost` names operations behind which nothing is known, `trusted`
+    those that are taken to be exact for a matrix nearby.
     """
 
     output: str
@@ -71,6 +76,8 @@ class PlanBound(Record):
     kind: str
     bound: float
     relative: float | None
+    lost: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
 
 
 class PlanReport(Shown):

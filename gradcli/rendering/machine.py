@@ -92,7 +92,7 @@ def plan(command: str, result: PlanReport) -> Payload:
         "order": [plan_row(row) for row in result.order],
         "memory": {**fields(result.memory), "peak": result.memory.peak()},
         "rewrites": [fields(one) for one in result.rewrites],
-        "bounds": [fields(one) for one in result.bounds],
+        "bounds": [{**fields(one), "lost": list(one.lost), "trusted": list(one.trusted)} for one in result.bounds],
     }
     opened = {**opening(command), "expression": result.expression, "at": jsonable(result.at), "plan": told}
     return {**opened, **diagnostics(result.diagnostics)}

@@ -17,7 +17,6 @@ DIGITS = 3  # of bounds and sizes, for people
 ORDER = "Order of work"
 MEMORY = "Memory while it runs"
 REWRITES = "What was changed"
-LAPACK = {"inv", "solve", "det", "logdet", "logabsdet", "cholesky", "eigvalsh", "svdvals"}  # steps, as they are called
 BOUNDS = "How far the plain evaluator's results may be from these"
 
 
@@ -58,7 +57,7 @@ def _order_rows(result: PlanReport) -> Iterator[tuple[str, ...]]:
     for row in result.order:
         if isinstance(row, PlanLoop):
             threads = "1 thread" if row.threads == 1 else f"{row.threads} threads"
-            yield (row.place, f"loop in blocks of {row.block:,}", "", f"{row.count:,} rows", "", "", threads)
+            yield (row.place, f"loop in blocks of {row.block:,}", row.when, f"{row.count:,} rows", "", "", threads)
             for step in row.steps:
                 yield _step(step, "  ")
         else:
@@ -114,14 +113,21 @@ def _bound(one: PlanBound, digits: int) -> tuple[str, ...]:
 
 def remarks(result: PlanReport) -> Iterator[str]:
     """What the numbers mean, where they need it."""
+    if any(isinstance(row, PlanLoop) for row in result.order):
+        yield "Bytes are those of all rows. Inside a loop a result that is read nowhere else takes those of a block."
     if any(one.kind == "bounded" for one in result.bounds):
         yield (
-            "A bound adds up 2 n u * sum |terms| over all sums of n terms, as the steps behind them pass it on; "
-            "the relative one divides it by its entry: the condition of the sums."
+            "A bound adds up 2 n u * sum |terms| over all sums of n terms (u: half the distance from 1 to the next "
+            "number), as the steps behind them pass it on; the relative one divides it by its entry: the condition "
+            "of the sums."
         )
-        alone = [row for row in result.order if not isinstance(row, PlanLoop)]
-        if any(row.operation in LAPACK for row in alone):
-            yield "The routines of LAPACK are taken to be exact for a matrix within 10 n u |A| of theirs."
+    if trusted := sorted({name for one in result.bounds for name in one.trusted}):
+        yield f"Taken to be exact for a matrix within 10 n u |A| of theirs: {', '.join(trusted)}."
+    if lost := sorted({name for one in result.bounds for name in one.lost}):
+        yield (
+            f"No bound is known behind {', '.join(lost)}: sums in front of them are added in another order, "
+            "and nothing here tells how far that moves their results."
+        )
 
 
 def tidy(result: PlanReport) -> Grid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.batch.points.results import unfinished
 from gradcli.batch.points.sweep import Summary, answer_points
 
-__all__ = ["Summary", "answer_points"]
+__all__ = ["Summary", "answer_points", "unfinished"]

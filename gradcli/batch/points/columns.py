@@ -28,26 +28,30 @@ class Group(NamedTuple):
 
 
 def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
-    """The leaves that named columns make; raises GradcliError (GC618) for names that make no array, or come twice."""
+    """The leaves that named columns make; raises GradcliError (GC618) for names that make no array, or come twice.
+
+    A name that no leaf can have makes a group of its own, which no script uses.
+    """
     found: dict[str, dict[tuple[int, ...], int]] = {}
+    others: list[Group] = []
     for place, name in enumerate(names):
         match = CELL.fullmatch(name)
         if match is None:
-            raise error(
-                "GC618",
-                f"{visible(path)}: column {place + 1} is called {visible(name)!r}",
-                help=_separated(names) or "columns are named like leaves: x, w[0], A[0,1]",
-            )
+            others.append(Group(name if name.strip() else f"column {place + 1}", (), (place,)))
+            continue
         index = tuple(int(i) for i in match[2].split(",")) if match[2] else ()
         entries = found.setdefault(match[1], {})
         if index in entries:
-            raise error("GC618", f"{visible(path)} has two columns {visible(name)}")
+            raise error(
+                "GC618", f"{visible(path)} has two columns {visible(name)}", help="give each column a name of its own"
+            )
         entries[index] = place
-    return tuple(_group(path, name, entries) for name, entries in found.items())
+    made = [*(_group(path, name, entries) for name, entries in found.items()), *others]
+    return tuple(sorted(made, key=lambda group: group.places[0]))
 
 
 def _separated(names: Sequence[str]) -> str | None:
-    """What to do where one name holds what looks like several, with another separator."""
+    """What to do where the one name holds what looks like several, with another separator."""
     for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         parts = names[0].split(sign)
         if len(names) == 1 and len(parts) > 1 and all(CELL.fullmatch(part) for part in parts):
@@ -68,8 +72,11 @@ def _group(path: str, name: str, entries: Mapping[tuple[int, ...], int]) -> Grou
     return Group(name, shape, tuple(entries[index] for index in sorted(entries)))
 
 
-def in_order(path: str, leaves: Sequence[str], count: int) -> tuple[Group, ...]:
-    """Columns without names: one for each leaf of the script, in its order; or all of them for its one leaf."""
+def in_order(path: str, leaves: Sequence[str], count: int, how: str) -> tuple[Group, ...]:
+    """Columns without names: one for each leaf of the script, in its order; or all of them for its one leaf.
+
+    `how` says how such a file can name them.
+    """
     if len(leaves) == 1 and count != 1:
         return (Group(leaves[0], (count,), tuple(range(count))),)
     if len(leaves) != count:
@@ -77,20 +84,20 @@ def in_order(path: str, leaves: Sequence[str], count: int) -> tuple[Group, ...]:
         raise error(
             "GC618",
             f"{visible(path)} has {count} column{'' if count == 1 else 's'}, and the script has {told}",
-            help="name the columns in the first line, or give the other leaves with --at",
+            help=f"name the columns{how}, or give the other leaves with --at",
         )
     return tuple(Group(name, (), (place,)) for place, name in enumerate(leaves))
 
 
 def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The errors for leaves without values, in the words of a file; `errors` are those of a point."""
-    told = ", ".join([visible(group.name) for group in groups[:20]]) + (", ..." if len(groups) > 20 else "")
+    told = listed([group.name for group in groups])
     return [
         Diagnostic(
             one.code,
             f"{one.message}, and {visible(path)} has no such column (it has {told})",
             one.span,
-            help=one.help,
+            help=f"{one.help}, or a column of its name" if one.help else None,
             source=one.source,
         )
         for one in errors
@@ -103,14 +110,21 @@ def known(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Gr
     groups = list(groups)
     used = tuple(group for group in groups if group.name in leaves)
     if not used:
-        name = groups[0].name if groups else ""
-        guess = did_you_mean(name, leaves)
+        names = [group.name for group in groups]
+        guesses = [(name, guess) for name in names if (guess := did_you_mean(name, leaves))]
+        meant = [f"is {visible(name)} meant as {guess}?" for name, guess in guesses[:1]]
         raise error(
             "GC618",
-            f"{visible(path)}: no column belongs to a leaf of the script ({', '.join(leaves) or 'it has none'})",
-            help=f"is {visible(name)} meant as {guess}?" if guess else None,
+            f"{visible(path)}: no column belongs to a leaf of the script ({', '.join(leaves) or 'it has none'}); "
+            f"the file has {listed(names)}",
+            help=_separated(names) or (meant or ["columns are named like leaves: x, w[0], A[0,1]"])[0],
         )
     return used
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of columns in a sentence."""
+    return ", ".join([visible(name, 60) for name in names[:20]]) + (", ..." if len(names) > 20 else "")
 
 
 def without_others(groups: Sequence[Group], names: Collection[str]) -> tuple[tuple[Group, ...], tuple[int, ...]]:

@@ -12,7 +12,9 @@ import numpy as np
 
 from gradcli.batch.points import texts
 from gradcli.batch.points.columns import entry_names
-from gradcli.batch.points.sinks import SINKS, Columns, Sink, TextSink, heading, sink_of
+from gradcli.batch.points.gathered import SINKS, sink_of
+from gradcli.batch.points.sinks import Columns, Sink, TextSink, heading
+from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,7 +59,7 @@ class Results:
         self.key = key
         self.write = write
         self.pool = pool
-        self.taken = before
+        self.taken = self.before = before
         self.sink: Sink | None = None
         self.delimiter: str | None = "," if out is None else None
         self.begun = False
@@ -82,11 +84,19 @@ class Results:
     def _begin(self, columns: Columns) -> None:
         self.begun = True
         if self.out is not None:
-            self.sink = sink_of(self.out, columns, self.key)
-            self.sink.begin()
-            self.delimiter = self.sink.delimiter
+            self.delimiter = self._open(self.out, columns).delimiter
         elif self.write is not None:
             self.write(heading(columns, ",").decode().rstrip("\n"))
+
+    def _open(self, out: str, columns: Columns) -> Sink:
+        """The file; GC690 where another run has gone on with it meanwhile."""
+        sink = sink_of(out, columns, self.key)
+        sink.begin()
+        if sink.rows != self.before:
+            (sink.leave if sink.rows else sink.discard)()
+            raise error("GC690", f"cannot write {visible(out, 200)}: another run has written it meanwhile")
+        self.sink = sink
+        return sink
 
     def _arrived(self) -> None:
         answer, count, end = self.waiting.popleft()
@@ -103,8 +113,7 @@ class Results:
         while self.waiting:
             self._arrived()
         if self.sink is None and self.out is not None:  # every row was written by an earlier run
-            self.sink = sink_of(self.out, Columns((), {}), self.key)
-            self.sink.begin()
+            self._open(self.out, Columns((), {}))
         if self.sink is not None:
             self.sink.finish()
             self.sink = None
@@ -125,6 +134,12 @@ class Results:
 def written_before(out: str, key: str) -> tuple[int, int]:
     """How many rows an unfinished file of the same question holds, and where its source goes on."""
     return sink_of(out, Columns((), {}), key).known()
+
+
+def unfinished(out: str) -> str | None:
+    """The file that holds the rows of an interrupted run, if there is one."""
+    sink = sink_of(out, Columns((), {}), "")
+    return sink.part if os.path.exists(sink.record) else None
 
 
 def is_text(out: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
+from errno import EACCES, EISDIR, ENOENT, ENOSPC
 from importlib import import_module
 from io import BytesIO
 from math import prod
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from typing import IO
 
 HEADER = 128  # bytes of an .npy header, whatever the shape
-ENDINGS = (".csv", ".tsv", ".npy", ".npz", ".parquet")
-COPY_ROWS = 1 << 16
 
 
 class Columns(NamedTuple):
@@ -50,7 +48,6 @@ class Sink:
     """A file that grows by rows; `raw` says whether rows come as bytes of text or as a table of numbers."""
 
     delimiter: str | None = None  # of a text
-    resumes = True
 
     def __init__(self, path: str, columns: Columns, key: str) -> None:
         self.path = path
@@ -62,18 +59,44 @@ class Sink:
         self.file: IO[bytes] | None = None
 
     def begin(self) -> None:
-        """Open the file, or go on with an unfinished one of the same question; GC690 where neither can be done."""
+        """Open the file, or go on with an unfinished one of the same question; GC690 where neither can be done.
+
+        GC690 too where another run writes there.
+        """
         try:
-            if self.resumes and self._continues():
-                return
-            self.file = open(self.part, "wb")  # noqa: SIM115 - closed by `finish` or `leave`
-            self._head()
+            if os.path.isdir(self.path):
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            self.file = os.fdopen(os.open(self.part, flags, 0o666), "r+b")  # closed by `finish` or `leave`
         except OSError as problem:
             raise cannot(self.path, problem) from None
+        if not self._locked():
+            self.leave()
+            hint = "wait until it ends, or choose another file"
+            raise error("GC690", f"cannot write {visible(self.path, 200)}: another run is writing it", help=hint)
+        try:
+            if not self._continues():
+                self.file.truncate(0)
+                self._head()
+        except OSError as problem:
+            self.discard()
+            raise cannot(self.path, problem) from None
+
+    def _locked(self) -> bool:
+        """Whether the unfinished file is this run's alone. The system takes the lock of a run that is killed."""
+        assert self.file is not None
+        try:
+            locks: Any = import_module("fcntl")
+            locks.flock(self.file, locks.LOCK_EX | locks.LOCK_NB)
+            return os.path.samestat(os.stat(self.part), os.fstat(self.file.fileno()))  # else it has been finished
+        except (BlockingIOError, FileNotFoundError):
+            return False
+        except (ImportError, OSError):  # there are no locks here
+            return True
 
     def known(self) -> tuple[int, int]:
         """The rows of an unfinished file of the same question, and where its source goes on; zeros without one."""
-        found = self._record() if self.resumes else None
+        found = self._record()
         return (0, 0) if found is None else (found["rows"], found["offset"])
 
     def _record(self) -> dict[str, Any] | None:
@@ -90,7 +113,7 @@ class Sink:
         known = self._record()
         if known is None:
             return False
-        self.file = open(self.part, "r+b")  # noqa: SIM115
+        assert self.file is not None
         self.file.truncate(known["bytes"])
         self.file.seek(known["bytes"])
         self.rows, self.offset, self.columns = known["rows"], known["offset"], known["columns"]
@@ -181,81 +204,6 @@ class ArraySink(Sink):
         return self.part
 
 
-class ArchiveSink(ArraySink):
-    """An array for the value and for each gradient, in one file; made of the finished rows at the end.
-
-    The rows stay as they are until that file is in its place: who is ended meanwhile makes it again.
-    """
-
-    def _passing(self) -> tuple[str, ...]:
-        return *super()._passing(), self._archive
-
-    @property
-    def _archive(self) -> str:
-        return f"{self.part}.zip"
-
-    def _end(self) -> str:
-        assert self.file is not None
-        width = len(self.columns.names)
-        with zipfile.ZipFile(self._archive, "w", zipfile.ZIP_STORED) as archive, open(self.part, "rb") as rows:
-            for name, (where, shape) in self.columns.arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    member.write(header((self.rows, *shape)))
-                    rows.seek(HEADER)
-                    for _ in range(0, self.rows, COPY_ROWS):
-                        table = np.frombuffer(rows.read(COPY_ROWS * width * 8), dtype=np.float64).reshape(-1, width)
-                        member.write(np.ascontiguousarray(table[:, where]).data)
-        return self._archive
-
-
-class ParquetSink(Sink):
-    """A Parquet file, written by pyarrow; it cannot be gone on with."""
-
-    resumes = False
-
-    def begin(self) -> None:
-        """Open the writer."""
-        try:
-            self.arrow: Any = import_module("pyarrow")
-            module: Any = import_module("pyarrow.parquet")
-        except ImportError:
-            raise error("GC713", "Parquet files need pyarrow", help='pip install "gradcli[parquet]"') from None
-        schema = self.arrow.schema([(name, self.arrow.float64()) for name in self.columns.names])
-        try:
-            self.writer: Any = module.ParquetWriter(self.part, schema, use_dictionary=False)  # hardly two are equal
-        except OSError as problem:
-            raise cannot(self.path, problem) from None
-
-    def write(self, content: Any, rows: int, offset: int) -> None:
-        """Add a row group."""
-        columns = [np.ascontiguousarray(column) for column in content.T]
-        self.writer.write_table(self.arrow.table(columns, names=list(self.columns.names)))
-        self.rows += rows
-
-    def finish(self) -> None:
-        """Write the end, and move the file to its place."""
-        self.writer.close()
-        os.replace(self.part, self.path)
-
-    def leave(self) -> None:
-        """What is unfinished is of no use."""
-        self.writer.close()
-        os.remove(self.part)
-
-
-SINKS: dict[str, type[Sink]] = {
-    ".csv": TextSink, ".tsv": TextSink, ".npy": ArraySink, ".npz": ArchiveSink, ".parquet": ParquetSink,
-}  # fmt: skip
-
-
-def sink_of(path: str, columns: Columns, key: str) -> Sink:
-    """The sink for a path; raises GradcliError (GC690) for another ending."""
-    ending = os.path.splitext(path)[1].lower()
-    if ending not in SINKS:
-        raise error("GC690", f"cannot write {visible(path)}: results end in {', '.join(ENDINGS)}")
-    return SINKS[ending](path, columns, key)
-
-
 def header(shape: Sequence[int]) -> bytes:
     """A header of NumPy's format in HEADER bytes, for floats in rows."""
     made = BytesIO()
@@ -266,6 +214,15 @@ def header(shape: Sequence[int]) -> bytes:
     return text[:8] + len(padded).to_bytes(2, "little") + padded
 
 
+CURES = {  # by the number of the error
+    ENOENT: "make the folder first",
+    ENOSPC: "make room on the disk, or write to another one",
+    EACCES: "choose a folder where you may write",
+    EISDIR: "choose another name",
+}
+
+
 def cannot(path: str, problem: OSError) -> Exception:
     """GC690."""
-    return error("GC690", f"cannot write {visible(path, 200)}: {(problem.strerror or str(problem)).lower()}")
+    reason = (problem.strerror or str(problem)).lower()
+    return error("GC690", f"cannot write {visible(path, 200)}: {reason}", help=CURES.get(problem.errno or 0))

@@ -32,6 +32,7 @@ TEXT_BYTES = 1 << 21  # of a block of text
 LONGEST_LINE = 1 << 24
 PAGES = 1 << 20  # bytes of a column of a Parquet file that are read at once
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LISTED = 8  # arrays in an error
 NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")  # types of Parquet columns
 SIGNS = (  # how other files begin
     (b"\x1f\x8b", "compressed by gzip", "unpack it first"),
@@ -111,7 +112,7 @@ class TextSource(Source):
     ) -> None:
         first = file.readline(LONGEST_LINE).removeprefix(b"\xef\xbb\xbf")
         if not first.strip():
-            raise damaged(path, "its first line is empty" if first else "it is empty")
+            raise damaged(path, "its first line is empty" if first else "it is empty", "give it a row per point")
         try:
             cells = next(csv.reader([first.decode("utf-8")], delimiter=delimiter), [])
         except UnicodeDecodeError:
@@ -121,7 +122,7 @@ class TextSource(Source):
             reason = "line 1 ends with a carriage return alone" if lone else f"line 1: {visible(str(wrong), 80)}"
             raise damaged(path, reason, "end lines with a line feed" if lone else None) from wrong
         named = is_header(cells)
-        groups = grouped(path, cells) if named else in_order(path, leaves(), len(cells))
+        groups = grouped(path, cells) if named else in_order(path, leaves(), len(cells), " in the first line")
         super().__init__(place, groups, None, path)
         self.delimiter = delimiter
         self.width = len(cells)
@@ -132,6 +133,10 @@ class TextSource(Source):
     def only(self, names: Collection[str]) -> None:
         self.groups, self.wanted = without_others(self.groups, names)
 
+    def column(self, name: str, entry: int) -> int:
+        """The column of an entry of a leaf, counted from 1."""
+        return self.wanted[next(group.places[entry] for group in self.groups if group.name == name)] + 1
+
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
         with open(self.path, "rb") as file:
             file.seek(offset or self.start)
@@ -139,8 +144,20 @@ class TextSource(Source):
             while text := file.read(TEXT_BYTES):
                 if not text.endswith(b"\n"):
                     text += file.readline(LONGEST_LINE)
+                if text.count(b'"') % 2:  # the last cell goes on behind the end of its line
+                    text += rest_of_cell(file)
                 yield Chunk(None, text, line, file.tell())
                 line += text.count(b"\n")
+
+
+def rest_of_cell(file: BinaryIO) -> bytes:
+    """The lines up to the one that ends a quoted cell, if it has an end."""
+    found = b""
+    while len(found) < LONGEST_LINE and (line := file.readline(LONGEST_LINE)):
+        found += line
+        if line.count(b'"') % 2:
+            break
+    return found
 
 
 def not_text(path: str, first: bytes) -> GradcliError:
@@ -152,7 +169,7 @@ def not_text(path: str, first: bytes) -> GradcliError:
 
 
 class ArraySource(Source):
-    """An array in NumPy's format: a row per point, or a field per leaf."""
+    """An array in NumPy's format: a row per point."""
 
     def __init__(self, place: str, path: str, file: BinaryIO, leaves: Callable[[], Sequence[str]]) -> None:
         shape, fortran, dtype = data_binary.read_header(file, path)
@@ -166,7 +183,7 @@ class ArraySource(Source):
         elif len(shape) > 2:
             raise error("GC618", f"{visible(path)} has {len(shape)} axes", help="a row per point, a column per leaf")
         else:
-            groups = in_order(path, names, width)
+            groups = in_order(path, names, width, " by saving an .npz file, an array for each leaf")
         super().__init__(place, groups, shape[0] if shape else 1, path)
 
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
@@ -203,7 +220,13 @@ class ArchiveSource(Source):
             raise damaged(path, "it holds no array")
         counts = {stream.shape[0] if stream.shape else 1 for _, stream in self.streams.values()}
         if len(counts) != 1:
-            raise error("GC617", f"the arrays of {visible(path)} have different numbers of points: {sorted(counts)}")
+            few = list(self.streams.items())[:LISTED]
+            told = ", ".join([f"{visible(name)} has {s.shape[0] if s.shape else 1}" for name, (_, s) in few])
+            raise error(
+                "GC617",
+                f"the arrays of {visible(path)} have different numbers of points: {told}",
+                help="the first axis counts points; give what all points share with --at",
+            )
         super().__init__(place, groups, counts.pop(), path)
 
     def chunks(self, rows: int, skip: int, offset: int) -> Iterator[Chunk]:
@@ -259,7 +282,11 @@ class ParquetSource(Source):
         for name in self.columns:
             column = batch.column(name)
             if not str(column.type).startswith(NUMERIC):
-                raise error("GC615", f"{visible(self.told)}: column {visible(name)} holds {column.type}, no numbers")
+                raise error(
+                    "GC615",
+                    f"{visible(self.told)}: column {visible(name)} holds {column.type}, no numbers",
+                    help="store it as float64",
+                )
             try:
                 columns.append(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
             except (TypeError, ValueError):

@@ -137,7 +137,7 @@ class Work:
         self.jobs = jobs or os.cpu_count() or 1
         self.pool: Pool | None = None
         self.gaps = 0
-        self.gap: tuple[int, str] | None = None
+        self.gap: tuple[int, str] | None = None  # line or row, and what stands there
 
     def run(
         self, out: str | None, key: str, write: Callable[[str], None] | None, notes: tuple[Diagnostic, ...]
@@ -151,7 +151,7 @@ class Work:
                 made.add(*self.answers(leaves), end)
                 self._report(made.taken, end)
             if not made.taken:
-                raise error("GC614", f"{visible(self.table.told)} holds no point")
+                raise error("GC614", f"{visible(self.table.told)} holds no point", help="give it a row per point")
             made.finish()
         except GradcliError:  # the points are wrong: there is nothing to go on with
             made.discard()
@@ -204,20 +204,27 @@ class Work:
         for name, values in leaves.items():
             odd = ~np.isfinite(values)
             if odd.any():
-                rows = odd.reshape(len(values), -1).any(axis=1)
-                self.gaps += int(rows.sum())
-                place = line + int(np.argmax(rows))
-                if self.gap is None or place < self.gap[0]:
-                    self.gap = (place, name)
+                self.gaps += int(odd.sum())
+                row, *index = np.unravel_index(np.argmax(odd), odd.shape)  # the first one
+                if self.gap is None or line + row < self.gap[0]:
+                    self.gap = (line + int(row), self._cell(name, values.shape[1:], index))
+
+    def _cell(self, name: str, shape: Sequence[int], index: Sequence[Any]) -> str:
+        """The entry of a leaf as its column is named, behind the number of that column in a text."""
+        told = f"{name}[{','.join(map(str, index))}]" if shape else name
+        if not isinstance(self.table, sources.TextSource):
+            return told
+        entry = int(np.ravel_multi_index(tuple(index), tuple(shape))) if shape else 0
+        return f"column {self.table.column(name, entry)}: {told}"
 
     def _told(self) -> Iterator[Diagnostic]:
         if self.gap is not None:
-            place, name = self.gap
-            where = f":{place}" if isinstance(self.table, sources.TextSource) else f", row {place}"
+            place, cell = self.gap
+            where = f":{place}, " if isinstance(self.table, sources.TextSource) else f", row {place}: "
             more = f" ({self.gaps:,} such values)" if self.gaps > 1 else ""
             yield Diagnostic(
                 "GC619",
-                f"{visible(self.table.told)}{where}: {visible(name)} is not a finite number{more}",
+                f"{visible(self.table.told)}{where}{visible(cell)} is not a finite number{more}",
                 severity="note",
             )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Table = NDArray[np.float64]
+
+
+MISSING = ("", "na", "n/a", "null", "none", "missing", "<na>")
 
 
 def parsed(text: bytes, delimiter: str, count: int, path: str, line: int, wanted: Sequence[int] | None = None) -> Table:
@@ -71,7 +75,13 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int, colu
             break
         if len(row) != count:
             cells = f"{len(row)} cell{'' if len(row) == 1 else 's'}"
-            raise error("GC617", f"{visible(path)}:{number} has {cells}, the first row has {count}")
+            raise error(
+                "GC617",
+                f"{visible(path)}:{number} has {cells}, the first row has {count}",
+                help="give every row as many cells: one that holds a comma stands in double quotes"
+                if len(row) > count
+                else "give every row as many cells; nan stands for a missing number",
+            )
         found.append([_number(row[column], path, number, column + 1) for column in columns])
     return np.array(found, dtype=np.float64).reshape(len(found), len(columns))
 
@@ -95,7 +105,16 @@ def _number(cell: str, path: str, line: int, column: int) -> float:
         return float(plain)
     except ValueError:
         what = f"{visible(plain, 40)!r} is no number" if plain else "the cell is empty"
-        raise error("GC616", f"{visible(path)}:{line}, column {column}: {what}") from None
+        raise error("GC616", f"{visible(path)}:{line}, column {column}: {what}", help=_cure(plain)) from None
+
+
+def _cure(cell: str) -> str:
+    """What to write instead of a cell that is no number."""
+    if cell.strip("-?.").lower() in MISSING:
+        return "write nan for a missing number"
+    if re.fullmatch(r"[-+]?\d+,\d+", cell):
+        return "write decimals with a point"
+    return "write decimals, such as 0.5 or -2e-3, or nan where a number is missing"
 
 
 def parsed_or_problem(

@@ -22,7 +22,7 @@ from gradcli.execution.plans.recording import record
 from gradcli.execution.plans.rolling import rolled
 from gradcli.execution.plans.running import Workspace
 from gradcli.execution.plans.schedule import Loop, Schedule
-from gradcli.execution.plans.values import VIEW, Value
+from gradcli.execution.plans.values import SCAN, VIEW, Op, Value
 from gradcli.graph.collector import uncollected
 
 if TYPE_CHECKING:
@@ -37,10 +37,18 @@ KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 
 
 class Plan:
-    """A computation on arrays of fixed shapes. Several threads may run it at once."""
+    """A computation on arrays of fixed shapes. Several threads may run it at once, and every run gives the same bits.
+
+    A plan that is run `once` leaves the compiler of machine code alone.
+    """
 
     def __init__(
-        self, tape: Tape, dtype: str = "float64", threads: int | None = None, held: Mapping[str, Any] | None = None
+        self,
+        tape: Tape,
+        dtype: str = "float64",
+        threads: int | None = None,
+        held: Mapping[str, Any] | None = None,
+        once: bool = False,
     ) -> None:
         self.tape = tape
         self.xp = namespace("numpy", dtype)
@@ -50,6 +58,9 @@ class Plan:
             looped = rolled(recording, self.xp.float_type)
             self.schedule = Schedule(looped)
             self.constants = constants(self.schedule)
+        for event in self.schedule.events if once else ():
+            if isinstance(event, Op) and event.kind == SCAN:
+                event.function.once = True
         self.rolled = looped is not recording  # then sums of turns are added in another order
         self._arrays = Unbatched(self.xp, tape, held)
         self._spare: list[Workspace] = []
@@ -114,16 +125,23 @@ def _plain(found: Any) -> Result:
     return found if found.dtype.kind == "f" else found.astype("float64")  # type: ignore[no-any-return]
 
 
-def planned(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, threads: int | None = None) -> Plan | None:
+def planned(
+    tape: Tape,
+    dtype: str,
+    held: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    once: bool = False,
+) -> Plan | None:
     """The plan of a tape; None where it is very long, or a constant of it is no number that an operation takes.
 
     `held` gives leaves that stay as they are: arrays, which may have one batch axis in front. So have results then.
+    One that is run `once` has no machine code.
     None too where the plan would fill the memory and the tape has checkpoints, with which it does not.
     """
     if len(tape.nodes) > MOST_NODES:
         return None
     try:
-        plan = Plan(tape, dtype, threads, held)
+        plan = Plan(tape, dtype, threads, held, once)
         full = not held and tape.checkpoints() is not None and plan.room() > checkpoints.LIVE
         return None if full else plan
     except REFUSED:

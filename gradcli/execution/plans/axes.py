@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradcli.execution.plans.groups import Groups
 from gradcli.execution.plans.values import (
     ADDED,
     CALL,
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from gradcli.execution.plans.values import Op
 
     Axis = tuple[int, int]  # the serial of a value, an axis counted from the front
+
+SHARE = 16  # of the largest array, from which an array is large
+PATIENCE = 64  # how many values are looked at for each axis, to see whether classes may be joined
 
 
 def links(op: Op) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]:
@@ -105,27 +107,48 @@ def _links_of_view(op: Op) -> list[tuple[int, int, int]]:
 
 
 class Classes:
-    """The classes of axes of a list of steps: `of[serial]` gives the class of each axis of a value, or None."""
+    """The classes of axes of a list of steps: each says which axis of a value it cuts, by serials.
+
+    No array has two axes of one class. Where a short step would make it so, such as the sum of a matrix's row sums and
+    column sums, it links nothing, and is taken on whole arrays. Where a large one does, its axes are not cut.
+    """
 
     def __init__(self, ops: Sequence[Op]) -> None:
-        groups: Groups[Axis] = Groups()
+        self._of: dict[Axis, dict[int, int]] = {}
+        found = []
         for op in ops:
             if op.kind == CALL:
                 continue
             along, summed = links(op)
-            for position, axis, target in along:
-                groups.join((op.args[position].serial, axis), (op.out.serial, target))
-            for first, axis, second, other in summed:
-                groups.join((op.args[first].serial, axis), (op.args[second].serial, other))
-        self.values: dict[Axis, dict[int, int]] = {}
-        mixed = set()
-        for place in groups:
-            root = groups.root(place)
-            members = self.values.setdefault(root, {})
-            if members.setdefault(place[0], place[1]) != place[1]:
-                mixed.add(root)  # one array has two axes of the class
-        for root in mixed:
-            del self.values[root]
+            pairs = [((op.args[p].serial, axis), (op.out.serial, target)) for p, axis, target in along]
+            pairs += [((op.args[p].serial, axis), (op.args[q].serial, other)) for p, axis, q, other in summed]
+            for place in [place for pair in pairs for place in pair]:
+                self._of.setdefault(place, {place[0]: place[1]})
+            found.append((max([op.out.size, *[arg.size for arg in op.args]]), pairs))
+        self._left = PATIENCE * len(self._of)
+        found.sort(key=lambda one: -one[0])
+        mixed: list[Axis] = []
+        for size, pairs in found:
+            for pair in pairs:
+                if not self._join(*pair) and size * SHARE >= found[0][0]:
+                    mixed += pair
+        gone = {id(self._of[place]) for place in mixed}
+        self.values = list({id(members): members for members in self._of.values() if id(members) not in gone}.values())
+
+    def _join(self, one: Axis, other: Axis) -> bool:
+        """Make the classes of two axes one; False if an array would have two axes in it."""
+        first, second = self._of[one], self._of[other]
+        if first is second:
+            return True
+        if len(first) < len(second):
+            first, second = second, first
+        self._left -= len(second)
+        if self._left < 0 or any(first.get(serial, axis) != axis for serial, axis in second.items()):
+            return False
+        first.update(second)
+        for place in second.items():
+            self._of[place] = first
+        return True
 
 
 def follows(op: Op, at: dict[int, int]) -> bool:
@@ -141,10 +164,15 @@ def follows(op: Op, at: dict[int, int]) -> bool:
         if axis is not None and (position, axis) not in linked:
             return False
     axis = at.get(op.out.serial)
+    for position, own, target in along:  # not every step has linked its axes
+        if (at.get(op.args[position].serial) == own) != (axis == target):
+            return False
+    if any((at.get(op.args[p].serial) == own) != (at.get(op.args[q].serial) == other) for p, own, q, other in summed):
+        return False
     if axis is not None and op.kind == ADDED and not _filled(op, axis):
         return False
     if axis is not None and not any(target == axis and op.args[p].serial in at for p, _, target in along):
-        return op.kind == VIEW and op.function == "broadcast"
+        return op.kind == VIEW and op.function == "broadcast" and op.args[0].shape[axis] == 1
     return True
 
 

@@ -52,10 +52,11 @@ class Blocks:
         self.threads = 1 if self.alone else min(threads, self.stretches)
         self.products = products
         self.parts = {op.out.serial: np.empty((self.stretches, *op.out.shape), op.out.dtype) for op in loop.summed}
-        self.outside: dict[int, Value] = {}  # values of the workspace that blocks are cut of
-        for op in loop.ops:
-            for arg in op.args:
-                self._outside(arg)
+        self.outside = _outside(loop)
+        left = {value.serial: np.empty((blocks, *op.out.shape), op.out.dtype) for op, value in loop.apart}
+        if loop.settles is not None:
+            left[loop.settles.factors.serial] = loop.settles.room()
+        whole.cells.update(left)
         for value in self.outside.values():
             whole.resolve(value)
         self.workers = [Worker(self) for _ in range(self.threads)]
@@ -65,22 +66,12 @@ class Blocks:
         short_rows = any(has_short_rows(op.out) for op in loop.ops)
         self.buffers: Callable[[], AbstractContextManager[None]] = short_buffers if short_rows else nullcontext
         self.kept_apart = False  # whether the threads are, when this runs
-        self.nbytes = sum(part.nbytes for part in self.parts.values()) + sum(one.nbytes for one in self.workers)
-
-    def _outside(self, value: Value) -> None:
-        at = self.loop.at
-        made = {op.out.serial for op in self.loop.ops}
-        while value.number is None:
-            if value.serial in made and value.serial in at:
-                return
-            op = value.op
-            if value.serial in at and op is not None and op.kind == VIEW and follows(op, at):
-                value = op.args[0]
-                continue
-            self.outside[value.serial] = value
-            return
+        self.nbytes = sum([one.nbytes for one in (*self.parts.values(), *left.values())])
+        self.nbytes += sum([one.nbytes for one in self.workers])
 
     def run(self) -> None:
+        if self.loop.settles is not None and self.loop.settles.settled(self.whole.cells):
+            return
         if self.products:  # a library's own threads gain nothing on blocks, and would stand in the way of ours
             with one_thread():
                 self._work()
@@ -102,6 +93,25 @@ class Blocks:
             handed_out(self.works)
         else:
             together(self.works)
+
+
+def _outside(loop: Loop) -> dict[int, Value]:
+    """The values of the workspace that the blocks of a loop are cut of."""
+    at = loop.at
+    made = {op.out.serial for op in loop.ops if op.out.serial in at}
+    made.update([op.out.serial for op, _ in loop.apart])
+    found: dict[int, Value] = {}
+    for op in loop.ops:
+        for value in op.args:
+            below = value.op
+            while value.serial in at and below is not None and below.kind == VIEW and value.serial not in made:
+                if not follows(below, at):
+                    break
+                value = below.args[0]
+                below = value.op
+            if value.number is None and value.serial not in made:
+                found[value.serial] = value
+    return found
 
 
 def _cut(first: int, last: int, loop: Loop) -> list[slice]:
@@ -153,7 +163,7 @@ class Worker:
         loop = blocks.loop
         self.blocks = blocks
         stored = {value.serial for value in loop.stored}
-        summed = {op.out.serial for op in loop.summed}
+        summed = {op.out.serial for op in loop.summed} | {op.out.serial for op, _ in loop.apart}
         made = {op.out.serial for op in loop.ops}
         within = inside(loop, set(blocks.whole.shared.values()))
 
@@ -165,11 +175,11 @@ class Worker:
         work = [([root(arg, loop.at)[0] for arg in op.args], [op.out], op) for op in loop.ops]
         layout = laid_out(work, placed, set())
         columns = turned(loop)
-        extra = {op.out.serial: op.out.nbytes for op in loop.summed}
-        self.nbytes = layout.size + sum(extra.values())
+        parts = {op.out.serial: op.out for op in (*loop.summed, *[op for op, _ in loop.apart])}
+        self.nbytes = layout.size + sum([out.nbytes for out in parts.values()])
         memory = np.empty(layout.size + 64, np.uint8)
         memory = memory[-memory.ctypes.data % 64 :]
-        once = {op.out.serial: np.empty(op.out.shape, op.out.dtype) for op in loop.summed}
+        once = {serial: np.empty(out.shape, out.dtype) for serial, out in parts.items()}
         self.frames: dict[int, Frame] = {}
         last = loop.count - (loop.count - 1) // loop.rows * loop.rows
         for rows in {loop.rows, last}:
@@ -206,6 +216,7 @@ class Frame(Arrays):
         self.rows = rows
         self.cells.update(cells)
         self.cut: list[tuple[int, int, tuple[slice, ...] | None]] = []  # for what blocks are cut, of what, along what
+        self.numbered: list[tuple[int, Any]] = []  # arrays of which each block has an entry
         self.shared: list[int] = []  # whole arrays that change from run to run
         for value in blocks.loop.stored:
             self._cut(value.serial, value.serial)
@@ -215,6 +226,9 @@ class Frame(Arrays):
             if value.serial in self.loop.at:
                 if value.serial not in self.late:
                     self._cut(value.serial, value.serial)
+            elif value.serial in self.loop.numbered:
+                self.late.add(value.serial)
+                self.numbered.append((value.serial, self.whole.cells[value.serial]))
             elif value.serial in self.whole.late:
                 self.late.add(value.serial)
                 self.shared.append(value.serial)
@@ -226,6 +240,7 @@ class Frame(Arrays):
         self.sums = [
             (self.cells[op.out.serial], blocks.parts[op.out.serial], entry(combine(op))) for op in self.loop.summed
         ]
+        self.apart = [(self.cells[op.out.serial], self.whole.cells[value.serial]) for op, value in self.loop.apart]
 
     def _cut(self, serial: int, source: int) -> None:
         self.late.add(serial)
@@ -249,6 +264,9 @@ class Frame(Arrays):
         cells, whole = self.cells, self.whole.cells
         for serial, source, before in self.cut:
             cells[serial] = whole[source][block if before is None else (*before, block)]
+        number = block.start // self.loop.rows
+        for serial, entries in self.numbered:
+            cells[serial] = entries[number]
         for step in self.program:
             step()
         for part, parts, joined in self.sums:
@@ -257,3 +275,5 @@ class Frame(Arrays):
             else:
                 total = parts[stretch : stretch + 1]
                 joined(total, part, total)
+        for part, entries in self.apart:
+            entries[number] = part

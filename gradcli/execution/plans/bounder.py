@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 class Bounder(Recorder):
     """The namespace `numpy` on arrays with gaps.
 
-    `inexact` are functions that a vector form may round otherwise; `looped`: any sums may be taken together.
+    `inexact` are functions that a vector form may round otherwise; `looped`: any sums may be taken together; `online`:
+    exponentials of differences may be products. `trusted` says whether a routine was taken to be exact for a matrix
+    nearby.
     """
 
-    def __init__(self, dtype: str, inexact: Collection[Any] = (), looped: bool = False) -> None:
+    def __init__(self, dtype: str, inexact: Collection[Any] = (), looped: bool = False, online: bool = False) -> None:
         super().__init__(dtype)
-        self.steps: Any = Taken(self.numpy.float_type, inexact, looped)
+        self.steps: Any = Taken(self.numpy.float_type, inexact, looped, online)
+        self.trusted = False
 
     def _trace(self, held: Any) -> Trace:
         return Trace(self, held)
@@ -59,6 +62,11 @@ class Bounder(Recorder):
         value = np.asarray(value)
         moved = any(x.gap is not None for x in xs) and value.size
         return self._trace(Bounded(value, np.broadcast_to(gap(*moves), value.shape) if moved else None))
+
+    def _routine(self, value: Any, gap: Any, *xs: Any) -> Trace:
+        """The same of a routine that is taken to be exact for a matrix nearby."""
+        self.trusted |= any(x.gap is not None for x in xs)
+        return self._whole(value, gap, *xs)
 
     def prod(self, x: Trace, axis: Any) -> Trace:
         held: Any = x.value
@@ -97,20 +105,20 @@ class Bounder(Recorder):
     def inv(self, a: Trace) -> Trace:
         held: Any = a.value
         value = self.numpy.inv(held.value)
-        return self._whole(value, lambda gap: routines.inverse(held.value, gap, value, self.steps.unit), held)
+        return self._routine(value, lambda gap: routines.inverse(held.value, gap, value, self.steps.unit), held)
 
     def solve(self, a: Trace, b: Trace) -> Trace:
         left: Any = a.value
         right: Any = b.value
         value, unit = self.numpy.solve(left.value, right.value), self.steps.unit
-        return self._whole(
+        return self._routine(
             value, lambda *moves: routines.solution(left.value, right.value, moves, value, unit), left, right
         )
 
     def det(self, a: Trace) -> Trace:
         held: Any = a.value
         value = np.asarray(self.numpy.det(held.value))
-        return self._whole(value, lambda gap: routines.determinant(held.value, gap, value, self.steps.unit), held)
+        return self._routine(value, lambda gap: routines.determinant(held.value, gap, value, self.steps.unit), held)
 
     def slogdet(self, a: Trace) -> tuple[Trace, Trace]:
         held: Any = a.value
@@ -119,24 +127,24 @@ class Bounder(Recorder):
         def gap(moved: Any) -> Any:
             return routines.logarithm(held.value, moved, value, self.steps.unit)
 
-        turned = self._whole(sign, lambda moved: np.where(np.isfinite(gap(moved)), 0.0, np.inf), held)
-        return turned, self._whole(value, gap, held)
+        turned = self._routine(sign, lambda moved: np.where(np.isfinite(gap(moved)), 0.0, np.inf), held)
+        return turned, self._routine(value, gap, held)
 
     def cholesky(self, a: Trace) -> Trace:
         held: Any = a.value
         value = self.numpy.cholesky(held.value)
-        return self._whole(value, lambda gap: routines.factor(held.value, gap, value, self.steps.unit), held)
+        return self._routine(value, lambda gap: routines.factor(held.value, gap, value, self.steps.unit), held)
 
     def eigvalsh(self, a: Trace) -> Trace:
         held: Any = a.value
         value = self.numpy.eigvalsh(held.value)
-        return self._whole(value, lambda gap: routines.spectrum(held.value, gap, self.steps.unit), held)
+        return self._routine(value, lambda gap: routines.spectrum(held.value, gap, self.steps.unit), held)
 
     def svd(self, a: Trace, full_matrices: bool) -> tuple[Trace, Trace, Trace]:
         """The singular values; of the vectors nothing is known."""
         held: Any = a.value
         left, values, right = self.numpy.svd(held.value, full_matrices=full_matrices)
-        found = self._whole(values, lambda gap: routines.spectrum(held.value, gap, self.steps.unit), held)
+        found = self._routine(values, lambda gap: routines.spectrum(held.value, gap, self.steps.unit), held)
         outer = [self._whole(one, lambda _, one=one: np.full(one.shape, np.inf), held) for one in (left, right)]
         return outer[0], found, outer[1]
 

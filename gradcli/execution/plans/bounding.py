@@ -19,6 +19,7 @@ from gradcli.execution.plans.gaps import (
     at_the_edge,
     of_function,
     of_gamma,
+    of_shifted,
     rounded,
     times,
 )  # fmt: skip
@@ -73,11 +74,12 @@ class Bounded:
 class Taken:
     """The steps of `Steps`, taken at once."""
 
-    def __init__(self, float_type: Any, inexact: Collection[Any], looped: bool) -> None:
+    def __init__(self, float_type: Any, inexact: Collection[Any], looped: bool, online: bool = False) -> None:
         self.float_type = np.dtype(float_type)
         self.unit = float(np.finfo(self.float_type).eps) / 2
         self.inexact = frozenset(inexact)
         self.looped = looped
+        self.online = online
 
     def number(self, number: Any, shape: tuple[int, ...] = ()) -> Bounded:
         return Bounded(np.broadcast_to(np.asarray(number), shape), constant=True)
@@ -97,6 +99,8 @@ class Taken:
             gap = known if value.dtype.kind != "f" else rounded(ufunc, known, value, self.unit)
         if value.dtype.kind == "f" and (ufunc in self.inexact or _by_layout(ufunc, xs)):
             gap = (0 if gap is None else gap) + 8 * self.unit * np.abs(value)
+        if ufunc is np.exp and self.online:  # it may come by way of another number than the one that is subtracted
+            gap = (0 if gap is None else gap) + of_shifted(value, xs[0].value, self.unit)
         if ufunc in (np.multiply, np.divide) and value.dtype.kind == "f":
             beyond = at_the_edge(value, [x.value for x in xs])
             gap = gap if beyond is None else beyond if gap is None else gap + beyond

@@ -28,11 +28,19 @@ if TYPE_CHECKING:
 SAFETY = 1.001  # for the roundings of the gaps themselves
 
 
+class Remarks(NamedTuple):
+    """The operations behind which nobody knows how far entries may move, and those taken to be exact nearby."""
+
+    lost: frozenset[str] = frozenset()
+    trusted: frozenset[str] = frozenset()
+
+
 class Bound(NamedTuple):
     """An output, and how far each of its entries may be from it; 0 where no bit may differ, inf where nobody knows."""
 
     value: Any
     gap: Any
+    remarks: Remarks = Remarks()
 
     def exact(self) -> bool:
         return not self.gap.any()
@@ -45,19 +53,22 @@ def bounds(
     inexact: Collection[Any] = (),
     looped: bool = False,
     linear: Collection[Node] = (),
+    online: bool = False,
 ) -> list[Bound]:
     """The outputs of a tape as the evaluator gives them, each with its gap to what a plan may give.
 
     `inexact` are functions of NumPy that a vector form may compute, at most 2.5 ulp wrong; a `looped` plan takes turns
-    of the program's loops together. `linear` are the nodes of recurrences that it solves in blocks of turns.
+    of the program's loops together. `linear` are the nodes of recurrences that it solves in blocks of turns. In an
+    `online` plan blocks take exponentials beside largest entries of their own.
     Raises GradcliError as the evaluator does.
     """
-    bounder = Bounder(dtype, inexact, looped)
+    bounder = Bounder(dtype, inexact, looped, online)
     xp = bounder.numpy
     given = dict(zip([node for node, _ in tape.inputs], tape.given(values), strict=True))
     last = {arg: node for node in tape.nodes for arg in node.args}
     kept = set(tape.outputs)
     found: dict[Node, Bounded] = {}
+    remarks: dict[Node, Remarks] = {}
     carrying = frozenset(linear)
     with xp.arithmetic():
         for node in tape.nodes:
@@ -69,12 +80,16 @@ def bounds(
             elif node.primitive is LEAF:
                 found[node] = Bounded(np.asarray(leaf_value(xp, node, given[node])))
             else:
-                found[node] = _bounded(bounder, node, [found[arg] for arg in node.args])
+                args = [found[arg] for arg in node.args]
+                bounder.trusted = False
+                found[node] = _bounded(bounder, node, args)
                 found[node].carried |= node in carrying
+                if found[node].gap is not None and (said := _remarks(bounder, node, args, found[node], remarks)):
+                    remarks[node] = said
             for arg in set(node.args):
                 if last[arg] is node and arg not in kept:
                     found.pop(arg, None)
-        return [_bound(found[node]) for node in tape.outputs]
+        return [_bound(found[node], remarks.get(node, Remarks())) for node in tape.outputs]
 
 
 def same(values: Sequence[Any]) -> list[Bound]:
@@ -93,16 +108,42 @@ def told(name: str, kind: str, found: Bound) -> PlanBound:
     with np.errstate(all="ignore"):
         relative = float(np.max(found.gap[moving] / size[moving]))
     known = np.isfinite(bound)
+    lost, trusted = [tuple(sorted(names)) for names in found.remarks]
     return PlanBound(
-        name, kind, largest, "bounded" if known else "unknown", bound, relative if np.isfinite(relative) else None
+        name,
+        kind,
+        largest,
+        "bounded" if known else "unknown",
+        bound,
+        relative if np.isfinite(relative) else None,
+        () if known else lost,
+        trusted if known else (),
     )
 
 
-def _bound(found: Bounded) -> Bound:
+def _bound(found: Bounded, remarks: Remarks) -> Bound:
     if found.gap is None:
         return Bound(found.value, np.zeros(found.shape))
     gap = np.nan_to_num(np.asarray(found.gap, np.float64) * SAFETY, nan=np.inf, posinf=np.inf)
-    return Bound(found.value, np.broadcast_to(gap, found.shape))
+    return Bound(found.value, np.broadcast_to(gap, found.shape), remarks)
+
+
+def _remarks(
+    bounder: Bounder, node: Node, args: Sequence[Bounded], found: Bounded, known: Mapping[Node, Remarks]
+) -> Remarks | None:
+    """What is to be said of a result: of its operands, and of the operation itself."""
+    before = [known[arg] for arg in node.args if arg in known]
+    own = Remarks(
+        frozenset([node.primitive.name] if not _finite(found) and all(map(_finite, args)) else ()),
+        frozenset([node.primitive.name] if bounder.trusted else ()),
+    )
+    if not before:
+        return own if any(own) else None
+    return Remarks(*[frozenset().union(*names) for names in zip(*before, own, strict=True)])
+
+
+def _finite(one: Bounded) -> bool:
+    return one.gap is None or bool(np.isfinite(one.gap).all())
 
 
 def _bounded(bounder: Bounder, node: Node, args: list[Bounded]) -> Bounded:
@@ -146,4 +187,9 @@ def _polygamma(node: Node, bounder: Bounder, value: Any, xs: Sequence[Any], move
     )
 
 
-BY_NAME = {"recur": _recurrence, "sinc": _sinc, "sinc_derivative": _sinc, "polygamma": _polygamma}
+def _cofactors(node: Node, bounder: Bounder, value: Any, xs: Sequence[Any], moves: Sequence[Any]) -> Any:
+    bounder.trusted = True
+    return routines.cofactors(xs[0], moves[0], value, bounder.steps.unit)
+
+
+BY_NAME = {"cof0": _cofactors, "recur": _recurrence, "sinc": _sinc, "sinc_derivative": _sinc, "polygamma": _polygamma}

@@ -21,8 +21,10 @@ from gradcli.execution.plans.values import (
     ENTRY,
     INNER,
     LINEAR,
+    ONLINE,
     PRODUCT,
     REDUCE,
+    RESCALED,
     SCAN,
     VIEW,
     Op,
@@ -30,7 +32,6 @@ from gradcli.execution.plans.values import (
     index_of,
 )
 from gradcli.execution.reports import PlanLoop, PlanRewrite, PlanStep
-from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 EXACT, REORDERED, VECTOR = "exact", "reordered", "vector function"
 WORDS = {
     "place": "put among zeros", "added": "add to a part", "join": "join", "copy": "copy", CHOICE: "where",
-    PRODUCT: "matrix product",
+    PRODUCT: "matrix product", ONLINE: "exp beside the largest entry of the block",
 }  # fmt: skip
-REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "product"}
+REDUCTIONS = {"add": "sum", "logical_or": "any", "maximum": "max", "minimum": "min", "multiply": "product"}
 
 
 class Names:
@@ -102,6 +103,9 @@ def operation(op: Op) -> str:
         return f"{word} over axis {axes}" if len(op.params) == 1 else f"{word} over axes {axes}"
     if op.kind == INNER:
         return "sum of squares" if len(op.args) == 1 else "sum of products"
+    if op.kind == RESCALED:
+        more = "" if op.function is None else f", {op.function.__name__}"
+        return f"factor of the block{more}"
     if op.kind == CAST:
         return f"to {op.out.dtype}"
     if op.kind == SCAN:
@@ -115,8 +119,10 @@ def operation(op: Op) -> str:
 
 def operations(op: Op) -> int | None:
     """Additions, multiplications and functions of one number; None for what a library does as a whole."""
-    if op.kind in (ENTRY, CHOICE):
+    if op.kind in (ENTRY, CHOICE, RESCALED):
         return op.out.size
+    if op.kind == ONLINE:
+        return 2 * op.out.size
     if op.kind == REDUCE:
         return op.args[0].size
     if op.kind == INNER:
@@ -149,8 +155,8 @@ def _rows(plan: Plan, space: Workspace) -> Iterator[PlanStep | PlanLoop]:
         blocks = next(bound)
         inside: dict[int, str] = {}
         cells = blocks.workers[0].frames[event.rows].cells
-        summed = {op.out.serial for op in event.summed}
-        rows = []
+        summed = {op.out.serial for op in (*event.summed, *[op for op, _ in event.apart])}
+        rows, known = [], dict(names.places)
         for position, op in enumerate(event.ops, 1):
             row = _row(op, f"{number}.{position}", names, results, cells, inside)
             if op.out.serial in summed:
@@ -158,7 +164,12 @@ def _rows(plan: Plan, space: Workspace) -> Iterator[PlanStep | PlanLoop]:
                     row.place, row.operation, row.reads, row.type, row.operations, row.nbytes, "sum", row.span
                 )
             rows.append(row)
-        yield PlanLoop(str(number), event.count, event.rows, blocks.threads, tuple(rows))
+        when = ""
+        if event.settles is not None:
+            names.places.update(known)
+            names.places[event.settles.factors.serial] = str(number)
+            when = f"only where {names.of(event.settles.largest)} is not finite"
+        yield PlanLoop(str(number), event.count, event.rows, blocks.threads, tuple(rows), when)
 
 
 def _row(
@@ -196,21 +207,9 @@ def linear(plan: Plan) -> frozenset[Any]:
     return frozenset([node for one in found for node in one.nodes])
 
 
-def constant_bytes(plan: Plan) -> int:
-    """The memory of the arrays that do not depend on any input."""
-    owners = {}
-    for array in plan.constants.values():
-        while isinstance(array.base, np.ndarray):
-            array = array.base
-        owners[id(array)] = array.nbytes
-    return sum(owners.values())
-
-
-def passing_bytes(events: Sequence[Op | Loop]) -> int:
-    """The largest arrays that a step makes for itself while it is taken; a library's routine has a copy beside."""
-    alone = [op for op in events if isinstance(op, Op)]
-    own = [op.out.nbytes * (2 if op.kind == CALL else 1) for op in alone if op.kind in (CALL, CHOICE, REDUCE)]
-    return max(own, default=0)
+def online(plan: Plan) -> bool:
+    """Whether blocks take exponentials beside largest entries of their own."""
+    return any(isinstance(event, Loop) and event.settles is not None for event in plan.schedule.events)
 
 
 def counted(count: int, word: str) -> str:
@@ -225,10 +224,12 @@ def rewrites(
     inexact: frozenset[Any],
     looped: bool,
     linear: bool = False,
+    online: bool = False,
 ) -> Iterator[PlanRewrite]:
     """What was changed, each with its class.
 
-    `looped`: turns of the program's loops are taken together; `linear`: those of linear recurrences, too.
+    `looped`: turns of the program's loops are taken together; `linear`: those of linear recurrences, too; `online`:
+    exponentials are taken beside the largest entry of a block.
     """
     xp = namespace("numpy", dtype)
     with xp.arithmetic():
@@ -257,6 +258,9 @@ def rewrites(
     if linear:
         told = "what a turn carries on as a*x + b is found for blocks of turns side by side, then from block to block"
         yield PlanRewrite(REORDERED, f"{told}; turn by turn where a product of factors could leave the range")
+    if online:
+        told = "exponentials are taken beside the largest entry of their block while that of all is looked for"
+        yield PlanRewrite(REORDERED, f"{told}; a factor for each block follows")
     sums = [op.args[0].size // max(op.out.size, 1) for op in turned.ops if op.kind == REDUCE and op.function is np.add]
     if sums:
         yield PlanRewrite(REORDERED, f"{counted(len(sums), 'sum')} of up to {max(sums):,} terms in another order")
@@ -271,24 +275,3 @@ def rewrites(
 def _steps(order: Sequence[PlanStep | PlanLoop]) -> Iterator[PlanStep]:
     for row in order:
         yield from row.steps if isinstance(row, PlanLoop) else (row,)
-
-
-def size_in_bytes(nodes: Sequence[Any], dtype: str) -> int:
-    """The memory of arrays of these types."""
-    width = np.dtype(dtype).itemsize
-    return sum([size_of(node.type.shape) * width for node in nodes])
-
-
-def alive(tape: Tape, dtype: str) -> int:
-    """The most bytes that results of the evaluator take at once, views counted as arrays."""
-    width = np.dtype(dtype).itemsize
-    last = {arg: place for place, node in enumerate(tape.nodes) for arg in node.args}
-    kept = {*tape.outputs, *[node for node, _ in tape.inputs]}
-    alive = most = 0
-    for place, node in enumerate(tape.nodes):
-        alive += node.type.size * width if node.args else 0
-        most = max(most, alive)
-        for arg in set(node.args):
-            if last[arg] == place and arg not in kept and arg.args:
-                alive -= arg.type.size * width
-    return most

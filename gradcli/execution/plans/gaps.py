@@ -16,6 +16,7 @@ Gap = Any  # an array, or None where no entry may differ
 
 ULPS = 4  # that a function other than + - * / and the square root may be wrong by, at most
 POWER = 1e9  # the largest power of two that moves through a product
+ROUNDINGS = 40  # units of the last place that exponentials of two parts and their product cost at most
 TURN = 2.0  # the most that a sine can move
 SAME = {np.negative, np.absolute, np.maximum, np.minimum, np.sign, np.heaviside}  # no rounding of their own
 ONCE = {np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.square}  # correctly rounded
@@ -93,7 +94,12 @@ def _sum(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
 
 
 def _product(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
-    return times(np.abs(xs[0]) + moves[0], moves[1]) + times(np.abs(xs[1]), moves[0])
+    return _through(np.abs(xs[0]) + moves[0], moves[1]) + _through(np.abs(xs[1]), moves[0])
+
+
+def _through(factor: Any, move: Any) -> Any:
+    """A move times a factor; what is not known stays so beside a 0 too, because 0 * inf is NaN."""
+    return np.where(np.isinf(move), np.inf, times(factor, move))
 
 
 def _square(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
@@ -102,7 +108,7 @@ def _square(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
 
 def _quotient(xs: Sequence[Any], moves: Sequence[Any]) -> Any:
     least = np.abs(xs[1]) - moves[1]
-    moved = moves[0] + times(np.abs(xs[0] / xs[1]), moves[1])
+    moved = moves[0] + _through(np.abs(xs[0] / xs[1]), moves[1])
     return np.where(moved == 0, 0.0, np.where(least > 0, moved / np.where(least > 0, least, 1), np.inf))
 
 
@@ -170,6 +176,17 @@ def of_gamma(name: str, function: Callable[[Any], Any], value: Any, x: Any, move
         found = np.where(outside, np.maximum(*[np.abs(end - value) for end in ends]), found)
     own = 4 * SPECIAL_ULPS * unit * (np.abs(value) + found + 1)
     return np.where(move == 0, 0.0, np.where(x > move, np.nan_to_num(found + own, nan=np.inf), np.inf))
+
+
+def of_shifted(value: Any, x: Any, unit: float) -> Any:
+    """The exponential of a difference x, against a product of two of them whose arguments add up to x.
+
+    Arguments are rounded once on either way, functions and products as often as ROUNDINGS allows for. Beside the
+    smallest normal number a factor may have lost digits. What is not finite comes by the same way.
+    """
+    with np.errstate(invalid="ignore"):
+        found = (2 * np.abs(x) + ROUNDINGS) * unit * value + float(np.finfo(value.dtype).tiny)
+    return np.where(np.isneginf(x), float(np.finfo(value.dtype).tiny), np.where(np.isfinite(value), found, 0.0))
 
 
 def of_sinc(n: int, move: Any, unit: float) -> Any:

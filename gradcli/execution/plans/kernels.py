@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.plans.marks import counted
+from gradcli.execution.plans.online import online, rescaled
 from gradcli.execution.plans.values import (
     ADDED,
     CALL,
@@ -16,9 +18,11 @@ from gradcli.execution.plans.values import (
     INNER,
     JOIN,
     LINEAR,
+    ONLINE,
     PLACE,
     PRODUCT,
     REDUCE,
+    RESCALED,
     SCAN,
     Op,
     Value,
@@ -43,6 +47,8 @@ UNSAFE = {np.negative, np.isfinite, np.isnan, np.isinf, np.signbit}  # NumPy 2.4
 
 def kernel(op: Op, blocked: bool = False) -> Kernel:
     """The function of a step; it may be called with any operands of the same kind, such as blocks."""
+    if op.kind == REDUCE and op.function is np.add and op.args[0].dtype.kind == "b":
+        return counted(op)
     if op.kind == REDUCE and (blocked or op.args[0].size <= FEW):
         short = _short(op)
         if short is not None:
@@ -92,13 +98,6 @@ def entry(ufunc: Any) -> Kernel:
     if ufunc in UNSAFE:
         return lambda x, out: ufunc(x, out) if out.flags.forc else np.copyto(out, ufunc(x))
     return ufunc  # type: ignore[no-any-return]
-
-
-def ties(x: Any, best: Any, out: Any) -> None:
-    """Which entries equal the extreme of their lane; NaN does, and makes that extreme NaN."""
-    np.equal(x, best, out)
-    if np.isnan(best).any():
-        np.bitwise_or(out, np.not_equal(x, x), out)
 
 
 def _cast(op: Op) -> Kernel:
@@ -252,7 +251,7 @@ def _call(op: Op) -> Kernel:
 KERNELS: dict[str, Callable[[Op], Kernel]] = {
     ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, INNER: _inner, PRODUCT: _product, PLACE: _place,
     ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call, SCAN: lambda op: op.function.kernel(),
-    LINEAR: lambda op: op.function.kernel(),
+    LINEAR: lambda op: op.function.kernel(), ONLINE: online, RESCALED: rescaled,
 }  # fmt: skip
 
 

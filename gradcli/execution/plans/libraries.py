@@ -114,7 +114,7 @@ class Team:
         self.numbers: list[int] = []
         self.allowed: set[int] = set()  # the processors that have been shared out
         self.placed = 0  # among so many threads, the caller's too
-        self.first: frozenset[int] | None = None  # to the caller's; None where there are too few
+        self.parts: list[frozenset[int]] = []  # to the caller, then to each thread; none where there are too few
         self.queues: list[SimpleQueue[Task]] = []
         self._growing = threading.Lock()
 
@@ -231,14 +231,21 @@ class apart:
             return
         try:
             allowed = os.sched_getaffinity(0)
+            here = where()
             if allowed != others.allowed or self._threads != others.placed:
-                parts = shares(allowed, where(), min(self._threads, len(others.numbers) + 1))
-                for number, part in zip(others.numbers, parts[1:], strict=False):
+                others.allowed, others.placed = set(), 0
+                others.parts = list(shares(allowed, here, min(self._threads, len(others.numbers) + 1)))
+                for number, part in zip(others.numbers, others.parts[1:], strict=False):
                     os.sched_setaffinity(number, part)
-                others.allowed, others.placed, others.first = allowed, self._threads, parts[0] if parts else None
-            if others.first is not None:
+                others.allowed, others.placed = allowed, self._threads
+            elif others.parts and here not in others.parts[0]:  # this thread stays: to move it would take far longer
+                for place, part in enumerate(others.parts):
+                    if here in part:
+                        os.sched_setaffinity(others.numbers[place - 1], others.parts[0])
+                        others.parts[0], others.parts[place] = part, others.parts[0]
+            if others.parts:
                 self._before = allowed
-                os.sched_setaffinity(0, others.first)
+                os.sched_setaffinity(0, others.parts[0])
         except OSError:  # the system forbids it: threads work as they are
             return
 

@@ -1,4 +1,4 @@
-"""A plan and values go in, the memory that a run of it took comes out: what no rule knows beforehand is measured."""
+"""A plan or a tape goes in, the memory that a run takes comes out: counted, or measured where no rule knows it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.plans import KEPT
-from gradcli.execution.plans.values import CALL, Op
+from gradcli.execution.plans.values import CALL, CHOICE, REDUCE, Op
+from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from gradcli.execution.evaluate import Tape
     from gradcli.execution.plans import Plan
+    from gradcli.execution.plans.schedule import Loop
 
 
 def beside(plan: Plan, values: Mapping[str, Any]) -> int:
@@ -37,3 +40,41 @@ def beside(plan: Plan, values: Mapping[str, Any]) -> int:
             tracemalloc.stop()
     results = sum([np.asarray(one).nbytes for one in found or ()])
     return max(0, most - results + (plan.room() if kept else 0))
+
+
+def constant_bytes(plan: Plan) -> int:
+    """The memory of the arrays that do not depend on any input."""
+    owners = {}
+    for array in plan.constants.values():
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        owners[id(array)] = array.nbytes
+    return sum(owners.values())
+
+
+def passing_bytes(events: Sequence[Op | Loop]) -> int:
+    """The largest arrays that a step makes for itself while it is taken; a library's routine has a copy beside."""
+    alone = [op for op in events if isinstance(op, Op)]
+    own = [op.out.nbytes * (2 if op.kind == CALL else 1) for op in alone if op.kind in (CALL, CHOICE, REDUCE)]
+    return max(own, default=0)
+
+
+def size_in_bytes(nodes: Sequence[Any], dtype: str) -> int:
+    """The memory of arrays of these types."""
+    width = np.dtype(dtype).itemsize
+    return sum([size_of(node.type.shape) * width for node in nodes])
+
+
+def alive(tape: Tape, dtype: str) -> int:
+    """The most bytes that results of the evaluator take at once, views counted as arrays."""
+    width = np.dtype(dtype).itemsize
+    last = {arg: place for place, node in enumerate(tape.nodes) for arg in node.args}
+    kept = {*tape.outputs, *[node for node, _ in tape.inputs]}
+    alive = most = 0
+    for place, node in enumerate(tape.nodes):
+        alive += node.type.size * width if node.args else 0
+        most = max(most, alive)
+        for arg in set(node.args):
+            if last[arg] == place and arg not in kept and arg.args:
+                alive -= arg.type.size * width
+    return most

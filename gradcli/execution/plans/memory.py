@@ -82,7 +82,7 @@ def laid_out(
             dying.pop(op.out.serial, None)
         else:
             for value in writes:
-                if value.serial in sizes:
+                if value.serial in sizes and value.serial not in layout.offsets:
                     layout.take(value, sizes[value.serial])
         for serial, value in dying.items():
             layout.leave(value, sizes[serial])

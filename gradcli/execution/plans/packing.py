@@ -56,8 +56,8 @@ class Packing:
             place: {ref[1] for ref in refs_of[place] if ref[0] == OWN and ref[2] == 0} for place in body.places
         }
         self.readers: dict[int, set[int]] = {}
-        for place, refs in refs_of.items():
-            for ref in refs:
+        for place in body.places:
+            for ref in refs_of[place]:
                 if ref[0] == OWN:
                     self.readers.setdefault(ref[1], set()).add(place)
         self.alike: dict[int, int] = {}

@@ -17,7 +17,7 @@ from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import apart
 from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.schedule import Loop, base
-from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, VIEW, Op, Value, in_order
+from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, RESCALED, SCAN, VIEW, Op, Value, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -173,6 +173,8 @@ class Workspace(Arrays):
         for event in schedule.events:
             if isinstance(event, Op):
                 self.bind(event, kernel(event))
+                if event.kind == SCAN:
+                    self.nbytes += event.function.room
                 if event.kind in (PRODUCT, CALL):  # a library may have threads of its own there
                     self._keep_apart(threaded)
             else:
@@ -274,7 +276,7 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
     for serial, value in fresh.items():
         made, place = value.op, stored[serial]
         assert made is not None
-        for arg in made.args if made.kind == ENTRY else ():
+        for arg in made.args if made.kind in (ENTRY, RESCALED) else ():
             alike = arg.shape == value.shape and arg.dtype == value.dtype and stored.get(arg.serial, place) < place
             last = [one for at, one in readers[base(arg).serial] if at >= place]
             if alike and arg.serial not in kept and last == [made] and sum(other is arg for other in made.args) == 1:
@@ -289,7 +291,8 @@ def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
         # a view of an operand must not be written over: only operands as they stand may be
         return [base(arg) for arg in event.args], [event.out], event if event.kind in (ENTRY, "added") else None
     made = {op.out.serial for op in event.ops}
-    reads = {base(arg).serial: base(arg) for op in event.ops for arg in op.args}
+    asked = () if event.settles is None else (event.settles.largest,)
+    reads = {base(arg).serial: base(arg) for arg in (*asked, *[arg for op in event.ops for arg in op.args])}
     writes = [*event.stored, *(op.out for op in event.summed)]
     return [value for serial, value in reads.items() if serial not in made], writes, None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.plans.kernels import kernel, operand, shown
+from gradcli.execution.plans.lagging import Between
 from gradcli.execution.plans.packing import ALL, NUMBER, OWN, ROW
 from gradcli.execution.plans.turns import nothing, written
 from gradcli.execution.plans.values import ENTRY, VIEW, Op
@@ -41,16 +42,21 @@ class Scan:
     def __init__(self, body: Body) -> None:
         self.body = body
         window = body.layout.window
-        late = body.rounds - body.count
-        self.chunk = -(-max(CHUNK, late + window) // window) * window  # rounds for which `rows` has room
+        self.late = max(body.delays.values())
+        self.chunk = -(-max(CHUNK, self.late + window) // window) * window  # rounds for which `rows` has room
         if body.turns:  # each turn has kernels of its own
-            self.chunk = body.rounds
+            self.chunk = body.count + self.late
+        self.rounds = body.count + self.late + max(body.lags.values()) * self.chunk
+        self._between: Between | None = None
+        self._passed: list[tuple[Any, Any, int, int, int]] = []  # what comes from a chunk before
         self._out: Any = None
         self._copies: list[tuple[Any, int]] = []
         self._fed: list[tuple[Any, int, int]] = []
         self._kept: list[tuple[Any, Any, int]] = []
         self._initial: list[tuple[Any, Any, int, int, int]] = []
+        self._later: list[tuple[Any, int, int]] = []  # what stands before the first turn of those with a lag
         self._frames: dict[Any, tuple[Any, Any]] = {}  # rows of a chunk, and those of the ring
+        self._moved: dict[tuple[int, int], list[tuple[Any, Any]]] = {}  # by rounds: parts of the result, and where from
         self._fixed: dict[int, Any] = {}
         self._known: dict[Any, Any] = {}
         self._work: Work = ([], [], nothing, [])
@@ -68,15 +74,20 @@ class Scan:
         code = body.code()
         run = self._by_calls if code is None else self._fast(code)
         before = body.layout.window - 1
-        for start in range(0, body.rounds, self.chunk):
-            count = min(self.chunk, body.rounds - start)
-            last = start + count == body.rounds
+        if self._between is not None:
+            self._between.begin(arrays)
+        for start in range(0, self.rounds, self.chunk):
+            count = min(self.chunk, self.rounds - start)
+            last = start + count == self.rounds or self._between is not None
             if start:
                 for rows, _ in self._frames.values() if code is not None else ():
                     rows[:before] = rows[self.chunk : self.chunk + before]
                 self._feed(arrays, start, before)
+                self._pass(arrays, start)
             run(arrays, start, count, last)
             self._keep(start, count + before if last else count)
+            if self._between is not None:
+                self._between.run(arrays, start, self.chunk)
 
     def _feed(self, arrays: Sequence[Any], start: int, first: int) -> None:
         """Put what comes from outside into the rows of a chunk, from the first one that has none yet."""
@@ -86,16 +97,34 @@ class Scan:
             if low < high:
                 np.copyto(target[low + row - start : high + row - start], arrays[position][low:high])
 
+    def _pass(self, arrays: Sequence[Any], start: int) -> None:
+        """Put what a chunk before gave into the rows of a chunk and into the ring, which holds some of them already."""
+        end = start + self.chunk + self.body.layout.window - 1
+        between = self._between
+        for target, ring, place, distance, row in self._passed if between is not None else ():
+            low, high = max(start - row, 0), min(end - row, self.body.count)
+            if low < high and between is not None:
+                between.take(arrays, target[low + row - start : high + row - start], place, distance, low)
+                ring[: len(ring) - 1] = target[: len(ring) - 1]
+        for target, which, delay in self._later:
+            if delay == start:
+                np.copyto(target, arrays[which])
+
     def _keep(self, start: int, count: int) -> None:
         """Put what is read outside from the rows of a chunk into the result."""
-        for target, source, row in self._kept:
-            low, high = max(start - row, 0), min(start + count - row, self.body.count)
-            if low < high:
-                target[low:high] = source[low + row - start : high + row - start]
+        pairs = self._moved.get((start, count))
+        if pairs is None:
+            pairs = self._moved[start, count] = []
+            for target, source, row in self._kept:
+                low, high = max(start - row, 0), min(start + count - row, self.body.count)
+                if low < high:
+                    pairs.append((target[low:high], source[low + row - start : high + row - start]))
+        for one, other in pairs:
+            one[...] = other
 
     def _by_calls(self, arrays: Sequence[Any], start: int, count: int, last: bool) -> None:
         """The rounds of a chunk, one call after the other."""
-        window, late = self.body.layout.window, self.body.rounds - self.body.count
+        window, late = self.body.layout.window, self.late
         single, turns, several, chunks = self._work
         begin = 0
         if not start:
@@ -120,7 +149,7 @@ class Scan:
         fixed = [self._fixed[id(block)] for block in code.blocks]
         widths = [frame.width for frame in code.frames]
         memory = [self._frames[frame][0].reshape(-1) for frame in code.frames]
-        late = self.body.rounds - self.body.count
+        late = self.late
 
         def run(arrays: Sequence[Any], start: int, count: int, last: bool) -> None:
             begin = 0 if start else min(late, count)
@@ -144,6 +173,7 @@ class Scan:
         body, layout = self.body, self.body.layout
         self._out = out
         self._known = {}
+        self._moved = {}
         self._frames = {}
         count = self.chunk + layout.window - 1
         for frame in layout.frames.values():
@@ -154,19 +184,33 @@ class Scan:
             if block.frame is None:
                 self._fixed[id(block)] = aligned((len(block.cells) * block.entries,), block.dtype)
         self._copies, self._fed, self._kept = [], [], []
+        stacks: dict[int, Any] = {}
+        for place in body.stored:
+            begin, shape = body.offsets[place], (body.count, *body.shapes[place])
+            stacks[place] = out[begin : begin + prod(shape)].reshape(shape)
+        self._between = Between(body, self.chunk, stacks) if body.passed else None
+        self._passed, self._later = [], []
         for (kind, which, *_), cell in layout.cells.items():
-            if kind == ROW:
-                self._fed.append((self._part(cell, 0, count), which, cell.row(0)))
+            row = cell.row(0) + (body.lag_of.get(which, 0) * self.chunk if kind == ROW else 0)
+            if kind == ROW and which < 0:
+                place, _, distance = body.passed[-1 - which]
+                ring = self._part(cell, 0, layout.window, 1)
+                self._passed.append((self._part(cell, 0, count), ring, place, distance, row))
+            elif kind == ROW:
+                self._fed.append((self._part(cell, 0, count), which, row))
             elif kind == ALL:
                 self._copies.append((self._part(cell, 0, count), which))
-        for place in body.stored:
+        for place in body.stored.intersection(body.places):
             cell = layout.cells[OWN, place]
-            begin, shape = body.offsets[place], (body.count, *cell.shape)
-            stack = out[begin : begin + prod(shape)].reshape(shape)
-            self._kept.append((stack, self._part(cell, 0, count), cell.row(body.delays[place])))
+            delay = body.delays[place] + body.lags[place] * self.chunk
+            self._kept.append((stacks[place], self._part(cell, 0, count), cell.row(delay)))
         self._initial = []
         for (place, before), which in body.initial.items():
             cell, delay = layout.cells[OWN, place], body.delays[place]
+            if body.lags[place]:
+                delay = body.lags[place] * self.chunk
+                self._later.append((self._rows(cell, before)[0], which, delay))
+                continue
             row = cell.row(delay - before)
             target = self._part(cell, row, 1).reshape(cell.shape)
             ring = self._rows(cell, before - delay)[0]
@@ -191,12 +235,12 @@ class Scan:
         """The rows of a ring as the rounds go on, from one on."""
         return tuple([ring[(first + phase) % len(ring)] for phase in range(len(ring))])
 
-    def _part(self, cell: Cell, first: int, count: int) -> Any:
-        """Some rows of a cell, each in its shape."""
+    def _part(self, cell: Cell, first: int, count: int, which: int = 0) -> Any:
+        """Some rows of a cell, each in its shape: those of a chunk, or of the ring."""
         end = cell.start + cell.block.entries
         if cell.block.frame is None:
             return self._fixed[id(cell.block)][cell.start : end].reshape((1, *cell.shape))
-        return self._frames[cell.block.frame][0][first : first + count, cell.start : end].reshape((-1, *cell.shape))
+        return self._frames[cell.block.frame][which][first : first + count, cell.start : end].reshape((-1, *cell.shape))
 
     def _calls(self, group: Group, views: dict[int, Any]) -> list[tuple[Any, list[Any]]]:
         """A function, and for each operand: one array, a tuple of those in the ring, or a list for all rounds."""

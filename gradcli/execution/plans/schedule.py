@@ -6,17 +6,20 @@ steps that read a sum of blocks come one level later. Views are nobody's work: w
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradcli.execution.plans.axes import Classes, follows, sums
-from gradcli.execution.plans.kernels import ties
+from gradcli.execution.plans.marks import simplified, tied
+from gradcli.execution.plans.online import joined
 from gradcli.execution.plans.values import CALL, ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from gradcli.execution.plans.online import Online
     from gradcli.execution.plans.recording import Recording
 
 WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
@@ -30,7 +33,9 @@ FEWEST_ROWS = 64  # of a matrix in a block
 class Loop:
     """Steps that are taken block by block: `at` says which axis of a value is cut, `count` is its length."""
 
-    __slots__ = ("at", "backward", "count", "label", "ops", "rows", "stored", "summed")
+    __slots__ = (
+        "apart", "at", "backward", "count", "label", "numbered", "ops", "rows", "settles", "stored", "summed",
+    )  # fmt: skip
 
     def __init__(self, at: dict[int, int], count: int, label: int) -> None:
         self.at = at
@@ -40,6 +45,9 @@ class Loop:
         self.summed: list[Op] = []  # those whose blocks give parts of the result
         self.stored: list[Value] = []  # what others read when the loop has ended
         self.rows = count
+        self.apart: list[tuple[Op, Value]] = []  # steps whose results are kept for each block, and where
+        self.numbered: list[int] = []  # arrays with an entry for each block
+        self.settles: Online | None = None  # what may have been computed already, by another loop
         self.backward = False  # from the last block to the first: what a loop before has left in cache comes first
 
     def shape(self, value: Value, rows: int) -> tuple[int, ...]:
@@ -58,10 +66,20 @@ class Schedule:
     def __init__(self, recording: Recording) -> None:
         _unhoisted(recording.ops)
         ops = fused([op for op in recording.ops if not op.out.constant], recording.outputs)
+        serials = _serials(recording)
+        ops = simplified(ops, recording.outputs, serials)
         self.constants = [op for op in recording.ops if op.out.constant]
         self.inputs = recording.inputs
         self.outputs = recording.outputs
         self.events: list[Op | Loop] = _events(ops, recording.outputs)
+        joined(self.events, recording.outputs, serials)
+
+
+def _serials(recording: Recording) -> Iterator[int]:
+    """Numbers that no value has."""
+    values = [*recording.outputs, *[value for _, value in recording.inputs]]
+    values += [value for op in recording.ops for value in (op.out, *op.args)]
+    return itertools.count(1 + max([value.serial for value in values], default=0))
 
 
 def _unhoisted(ops: Sequence[Op]) -> None:
@@ -94,7 +112,7 @@ def fused(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
     found: list[Op] = []
     gone: set[int] = set()
     for op in ops:
-        one = _inner(op, uses) or _tied(op, uses)
+        one = _inner(op, uses) or tied(op, uses)
         if one is not None:
             gone.update([arg.serial for arg in op.args])
             op = one
@@ -118,26 +136,6 @@ def _inner(op: Op, uses: dict[int, int]) -> Op | None:
     inner = Op(INNER, np.vecdot, made.args, count, op.out, op.node)
     op.out.op = inner
     return inner
-
-
-def _tied(op: Op, uses: dict[int, int]) -> Op | None:
-    """The step that marks what equals the extreme of its lane, and NaN: NaN is where that extreme is NaN too."""
-    if op.kind != ENTRY or op.function is not np.bitwise_or or any(uses[arg.serial] != 1 for arg in op.args):
-        return None
-    equal, odd = [arg.op for arg in op.args]
-    if equal is None or odd is None or equal.kind != ENTRY or odd.kind != ENTRY:
-        return None
-    if equal.function is not np.equal or odd.function is not np.not_equal or odd.args[0] is not odd.args[1]:
-        return None
-    x, best = odd.args[0], equal.args[1]
-    made = base(best).op
-    if equal.args[0] is not x or made is None or made.kind != REDUCE or made.args[0] is not x:
-        return None
-    if made.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
-        return None
-    tied = Op(ENTRY, ties, (x, best), None, op.out, op.node)
-    op.out.op = tied
-    return tied
 
 
 def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
@@ -236,7 +234,7 @@ def _labels(ops: list[Op]) -> tuple[dict[int, int], list[tuple[dict[int, int], i
         return labels, chosen
     shapes = {value.serial: value for op in ops for value in (op.out, *op.args)}
     candidates = []
-    for at in Classes(ops).values.values():
+    for at in Classes(ops).values:
         serial, axis = next(iter(at.items()))
         count = shapes[serial].shape[axis]
         if count < 2 * FEWEST_ROWS or max(shapes[serial].size for serial in at) < 2 * ENTRIES:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
-ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, INNER, PLACE, ADDED, JOIN, COPY, CALL, SCAN, LINEAR = (
+ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, INNER, PLACE, ADDED, JOIN, COPY, CALL, SCAN, LINEAR, ONLINE, RESCALED = (
     "entry", "choice", "cast", "view", "reduce", "product", "inner", "place", "added", "join", "copy", "call", "scan",
-    "linear",
+    "linear", "online", "rescaled",
 )  # fmt: skip
 
 

@@ -1,0 +1,221 @@
+"""A seed goes in, a script comes out, with values for its leaves and with others that a plan of it meets later.
+
+Three kinds: recurrences that carry what they have by factors and summands, of every form that the language has for
+these; algorithms that everybody knows; steps on matrices with short rows, whose leaves lie in memory in odd ways.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Values = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A script, the values of its leaves, and those of later runs."""
+
+    text: str
+    values: Values
+    others: list[Values]
+
+
+# --- recurrences -------------------------------------------------------------------------------------------
+
+FACTORS = (
+    "a[{i}]", "a[{i}]", "z[{i}]", "u", "w", "0.5", "-0.75", "1", "-1", "1.01", "tanh(x[{i}])", "(1 - a[{i}])", "(x[t] > 0)",
+    "a[{i}]*x[{i}]", "where(x[{i}] > 0.5, a[{i}], 0)", "maximum(a[{i}], x[{i}])", "abs(a[{i}])", "clamp(a[{i}], -0.4, 0.4)",
+    "exp(-x[{i}]**2)", "sigmoid(x[{i}] + w)", "(t + 1)/(t + 2)", "sign(x[{i}])", "detach(a[{i}])", "0.9**t",
+)  # fmt: skip
+SUMMANDS = ("x[{i}]", "a[{i}]", "z[{i}]*u", "u", "0.1", "x[{i}]*a[{i}]", "sin(x[{i}])", "0", "maximum(x[{i}], 0)")
+LINEAR = (
+    "{f}*{h}", "{h}*{f}", "{h}/(1 + x[t]**2)", "{h}/a[t]", "{h}/(2 + u)", "-{h}", "({f}*{h} + {h}*{f})", "({h} - {s})*{f}",
+    "where(x[t] > 0.7, {h}, {s})", "where(x[t] > u, {h}, {f}*{h})", "{f}*({f}*{h} + {s})", "({h} + ({s} - {h})*{f})", "{h}",
+)  # fmt: skip
+CURVED = (
+    "tanh({h} + {s})",
+    "maximum({h}, {s})",
+    "abs({h})",
+    "0.3*{h}*{h}",
+    "where({h} > 0, {h}, 0.1*{h})",
+    "clamp({h}, -1, 1)",
+)
+ADDED = ("sum({h}*w)", "sum({h}*{h})", "sum(exp(-{h}**2))", "sum({h})", "sum(({h} - x[t])**2)", "max({h})")
+PLACES = ("t", "t", "t", "n - t - 1", "t + 1", "n - t", "mod(7*t, n)")
+SHAPES = ((3,), (3,), (2,), (1,), (4,), (2, 3), (6, 8), (3, 1))
+SIZES = ("mild", "mild", "near one", "zeros", "tiny", "big", "wild", "ones", "odd", "large")
+
+
+def recurrence(seed: int) -> Case:
+    """A loop that carries one to three arrays on."""
+    random = Random(seed)
+    turns = random.choice((12, 13, 17, 24, 32)) if random.random() < 0.9 else random.choice((64, 66, 97, 129))
+    shape = random.choice(SHAPES)
+    names = [f"h{at}" for at in range(random.choice((1, 1, 2, 3)))]
+
+    parts = {"f": FACTORS, "s": SUMMANDS, "i": PLACES, "h": names}
+
+    def filled(form: str) -> str:
+        while "{" in form:
+            form = re.sub(r"{(\w)}", lambda found: random.choice(parts[found[1]]), form, count=1)
+        return form
+
+    lines = [f"const n = {turns}", "s = 0*sum(u)", "before = w"]
+    lines += [f"{name} = {random.choice(('u', 'w', '0*u', 'x[0]', 'u*w', '1 + 0*u'))}" for name in names]
+    lines.append(f"for t in range({random.choice(('n', 'n', 'n - 1', '1, n'))}):")
+    curved = random.choice((0, 0, 0.2))
+    for name in names:
+        form = random.choice(CURVED if random.random() < curved else LINEAR)
+        lines.append(f"    {name} = {filled(form + random.choice((' + {s}', ' - {s}', '')))}")
+    if random.random() < 0.3:  # what was there two turns before
+        lines += [filled("    h0 = {f}*before + h0"), filled("    before = {h}")]
+    if random.random() < 0.2:
+        lines.append(filled("    if mod(t, 3) == 0:\n        {h} = {f}*{h} + {s}"))
+    lines.append(f"    s = {random.choice(('s', '0.9*s', 'z[t]*s'))} + {filled(random.choice(ADDED))}")
+    tail = " + ".join([f"sum({name}*w)" for name in names])
+    lines.append(f"s + {tail} + 0.01*(sum(x) + sum(a) + sum(z) + sum(u) + sum(w))")
+    values, *others = [_sized(turns, shape, seed + 1000 * at, random) for at in range(3)]
+    return Case("\n".join(lines), values, others)
+
+
+def _sized(turns: int, shape: tuple[int, ...], seed: int, random: Random) -> Values:
+    draw, size = np.random.default_rng(seed), random.choice(SIZES)
+    stacks = {name: draw.uniform(-1, 1, (turns + 2, *shape)) for name in "ax"}
+    values = {
+        **stacks,
+        "z": draw.uniform(-1, 1, turns + 2),
+        "u": draw.uniform(-1, 1, shape),
+        "w": draw.uniform(-1, 1, shape),
+    }
+    a, x, z = values["a"], values["x"], values["z"]
+    if size == "near one":
+        values["a"] = 1 + 1e-3 * a
+    elif size == "zeros":
+        for one in (a, x, z):
+            one[draw.random(one.shape) < 0.2] = draw.choice([0.0, -0.0])
+    elif size == "tiny":
+        a *= 10.0 ** draw.integers(-30, 1, a.shape)
+        x *= 10.0 ** draw.integers(-160, 1, x.shape)
+    elif size in ("big", "wild"):
+        a *= 10.0 ** draw.integers(*((-3, 4) if size == "big" else (-100, 100)), a.shape)
+    elif size == "ones":
+        values = {name: np.where(one < 0, -1.0, 1.0) for name, one in values.items()}
+    elif size == "large":
+        x *= 1e150
+    elif size == "odd":
+        for one in (a, x, z):
+            one.flat[draw.integers(one.size)] = draw.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, 1e-320])
+    return values
+
+
+# --- algorithms --------------------------------------------------------------------------------------------
+
+# what a loop begins with, its turns, the result, and the shapes of leaves: T turns of d entries
+ALGORITHMS: dict[str, tuple[str, str, str, dict[str, str]]] = {
+    "gated recurrent unit": ("h = 0*b", "p = sigmoid(Wz @ x[t] + Uz @ h + b)\ng = tanh(Wh @ x[t] + Uh @ (p*h))\nh = (1 - p)*h + p*g\ns = s + sum((h - y[t])**2)", "s", {"x": "Td", "y": "Td", "b": "d", "Wz": "dd", "Uz": "dd", "Wh": "dd", "Uh": "dd"}),
+    "leapfrog": ("p, q = p0, q0", "p = p - 0.05*k*sin(q)\nq = q + 0.1*p\np = p - 0.05*k*q\ns = s + sum(p*p)", "s + sum(q)", {"p0": "d", "q0": "d", "k": "d"}),
+    "Kalman filter": ("m, P = m0, 1 + m0*m0", "m = a*m\nP = a*a*P + b*b\nS = P + 0.3\nK = P/S\nv = y[t] - m\ns = s + sum(log(S) + v*v/S)\nm = m + K*v\nP = (1 - K)*P", "s", {"m0": "d", "a": "d", "b": "d", "y": "Td"}),
+    "Kalman filter of matrices": ("m, P = m0, eye(d)", "m = A @ m\nP = 0.5*(A @ P @ A.T) + eye(d)\nS = C @ P @ C + 1\nK = P @ C/S\nv = z[t] - C @ m\ns = s + log(S) + v*v/S\nm = m + K*v\nP = P - outer(K, K)*S", "s", {"m0": "d", "A": "dd", "C": "d", "z": "T"}),
+    "Horner": ("h, g = 0*u + z[0], 0*u", "g = g*u + h\nh = h*u + z[t]", "sum(h) + sum(g*g)", {"u": "d", "z": "T"}),
+    "Holt's smoothing": ("l, b = y[0], 0*y[0]", "v = y[t] - l - b\ns = s + sum(v*v)\nk = p*y[t] + (1 - p)*(l + b)\nb = q*(k - l) + (1 - q)*b\nl = k", "s + sum(l)", {"y": "Td", "p": "", "q": ""}),
+    "ARMA(2, 2)": ("g, h = 0*c, 0*c", "v = y[t] - c - a*y[t - 1] - b*g - 0.2*h\ns = s + sum(v*v)\nh = g\ng = v", "s", {"y": "Td", "a": "d", "b": "d", "c": "d"}),
+    "GARCH": ("v = 1 + c*c", "v = 0.1 + c*c + a*a*y[t - 1]**2 + 0.5*b*b*v\ns = s + sum(log(v) + y[t]**2/v)", "s", {"y": "Td", "a": "d", "b": "d", "c": "d"}),
+    "forward algorithm": ("A = log_softmax(W)\nl = log_softmax(b) + y[0]", "l = logsumexp(l[:, None] + A, axis=0) + y[t]", "logsumexp(l)", {"W": "dd", "b": "d", "y": "Td"}),
+    "scaled forward algorithm": ("A = softmax(W)\np = softmax(b)", "p = (p @ A)*exp(y[t])\ns = s + log(sum(p))\np = p/sum(p)", "s", {"W": "dd", "b": "d", "y": "Td"}),
+    "filter of second order": ("g, h = 0*b, 0*b", "y = b*x[t] + c*x[t - 1] - 0.5*a*g - 0.3*h\ns = s + sum((y - x[t])**2)\nh = g\ng = y", "s", {"x": "Td", "a": "d", "b": "d", "c": "d"}),
+    "Adam": ("w, m, v = w0, 0*w0, 0*w0", "g = (1 + k*k)*(w - c) + 0.1*x[t]\nm = 0.9*m + 0.1*g\nv = 0.99*v + 0.01*g*g\nw = w - 0.05*(m/(1 - 0.9**t))/(sqrt(v/(1 - 0.99**t)) + 1e-8)", "sum((w - c)**2)", {"w0": "d", "k": "d", "c": "d", "x": "Td"}),
+    "momentum": ("w, v = w0, 0*w0", "v = p*v - 0.05*((1 + k*k)*w - c*x[t])\nw = w + v", "sum((w - c)**2)", {"w0": "d", "k": "d", "c": "d", "x": "Td", "p": ""}),
+    "three averages": ("a, b, c = y[0], y[0], y[0]", "a = a + k*(y[t] - a)\nb = b + k*(a - b)\nc = c + k*(b - c)\ns = s + sum(abs(3*a - 3*b + c - y[t]))", "s", {"y": "Td", "k": "d"}),
+    "advantages": ("g = 0*v[0]", "k = x[T - t] + 0.99*v[T - t] - v[T - t - 1]\ng = k + 0.94*(x[T - t] > 0)*g\ns = s + sum(g*y[t])", "s", {"v": "Td", "x": "Td", "y": "Td"}),
+    "softmax in one pass": ("m, p, q = x[0], 0*x[0], 0*x[0]", "k = maximum(m, x[t])\np = p*exp(m - k) + exp(x[t] - k)*y[t]\nq = q*exp(m - k) + exp(x[t] - k)\nm = k", "sum(p/q)", {"x": "Td", "y": "Td"}),
+    "state space": ("h = 0*b", "k = log(1 + exp(z[t]))\nh = exp(-k*a*a)*h + k*b*x[t]\ns = s + sum(c*h)*z[t]", "s", {"a": "d", "b": "d", "c": "d", "x": "Td", "z": "T"}),
+    "linear attention": ("S = 0*outer(k[0], v[0])", "S = z[t]*S + outer(k[t], v[t])\ns = s + sum((y[t] @ S)*x[t])", "s", {"k": "Td", "v": "Td", "x": "Td", "y": "Td", "z": "T"}),
+    "loops inside loops": ("h = u", "g = h\nfor j in range(3):\n    g = 0.7*g + w*x[t]\nh = 0.5*h + 0.2*g\ns = s + sum(h*g)", "s", {"u": "d", "w": "d", "x": "Td"}),
+}  # fmt: skip
+
+
+def algorithm(name: str, seed: int, turns: int) -> Case:
+    """One of `ALGORITHMS`, for some turns."""
+    random, draw = Random(seed), np.random.default_rng(seed)
+    d = random.choice((2, 3, 4))
+    begin, body, result, leaves = ALGORITHMS[name]
+    body = body.replace("\n", "\n    ")
+    text = f"const T = {turns - 1}\nconst d = {d}\ns = 0\n{begin}\nfor t in range(1, T):\n    {body}\n{result}"
+    shapes = {leaf: [{"T": turns, "d": d}[axis] for axis in axes] for leaf, axes in leaves.items()}
+    values = {leaf: draw.uniform(-1, 1, shape) for leaf, shape in shapes.items()}
+    odd = {leaf: np.array(one) for leaf, one in values.items()}
+    some = odd[random.choice(list(odd))]
+    some.flat[draw.integers(some.size)] = draw.choice([np.nan, np.inf, 0.0, 1e300, 1e-310])
+    others = [{leaf: -one for leaf, one in values.items()}, {leaf: 0 * one for leaf, one in values.items()}, odd]
+    return Case(text, values, others)
+
+
+# --- matrices ----------------------------------------------------------------------------------------------
+
+FIRST = ("P @ W", "outer(c, r)", "c[:, None]*r", "P @ W + r", "(P @ W)*c[:, None]", "c[:, None]**2 - r")
+THEN = (
+    "X - max(X, axis=1, keepdims=True)", "X - min(X, axis=1, keepdims=True)", "X*c[:, None]", "X + r", "exp(-X**2)", "softmax(X)",
+    "where(X > c[:, None], X, Y)", "maximum(X, Y)", "minimum(X, c[:, None])", "abs(X)", "-X", "clamp(X, -0.5, 0.5)", "X*Y",
+    "X == max(X, axis=1, keepdims=True)", "X*sum(Y, axis=1, keepdims=True)", "where(X > 0, X, 0)", "where(X > 0, 0, Y)", "X @ V",
+    "X*X[:, :1]", "X[:, ::-1]", "X[::-1]", "sign(X)", "(X > 0)*Y", "X**3", "X - logsumexp(X, axis=1)[:, None]", "cumsum(X, axis=1)",
+)  # fmt: skip
+LAST = (
+    "sum(X*Y)", "sum(max(X, axis=1)*c)", "sum(min(X, axis=1))", "sum(logsumexp(X, axis=1))", "sum(sum(X, axis=0)**2)",
+    "sum((X @ V)**2)", "sum((X.T @ Y)**2)", "sum(max(X, axis=0)*r)", "sum(X[1:]*Y[:-1])", "sum(sort(X, axis=1)*Y)", "logsumexp(X)",
+)  # fmt: skip
+
+
+def matrices(seed: int) -> Case:
+    """Steps on matrices that are made in the script."""
+    random = Random(seed)
+    rows, inner, columns = (
+        random.choice((130, 257, 500, 1000)),
+        random.choice((1, 2, 3)),
+        random.choice((1, 2, 3, 5, 8, 16)),
+    )
+    names: list[str] = []
+    lines = []
+
+    def named(form: str) -> str:
+        return re.sub(r"\b[XY]\b", lambda _: random.choice(names[-4:]), form)
+
+    for at in range(random.randint(2, 7)):
+        lines.append(f"g{at} = {named(random.choice(THEN if at > 1 else FIRST))}")
+        names.append(f"g{at}")
+    terms = [named(random.choice(LAST)) for _ in range(random.randint(1, 3))]
+    lines.append(" + ".join([*terms, "0.1*(sum(P) + sum(W) + sum(c) + sum(r) + sum(V))"]))
+    shapes = {"P": (rows, inner), "W": (inner, columns), "V": (columns, columns), "c": (rows,), "r": (columns,)}
+    draw = np.random.default_rng(seed)
+    values, *others = [{name: _laid_out(draw, shape) for name, shape in shapes.items()} for _ in range(3)]
+    return Case("\n".join(lines), values, others)
+
+
+def _laid_out(draw: Any, shape: tuple[int, ...]) -> Any:
+    """Numbers, some of them odd or equal, somewhere in memory."""
+    made = draw.uniform(-1, 1, shape)
+    how = draw.choice(["plain", "plain", "ties", "zeros", "equal", "odd", "large"])
+    if how == "ties":
+        made = np.round(2 * made) / 2
+    elif how == "zeros":
+        made[draw.random(shape) < 0.3] = -0.0
+    elif how == "equal":
+        made[...] = 0.25
+    elif how == "odd":
+        made.flat[draw.integers(made.size)] = draw.choice([np.nan, np.inf, -np.inf])
+    elif how == "large":
+        made *= 300
+    where = draw.choice(["here", "columns", "backwards", "gaps", "held"])
+    if where == "columns":
+        return np.asfortranarray(made)
+    if where == "backwards":
+        return np.ascontiguousarray(made[::-1])[::-1]
+    if where == "gaps":
+        room = np.full([2 * size + 1 for size in shape], np.nan)
+        part = tuple([slice(0, 2 * size, 2) for size in shape])
+        room[part] = made
+        return room[part]
+    made.flags.writeable = where != "held"
+    return made

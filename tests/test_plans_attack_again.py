@@ -1,0 +1,223 @@
+"""Fresh programs against plans: what a plan gives lies within the bound that it prints, in every run.
+
+Nothing here is measured or allowed for: the evaluator's answer and the bound at that point are all that counts. A plan
+is made once and then meets other values, NaN and infinities among them; the first values again give the first bits.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.execution.plans import (
+    Plan,
+    blocks,
+    described,
+    linear,
+    packing,
+    recurrences,
+    rolling,
+    running,
+    scans,
+    schedule,
+    waves,
+)
+from gradcli.execution.plans.bounds import bounds
+from gradcli.execution.plans.values import LINEAR
+from tests.attack_programs import ALGORITHMS, Case, algorithm, matrices, recurrence
+from tests.test_plans import SMALL_BLOCKS, question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradcli.execution.evaluate import Tape
+
+Changes = list[tuple[Any, str, Any]]
+
+FORCED: Changes = [(rolling, "SHARE", 1e9), (linear, "FEWEST", 8)]
+WAVES: Changes = [(packing, "WORTH", 0), (waves, "WORTH", 0), (waves, "FEWEST", 2), (waves, "SHARE", 1.0)]
+BLOCKS: Changes = [*[(schedule, name, value) for name, value in SMALL_BLOCKS.items()], (running, "SMALL", 16), (blocks, "WORTH_A_THREAD", 0)]  # fmt: skip
+
+
+@contextmanager
+def patched(changes: Changes) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name, value in changes:
+            patch.setattr(owner, name, value)
+        yield
+
+
+def settings(random: Random) -> Changes:
+    """How the loops of a program are treated."""
+    chunk = random.choice((1, 2, 3, 8, 64))
+    waved, blocked = random.random() < 0.4, random.random() < 0.25
+    return [*FORCED, (scans, "CHUNK", chunk), *(WAVES if waved else []), *(BLOCKS if blocked else [])]
+
+
+@pytest.fixture(autouse=True)
+def numpy_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code has bits of its own."""
+    monkeypatch.setenv("GRADCLI_FAST", "0")
+
+
+def bits(found: Sequence[Any] | None) -> list[bytes]:
+    assert found is not None
+    return [np.asarray(one).tobytes() for one in found]
+
+
+def beyond(tape: Tape, values: dict[str, Any], plan: Plan, answer: Sequence[Any] | None, dtype: str) -> str | None:
+    """Where an answer is beyond the bound that the plan prints; None if nowhere."""
+    assert answer is not None
+    online = {"online": described.online(plan)} if hasattr(described, "online") else {}
+    told = bounds(tape, values, dtype, described.inexact(plan), plan.rolled, described.linear(plan), **online)
+    for at, (one, bound) in enumerate(zip(answer, told, strict=True)):
+        here, there = np.asarray(one, float), np.asarray(bound.value, float)
+        assert np.shape(one) == np.shape(bound.value)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(here - there)
+        fine = (here == there) | (np.isnan(here) & np.isnan(there)) | (off <= bound.gap) | np.isposinf(bound.gap)
+        if not np.all(fine):
+            place = tuple(np.argwhere(~fine)[0].tolist())
+            return f"output {at}{place}: {here[place]} is not {there[place]} +- {np.broadcast_to(bound.gap, off.shape)[place]}"
+    return None
+
+
+def judged(case: Case, seed: int, changes: Changes, dtype: str = "float64") -> list[str]:
+    """The kinds of the plan's steps; an assertion fails where anything is wrong."""
+    tape, values = question(case.text, case.values)
+    given = bits(list(values.values()))
+    with patched(changes):
+        plan = Plan(tape, dtype, threads=1 + seed % 2)
+        first = plan.answer(values)
+        kept = bits(first)
+        for later in [values, *[{**values, **other} for other in case.others]]:
+            answer = plan.answer(later)
+            wrong = beyond(tape, later, plan, answer, dtype)
+            assert wrong is None, f"seed {seed}: {wrong}\n{case.text}"
+        assert bits(plan.answer(values)) == kept, f"seed {seed}: what ran between changes the answer"
+        assert bits(first) == kept, f"seed {seed}: a later run wrote into a result"
+        assert bits(Plan(tape, dtype, threads=1 + seed % 2).answer(values)) == kept, f"seed {seed}: another plan"
+    assert bits(list(values.values())) == given, f"seed {seed}: a run wrote into its inputs"
+    return [getattr(event, "kind", "loop") for event in plan.schedule.events]
+
+
+def starts(*shown: int, deep: range) -> list[Any]:
+    return [*shown, *[pytest.param(at, marks=pytest.mark.deep) for at in deep]]
+
+
+@pytest.mark.parametrize("start", starts(0, deep=range(1000, 4000, 50)))
+def test_recurrences(start: int) -> None:
+    kinds = []
+    for seed in range(start, start + (10 if start < 1000 else 50)):
+        kinds += judged(recurrence(seed), seed, settings(Random(seed)))
+    assert kinds.count(LINEAR) > 5
+
+
+@pytest.mark.parametrize("start", starts(0, deep=range(1000, 2000, 50)))
+def test_single_precision(start: int) -> None:
+    for seed in range(start, start + (3 if start < 1000 else 50)):
+        case = recurrence(2 * seed + 1)
+        mild = {name: np.clip(one, -2, 2) for name, one in case.values.items()}
+        judged(case._replace(values=mild, others=[{"x": mild["x"][::-1]}]), seed, settings(Random(seed)), "float32")
+
+
+@pytest.mark.parametrize(("turns", "seed"), [(14, 1), *[pytest.param(n, n, marks=pytest.mark.deep) for n in (20, 33, 66, 129)]])  # fmt: skip
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms(name: str, turns: int, seed: int) -> None:
+    judged(algorithm(name, seed, turns), seed, settings(Random(f"{name} {seed}")))
+
+
+@pytest.mark.parametrize("start", starts(0, deep=range(1000, 4000, 100)))
+def test_matrices(start: int) -> None:
+    for seed in range(start, start + (25 if start < 1000 else 100)):
+        random = Random(seed)
+        sizes = {"WORTH": 1, "ENTRIES": random.choice((64, 256, 1024)), "MOST_ENTRIES": 4096, "FEWEST_ROWS": random.choice((2, 16))}  # fmt: skip
+        judged(matrices(seed), seed, [*BLOCKS, *[(schedule, name, value) for name, value in sizes.items()]])
+
+
+def test_a_broadcast_constant_is_cut_along_its_own_entries() -> None:
+    """Directions of a Hessian are repeated for all turns, and blocks are cut along an axis that they do have."""
+    case = algorithm("gated recurrent unit", 0, 40)
+    expected = gradcli.hessian(case.text, at=case.values, wrt=["Wz"]).hessian["Wz"]["Wz"]
+    with patched(BLOCKS):
+        found = gradcli.compile(case.text, wrt=("Wz",)).hessian(**case.values).hessian["Wz"]["Wz"]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("turns", [63, 80, 130])
+def test_entries_that_differ_from_turn_to_turn(turns: int) -> None:
+    """A recurrence reads another entry of itself in every turn, for more turns than go into one chunk."""
+    text = f"h, s = u, 0\nfor t in range({turns}):\n    h = sin(h + h[mod(t, 3)])\n    s = s + sum(h*w)\ns"
+    values = {"u": np.array([0.1, 0.2, -0.7]), "w": np.array([1.0, -0.5, 2.0])}
+    judged(Case(text, values, [{"u": -values["w"]}]), 0, FORCED)
+
+
+def test_a_factor_of_zero_hides_no_small_products() -> None:
+    """A large number shrinks by more than a double has range for; another entry has a factor of 0 meanwhile."""
+    turns = 400
+    rest, length, _ = recurrences.cut_up(turns - 1)
+    assert length > 15
+    first = 1 + rest + 3 * length + 1  # inside one block
+    a = np.full((turns, 2), 0.999)
+    a[first : first + 13, 0] = 1.7e-25
+    a[first, 1] = 0
+    values = {"a": a, "b": np.zeros((turns, 2)), "u": np.full(2, 1.3e100), "w": np.ones((turns, 2))}
+    text = f"h, s = u, 0\nfor t in range({turns}):\n    h = a[t]*h + b[t]\n    s = s + sum(h*w[t])\ns"
+    assert LINEAR in judged(Case(text, values, []), 0, [])
+
+
+def test_factors_whose_product_is_0_by_itself() -> None:
+    """A large number times both of them, one after the other, is none."""
+    b = np.full((80, 2), 1e-300)
+    b[40] = 1e100
+    text = "h, s = u, 0\nfor t in range(80):\n    h = 1e-200*(1e-200*h) + b[t]\n    s = s + sum(h*w[t])\ns"
+    assert LINEAR in judged(Case(text, {"b": b, "u": np.ones(2), "w": np.ones((80, 2))}, []), 0, [])
+
+
+@pytest.mark.parametrize(("factor", "turns"), [(2, 130), (1.25, 130), (1.25, 200)])
+def test_what_grows_stays_at_its_fixed_point(factor: float, turns: int) -> None:
+    """Every step of the evaluator is exact here; blocks of turns would lose all digits, and that shows in no bound."""
+    u = np.round(np.array([1.1, 1.3, 1.7]) * 2.0**48) / 2.0**48
+    w = np.array([0.3, -0.2, 0.9])
+    text = f"h, s = u, 0*u\nfor t in range({turns}):\n    h = {factor}*h - {factor - 1}*u\n    s = s + h*w\nsum(s)"
+    tape, values = question(text, {"u": u, "w": w})
+    plan = Plan(tape)
+    assert LINEAR in [getattr(event, "kind", "loop") for event in plan.schedule.events]
+    answer = plan.answer(values)
+    assert answer is not None
+    np.testing.assert_allclose(answer[0], turns * np.sum(u * w), rtol=1e-12)
+
+
+def test_constant_gradients_have_numbers_of_their_own() -> None:
+    """Loops that become one make new values; a gradient that is 0 by construction is a value already."""
+    x = np.random.default_rng(0).normal(size=256)
+    text = "out = logsumexp(2*x) - logsumexp(y) + k + sum(c)\nsum(grad(out, x)**2)"
+    case = Case(text, {"x": x, "y": -x, "k": 1.0, "c": x[:5]}, [{"x": 40 * x}])
+    judged(case, 0, [*BLOCKS, (schedule, "ENTRIES", 64)])
+
+
+def test_two_threads_call_one_function() -> None:
+    """Each gets the answers for its own values, whatever the other one runs."""
+    case = algorithm("momentum", 3, 70)
+    f = gradcli.compile(case.text)
+    points = [case.values, case.others[0]]
+    alone = [bits(list(f.value_and_grad(**one)[1].values())) for one in points]
+    wrong: list[int] = []
+
+    def calls(which: int) -> None:
+        for _ in range(5):
+            if bits(list(f.value_and_grad(**points[which])[1].values())) != alone[which]:
+                wrong.append(which)
+
+    workers = [threading.Thread(target=calls, args=(at % 2,)) for at in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
