@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -19,39 +18,23 @@ import gradcli
 from gradcli.execution import kernels, plans
 from gradcli.execution.plans import (
     Plan,
-    blocks,
     layouts,
     linear,
     nests,
-    packing,
     rolling,
-    running,
     scans,
-    schedule,
-    waves,
 )
 from gradcli.execution.plans.nests import Nest
 from tests import loop_programs, loop_scripts
+from tests.forced import BLOCKS, LOOPS, WAVES, patched
 from tests.loop_programs import odd
-from tests.test_plans import SMALL_BLOCKS, question
+from tests.test_plans import question
 from tests.test_plans_rolling import TWO_LAYERS, found_loops, near, scan_events, swing, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gradcli.execution.evaluate import Tape
 
-FORCED = [(rolling, "SHARE", 1e9), (rolling, "FEWEST_STEPS", 8)]
-WAVES = [(packing, "WORTH", 0), (packing, "PER_TRY", 200), (waves, "WORTH", 0), (waves, "FEWEST", 2), (waves, "SHARE", 1.0)]  # fmt: skip
-BLOCKS = [*[(schedule, name, value) for name, value in SMALL_BLOCKS.items()], (running, "SMALL", 16), (blocks, "WORTH_A_THREAD", 0)]  # fmt: skip
-
-
-@contextmanager
-def patched(*changes: tuple[Any, str, Any]) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for owner, name, value in changes:
-            patch.setattr(owner, name, value)
-        yield
+FORCED = [*LOOPS, (rolling, "FEWEST_STEPS", 8)]
 
 
 def without_loops(tape: Tape) -> Plan:

@@ -22,16 +22,16 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution import namespaces
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces.numpy_ import NumpyNamespace
-from gradcli.execution.plans import Plan, blocks, libraries, ranges, running, schedule
+from gradcli.execution.plans import Plan, libraries, ranges
 from gradcli.execution.plans.schedule import Loop
 from tests.benchmarks import gradbench
+from tests.forced import BLOCKS, patches
 from tests.random_programs import make
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EPS = float(np.finfo(float).eps)
-SMALL_BLOCKS = {"WORTH": 1, "ENTRIES": 1, "MOST_ENTRIES": 1, "FEWEST_ROWS": 1}
 
 
 class Reordered(NumpyNamespace):
@@ -101,10 +101,7 @@ def random_case(seed: int) -> tuple[Tape, dict[str, Any]]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks, threads and arrays that change from run to run, also in programs of a few entries."""
-    for name, value in SMALL_BLOCKS.items():
-        monkeypatch.setattr(schedule, name, value)
-    monkeypatch.setattr(running, "SMALL", 16)
-    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    patches(monkeypatch, *BLOCKS)
 
 
 @pytest.mark.parametrize("start", range(0, 200, 50))

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from gradcli.execution.kernels import rounds
-from gradcli.execution.plans import Plan, lagging, packing, rolling, scans, waves
+from gradcli.execution.plans import Plan, lagging, packing, scans, waves
 from gradcli.execution.plans.nests import Nest
+from tests.forced import LOOPS, WAVES, patches
 from tests.test_plans import judge
 from tests.test_plans_rolling import TWO_LAYERS, near, question, scan_events, values_of
 
@@ -23,17 +24,8 @@ STATES = (
 @pytest.fixture(autouse=True)
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short loops are treated as long ones are, without machine code; a turn apart is no choice."""
-    patches = (
-        (packing, "WORTH", 0),
-        (packing, "PER_TRY", 500),
-        (waves, "WORTH", 0),
-        (waves, "FEWEST", 2),
-        (rolling, "SHARE", 1e9),
-    )
-    for module, name, value in (*patches, (waves, "SHARE", 10.0), (scans, "CHUNK", 4)):
-        monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(waves, "_joined", lambda *_: None)
-    monkeypatch.setattr(rounds, "likely", lambda *_: False)
+    patches(monkeypatch, *LOOPS, *WAVES, (packing, "PER_TRY", 500), (waves, "SHARE", 10.0), (scans, "CHUNK", 4))
+    patches(monkeypatch, (waves, "_joined", lambda *_: None), (rounds, "likely", lambda *_: False))
 
 
 def lags_of(plan: Plan) -> list[int]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.execution.plans import Plan, blocks, running, schedule
+from gradcli.execution.plans import Plan
 from gradcli.execution.plans.marks import counted, simplified, ties
 from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.plans.values import CAST, ENTRY, REDUCE, VIEW, Op, Value
-from tests.test_plans import SMALL_BLOCKS, question
+from tests.forced import BLOCKS, patches
+from tests.test_plans import question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +42,7 @@ def points(shape: tuple[int, int]) -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in SMALL_BLOCKS.items():
-        monkeypatch.setattr(schedule, name, value)
-    monkeypatch.setattr(running, "SMALL", 16)
-    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    patches(monkeypatch, *BLOCKS)
 
 
 def steps(plan: Plan) -> list[Op]:

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import Plan, blocks, running, schedule
+from gradcli.execution.plans import Plan, blocks, schedule
 from gradcli.execution.plans.bounds import bounds
 from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.online import NEAR, references, rescaled
 from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.plans.values import ONLINE, RESCALED, Op, Value
-from tests.test_plans import SMALL_BLOCKS, question
+from tests.forced import BLOCKS, patches
+from tests.test_plans import question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,10 +65,7 @@ CASES = {f"{name}, {what}": (text, x) for name, text in TEXTS.items()
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of one row and threads, also in programs of a few entries; a few columns are never cut."""
-    for name, value in {**SMALL_BLOCKS, "FEWEST_ROWS": 4}.items():
-        monkeypatch.setattr(schedule, name, value)
-    monkeypatch.setattr(running, "SMALL", 16)
-    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    patches(monkeypatch, *BLOCKS, (schedule, "FEWEST_ROWS", 4))
 
 
 def steps(plan: Plan, kind: str) -> list[Op]:

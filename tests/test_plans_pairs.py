@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradcli.execution.plans import Plan, axes, blocks, running, schedule
+from gradcli.execution.plans import Plan, axes, schedule
 from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.plans.values import ENTRY, INNER, Op, Value
-from tests.test_plans import SMALL_BLOCKS, judge, question, random_case
+from tests.forced import BLOCKS, patches
+from tests.test_plans import judge, question, random_case
 
 TEXTS = {
     "kernel": "x = zeros(3)\nsum(exp(-(x[:, None] - x[None, :])**2))",
@@ -49,11 +50,7 @@ def test_what_is_cut_already_is_cut_as_before() -> None:
 @pytest.mark.parametrize("share", [0, 1, 4, 16])
 def test_random_programs_whose_short_steps_link_less(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In blocks of one row; with 0 no step keeps an axis from being cut."""
-    for name, value in SMALL_BLOCKS.items():
-        monkeypatch.setattr(schedule, name, value)
-    monkeypatch.setattr(axes, "SHARE", share)
-    monkeypatch.setattr(running, "SMALL", 16)
-    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    patches(monkeypatch, *BLOCKS, (axes, "SHARE", share))
     looped = 0
     for case in map(random_case, range(100 * share, 100 * share + 40)):
         if not case[0].scalar:

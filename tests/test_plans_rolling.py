@@ -16,7 +16,6 @@ import gradcli
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.plans import (
     Plan,
-    blocks,
     layouts,
     lifting,
     neighbours,
@@ -24,15 +23,14 @@ from gradcli.execution.plans import (
     packing,
     periods,
     rolling,
-    running,
     scans,
-    schedule,
     spreading,
     waves,
 )
 from gradcli.execution.plans.nests import Nest
 from gradcli.execution.plans.values import SCAN
-from tests.test_plans import SMALL_BLOCKS, judge, question
+from tests.forced import BLOCKS, WAVES, patches
+from tests.test_plans import judge, question
 
 N = 3  # entries of a vector
 
@@ -97,12 +95,7 @@ def a_loop(random: Random) -> tuple[str, int]:
 def short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Short loops are treated as long ones are: fewer calls are looked for, and recurrences share rounds."""
     if request.param == "waves":
-        monkeypatch.setattr(packing, "WORTH", 0)
-        monkeypatch.setattr(packing, "PER_TRY", 200)
-        monkeypatch.setattr(scans, "CHUNK", 1)
-        monkeypatch.setattr(waves, "WORTH", 0)
-        monkeypatch.setattr(waves, "FEWEST", 2)
-        monkeypatch.setattr(waves, "SHARE", 1.0)
+        patches(monkeypatch, *WAVES, (scans, "CHUNK", 1))
     return str(request.param)
 
 
@@ -320,8 +313,7 @@ def test_two_lists_that_begin_alike(short: str) -> None:
 
 def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row too late, a first turn that is forgotten, a call that runs over the wrong cells: the judge sees each."""
-    for module, name, value in ((packing, "WORTH", 0), (waves, "WORTH", 0), (waves, "SHARE", 1.0)):
-        monkeypatch.setattr(module, name, value)
+    patches(monkeypatch, (packing, "WORTH", 0), (waves, "WORTH", 0), (waves, "SHARE", 1.0))
     tape, values = question(TWO_LAYERS.format(turns=40), values_of(40))
     near(tape, values, Plan(tape))
 
@@ -388,10 +380,7 @@ def test_sums_of_entries_are_not_quadratic(term: str) -> None:
 
 def test_loops_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stacks that are cut into blocks, and arrays that change from run to run."""
-    for name, value in SMALL_BLOCKS.items():
-        monkeypatch.setattr(schedule, name, value)
-    monkeypatch.setattr(running, "SMALL", 16)
-    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    patches(monkeypatch, *BLOCKS)
     loops = found_loops(monkeypatch)
     for seed in range(400, 420):
         text, turns = a_loop(Random(seed))

@@ -7,7 +7,6 @@ is made once and then meets other values, NaN and infinities among them; the fir
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,43 +16,28 @@ import pytest
 import gradcli
 from gradcli.execution.plans import (
     Plan,
-    blocks,
     described,
     linear,
-    packing,
     recurrences,
-    rolling,
-    running,
     scans,
     schedule,
-    waves,
 )
 from gradcli.execution.plans.bounds import bounds
 from gradcli.execution.plans.values import LINEAR
 from tests.attack_programs import ALGORITHMS, Case, algorithm, matrices, recurrence
-from tests.test_plans import SMALL_BLOCKS, question
+from tests.forced import BLOCKS, LOOPS, WAVES, patched
+from tests.test_plans import question
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gradcli.execution.evaluate import Tape
+    from tests.forced import Change
 
-Changes = list[tuple[Any, str, Any]]
-
-FORCED: Changes = [(rolling, "SHARE", 1e9), (linear, "FEWEST", 8)]
-WAVES: Changes = [(packing, "WORTH", 0), (waves, "WORTH", 0), (waves, "FEWEST", 2), (waves, "SHARE", 1.0)]
-BLOCKS: Changes = [*[(schedule, name, value) for name, value in SMALL_BLOCKS.items()], (running, "SMALL", 16), (blocks, "WORTH_A_THREAD", 0)]  # fmt: skip
+FORCED = [*LOOPS, (linear, "FEWEST", 8)]
 
 
-@contextmanager
-def patched(changes: Changes) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for owner, name, value in changes:
-            patch.setattr(owner, name, value)
-        yield
-
-
-def settings(random: Random) -> Changes:
+def settings(random: Random) -> list[Change]:
     """How the loops of a program are treated."""
     chunk = random.choice((1, 2, 3, 8, 64))
     waved, blocked = random.random() < 0.4, random.random() < 0.25
@@ -74,8 +58,8 @@ def bits(found: Sequence[Any] | None) -> list[bytes]:
 def beyond(tape: Tape, values: dict[str, Any], plan: Plan, answer: Sequence[Any] | None, dtype: str) -> str | None:
     """Where an answer is beyond the bound that the plan prints; None if nowhere."""
     assert answer is not None
-    online = {"online": described.online(plan)} if hasattr(described, "online") else {}
-    told = bounds(tape, values, dtype, described.inexact(plan), plan.rolled, described.linear(plan), **online)
+    inexact, linear_, online = described.inexact(plan), described.linear(plan), described.online(plan)
+    told = bounds(tape, values, dtype, inexact, plan.rolled, linear_, online=online)
     for at, (one, bound) in enumerate(zip(answer, told, strict=True)):
         here, there = np.asarray(one, float), np.asarray(bound.value, float)
         assert np.shape(one) == np.shape(bound.value)
@@ -88,11 +72,11 @@ def beyond(tape: Tape, values: dict[str, Any], plan: Plan, answer: Sequence[Any]
     return None
 
 
-def judged(case: Case, seed: int, changes: Changes, dtype: str = "float64") -> list[str]:
+def judged(case: Case, seed: int, changes: list[Change], dtype: str = "float64") -> list[str]:
     """The kinds of the plan's steps; an assertion fails where anything is wrong."""
     tape, values = question(case.text, case.values)
     given = bits(list(values.values()))
-    with patched(changes):
+    with patched(*changes):
         plan = Plan(tape, dtype, threads=1 + seed % 2)
         first = plan.answer(values)
         kept = bits(first)
@@ -145,7 +129,7 @@ def test_a_broadcast_constant_is_cut_along_its_own_entries() -> None:
     """Directions of a Hessian are repeated for all turns, and blocks are cut along an axis that they do have."""
     case = algorithm("gated recurrent unit", 0, 40)
     expected = gradcli.hessian(case.text, at=case.values, wrt=["Wz"]).hessian["Wz"]["Wz"]
-    with patched(BLOCKS):
+    with patched(*BLOCKS):
         found = gradcli.compile(case.text, wrt=("Wz",)).hessian(**case.values).hessian["Wz"]["Wz"]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
@@ -178,6 +162,23 @@ def test_factors_whose_product_is_0_by_itself() -> None:
     b[40] = 1e100
     text = "h, s = u, 0\nfor t in range(80):\n    h = 1e-200*(1e-200*h) + b[t]\n    s = s + sum(h*w[t])\ns"
     assert LINEAR in judged(Case(text, {"b": b, "u": np.ones(2), "w": np.ones((80, 2))}, []), 0, [])
+
+
+@pytest.mark.parametrize(
+    ("step", "b"),
+    [("((h + b[t]) - b[t]) + 0.5*h", 1e200), ("h/b[t]*b[t]", 1e-250)],
+    ids=["what is added swallows the rest", "a quotient leaves the range"],
+)
+def test_numbers_too_large_for_blocks(step: str, b: float) -> None:
+    """The bound allows for anything beside such numbers: turn by turn, a plan gives what the evaluator gives."""
+    text = f"h, s = u, 0*u\nfor t in range(80):\n    h = {step}\n    s = s + h*w\nsum(s)"
+    tape, values = question(text, {"u": np.full(3, 1e80), "b": np.full((80, 3), b), "w": np.array([1.0, 2.0, 3.0])})
+    plan = Plan(tape)
+    assert LINEAR in [getattr(event, "kind", "loop") for event in plan.schedule.events]
+    with np.errstate(all="ignore"):
+        expected = tape.run(values, backend="numpy")
+    for one, other in zip(plan.answer(values) or [], expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
 @pytest.mark.parametrize(("factor", "turns"), [(2, 130), (1.25, 130), (1.25, 200)])
