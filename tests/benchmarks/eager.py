@@ -276,17 +276,17 @@ def measured(rounds: int, small: bool) -> list[Row]:
     turns = 2 if small else 100
     found: list[Row] = []
     for name in SHAPES:
-        found += against(f"5 eager chain {name}", f"chain_{name}", rounds, turns, turns, 0.7)
+        found += against(f"eager chain {name}", f"chain_{name}", rounds, turns, turns, 0.7)
     turns = 2 if small else 50
     twice = rounds if small else 2 * rounds
     for name, _, _ in TRAININGS:
-        found += against(f"6 eager nn {name}", name, twice, turns, turns, 1.0)
-    found += against("6 eager layers by hand", "by_hand", twice, turns, turns, 1.0)
+        found += against(f"eager nn {name}", name, twice, turns, turns, 1.0)
+    found += against("eager layers by hand", "by_hand", twice, turns, turns, 1.0)
     bare = {"ours": f"{__name__}:training_numpy", "torch": f"{__name__}:mse_sgd_torch"}
     times = {who: seconds / turns for who, seconds in raced(bare, twice, turns, 1e-3).items()}
-    found += rows("6 (NumPy by hand)", times, {"torch": 1.0})
+    found += rows("eager layers, NumPy by hand", times, {"torch": 1.0})
     for name in FUNCTIONS:
-        found += against(f"7 eager {name} of 1e6", f"long_{name}", rounds, 1 if small else 2, 1, 2.5)
+        found += against(f"eager {name} of 1e6", f"long_{name}", rounds, 1 if small else 2, 1, 2.5)
     nodes = 1000 if small else 100_000
-    found += against(f"8 eager {nodes} nodes", "deep", min(rounds, 5), nodes, 1, 1.0)
-    return [*found, row("9 eager, lines recorded", *lines(2 if small else 50), 1.15, "not recorded")]
+    found += against(f"eager {nodes} nodes", "deep", min(rounds, 5), nodes, 1, 1.0)
+    return [*found, row("eager, lines recorded", *lines(2 if small else 50), 1.15, "not recorded")]
