@@ -17,7 +17,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution.plans import Plan, blocks, kernels, ranges, running, schedule
 from gradcli.execution.plans.bounds import bounds
 from tests.array_programs import make, odd, read, scalar
-from tests.test_plans import question
+from tests.test_plans import printed, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def judge(seed: int, tape: Tape, values: dict[str, Any], dtype: str, mended: boo
         assert all(np.array_equal(one, other, equal_nan=True) for one, other in zip(answer, answers[0], strict=True)), (
             seed
         )
-    for one, other, bound in zip(answers[0], plain, bounds(tape, values, dtype, (), plans[0].rolled), strict=True):
+    for one, other, bound in zip(answers[0], plain, printed(tape, values, plans[0], dtype), strict=True):
         assert np.shape(one) == np.shape(other)
         with np.errstate(all="ignore"):
             off = np.abs(np.subtract(one, other, dtype=float))

@@ -21,16 +21,18 @@ from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
 from gradcli.execution import namespaces
 from gradcli.execution.evaluate import Tape
+from gradcli.execution.kernels import Kernel
+from gradcli.execution.kernels import described as kernel_rows
 from gradcli.execution.namespaces.numpy_ import NumpyNamespace
 from gradcli.execution.plans import Plan, described, libraries, ranges
-from gradcli.execution.plans.bounds import bounds
+from gradcli.execution.plans.bounds import Bound, bounds
 from gradcli.execution.plans.schedule import Loop
 from tests.benchmarks import gradbench
 from tests.forced import BLOCKS, patches
 from tests.random_programs import make
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 EPS = float(np.finfo(float).eps)
 
@@ -71,6 +73,12 @@ def question(text: str, values: dict[str, Any]) -> tuple[Tape, dict[str, Any]]:
     return found.tape, found.values(point)
 
 
+def printed(tape: Tape, values: Mapping[str, Any], made: Any, dtype: str = "float64") -> list[Bound]:
+    """The evaluator's results and how far those of a plan or kernel may be from them, as its report says."""
+    rows = kernel_rows if isinstance(made, Kernel) else described
+    return bounds(tape, values, dtype, rows.liberties(made))
+
+
 def judge(tape: Tape, values: dict[str, Any], plan: Plan) -> bool:
     """Whether the plan gave the evaluator's bits; an assertion fails where it is further off than sums allow."""
     answer = plan.answer(values)
@@ -81,8 +89,8 @@ def judge(tape: Tape, values: dict[str, Any], plan: Plan) -> bool:
         with reordered(seed):
             noisy.append(Tape(tape.outputs, tape.data).run(values, backend="numpy"))
     same = True
-    online = described.online(plan)  # exponentials there have factors: no order of additions tells what these do
-    told = bounds(tape, values, "float64", described.inexact(plan), plan.rolled, described.linear(plan), online=True) if online else []  # fmt: skip
+    # exponentials beside largest entries have factors: no order of additions tells what these do
+    told = printed(tape, values, plan) if described.liberties(plan).online else []
     for place, (one, other) in enumerate(zip(answer, plain, strict=True)):
         spread = np.max([np.abs(np.subtract(run[place], other)) for run in noisy], axis=0)
         gap = np.abs(np.subtract(one, other))

@@ -14,11 +14,9 @@ import pytest
 
 import gradcli
 from gradcli.calculator.questions import value_question
-from gradcli.execution.plans import Plan, linear, recurrences
-from gradcli.execution.plans.bounds import bounds
-from gradcli.execution.plans.described import linear as nodes_of
+from gradcli.execution.plans import Plan, linear, recurrences, sizes
 from gradcli.execution.plans.values import LINEAR, SCAN
-from tests.test_plans import question
+from tests.test_plans import printed, question
 from tests.test_plans_rolling import near, second_by_differences, values_of
 
 Case = tuple[Any, dict[str, Any], Plan]
@@ -46,7 +44,7 @@ def within(found: Case, dtype: str = "float64") -> list[float]:
     """The plan's answers lie within the bounds that it prints; how much of them they use."""
     tape, values, plan = found
     used: list[float] = []
-    told = bounds(tape, values, dtype, (), plan.rolled, nodes_of(plan))
+    told = printed(tape, values, plan, dtype)
     answers, plain = plan.answer(values), tape.run(values, backend="numpy", dtype=dtype)
     assert answers is not None
     for one, other, bound in zip(answers, plain, told, strict=True):
@@ -292,7 +290,7 @@ def test_odd_numbers_in_one_turn(odd: float, form: str) -> None:
 
 def test_turns_one_by_one_are_those_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs where numbers are at the edge is not another way to compute."""
-    monkeypatch.setattr(recurrences.Solver, "_fair", lambda solver, arrays: False)
+    monkeypatch.setattr(recurrences.Solver, "_fair", lambda solver, arrays, lowest: False)
     loop = (
         "h, s = u, 0*u\nfor t in range(80):\n    h = (x[t] - 0.3*h*w)/(2 + z[t]) + where(z[t] > 0, h, w)\n    s = h*w"
     )
@@ -322,6 +320,43 @@ def test_solutions(shape: tuple[int, ...], turns: int) -> None:
             for t in range(rows):
                 x = (a[t] if a.ndim > len(shape) else a) * x + (b[t] if b.ndim > len(shape) else b)
                 np.testing.assert_allclose(out[t + 1], x, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_solutions_do_not_depend_on_how_operands_lie(dtype: str) -> None:
+    """Backward, with gaps, repeated; with what is known of the factors and without: the same bits."""
+    random = np.random.default_rng(1)
+    for turns in (66, 100, 257):
+        a, b, first = [random.uniform(0.2, 1.1, (n, 2, 3)).astype(dtype) for n in (turns - 1, turns - 1, 1)]
+        found = set()
+        for lie in (np.copy, lambda x: x[::-1].copy()[::-1], lambda x: x.repeat(2, 0)[::2], np.asfortranarray):
+            for known in ({}, {"lowest": float(a.min())}):
+                out = lie(np.repeat(first, turns, 0))
+                assert recurrences.Blocks((2, 3), turns).solved(lie(a), lie(b), out, **known)
+                found.add(out.tobytes())
+        assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_sizes(dtype: str) -> None:
+    """What a few passes tell of entries holds for each of them, in whatever order they lie."""
+    random = np.random.default_rng(2)
+    for shape in ((), (1,), (5, 3), (1021, 14), (3 * sizes.PIECE + 1,)):
+        for power in (-8, 0, 8):
+            x = (random.normal(size=shape) * 10.0**power).astype(dtype)
+            x = np.asarray(x)
+            for lie in (x, x[::-1], x[1::2]) if x.size > 1 else (x,):
+                top, least = float(np.abs(lie).max()), float(np.abs(lie).min())
+                assert (sizes.largest(lie), sizes.smallest(lie)) == (top, least)
+                assert top <= sizes.about(lie) <= 1.01 * top * lie.size**0.5
+                assert power < 0 or (sizes.within(lie, top) and not sizes.within(lie, np.nextafter(top, 0)))
+    x = np.zeros((70, 3), dtype)
+    for odd, size in ((np.nan, np.nan), (-np.inf, np.inf)):
+        x[69, 2] = odd
+        for lie in (x, x[::-1]):
+            np.testing.assert_equal([sizes.about(lie), sizes.largest(lie)], [size, size])
+            assert not sizes.within(lie, 1e300)
+    assert sizes.smallest(np.array([0.0, -3.0, 2.0]), nonzero=True) == 2
 
 
 def test_single_precision() -> None:

@@ -9,13 +9,12 @@ import pytest
 
 import gradcli
 from gradcli.execution.plans import Plan, blocks, schedule
-from gradcli.execution.plans.bounds import bounds
 from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.online import NEAR, references, rescaled
 from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.plans.values import ONLINE, RESCALED, Op, Value
 from tests.forced import BLOCKS, patches
-from tests.test_plans import question
+from tests.test_plans import printed, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +88,7 @@ def judge(text: str, values: dict[str, Any], joined: int, dtype: str = "float64"
     for other in answers[1:]:
         assert other is not None
         assert all(np.array_equal(one, again, equal_nan=True) for one, again in zip(first, other, strict=True))
-    for one, bound in zip(first, bounds(tape, held, dtype, online=True), strict=True):
+    for one, bound in zip(first, printed(tape, held, plan, dtype), strict=True):
         with np.errstate(invalid="ignore"):
             gap = np.abs(np.subtract(one, bound.value, dtype=np.float64))
         same = (one == bound.value) | (np.isnan(one) & np.isnan(bound.value))
@@ -230,7 +229,7 @@ def test_blocks_of_one_length_where_a_product_reads_them(text: str) -> None:
     assert {first.rows} == {loop.rows for loop in others} and first.rows < waiting.rows
     answer = plan.answer(held)
     assert answer is not None
-    for one, bound in zip(answer, bounds(tape, held, online=True), strict=True):
+    for one, bound in zip(answer, printed(tape, held, plan), strict=True):
         assert np.all(np.abs(one - bound.value) <= bound.gap)
 
 

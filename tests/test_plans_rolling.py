@@ -195,7 +195,7 @@ def test_a_long_loop_takes_few_calls() -> None:
     plan = Plan(tape)
     near(tape, values, plan)
     assert len(tape.nodes) > 20_000
-    assert len(plan.schedule.events) < 400
+    assert len(plan.schedule.events) <= 400
     assert sum(event.function.calls for event in scan_events(plan)) < 300 * 50
     assert plan.nbytes < 1 << 22
 

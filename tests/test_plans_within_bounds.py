@@ -16,22 +16,19 @@ import pytest
 import gradcli
 from gradcli.execution.plans import (
     Plan,
-    described,
     linear,
     recurrences,
     scans,
     schedule,
 )
-from gradcli.execution.plans.bounds import bounds
 from gradcli.execution.plans.values import LINEAR
 from tests.attack_programs import ALGORITHMS, Case, algorithm, matrices, recurrence
 from tests.forced import BLOCKS, LOOPS, WAVES, patched
-from tests.test_plans import question
+from tests.test_plans import printed, question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.evaluate import Tape
     from tests.forced import Change
 
 FORCED = [*LOOPS, (linear, "FEWEST", 8)]
@@ -55,12 +52,10 @@ def bits(found: Sequence[Any] | None) -> list[bytes]:
     return [np.asarray(one).tobytes() for one in found]
 
 
-def beyond(tape: Tape, values: dict[str, Any], plan: Plan, answer: Sequence[Any] | None, dtype: str) -> str | None:
+def beyond(values: dict[str, Any], plan: Plan, answer: Sequence[Any] | None, dtype: str) -> str | None:
     """Where an answer is beyond the bound that the plan prints; None if nowhere."""
     assert answer is not None
-    inexact, linear_, online = described.inexact(plan), described.linear(plan), described.online(plan)
-    told = bounds(tape, values, dtype, inexact, plan.rolled, linear_, online=online)
-    for at, (one, bound) in enumerate(zip(answer, told, strict=True)):
+    for at, (one, bound) in enumerate(zip(answer, printed(plan.tape, values, plan, dtype), strict=True)):
         here, there = np.asarray(one, float), np.asarray(bound.value, float)
         assert np.shape(one) == np.shape(bound.value)
         with np.errstate(invalid="ignore"):
@@ -82,7 +77,7 @@ def judged(case: Case, seed: int, changes: list[Change], dtype: str = "float64")
         kept = bits(first)
         for later in [values, *[{**values, **other} for other in case.others]]:
             answer = plan.answer(later)
-            wrong = beyond(tape, later, plan, answer, dtype)
+            wrong = beyond(later, plan, answer, dtype)
             assert wrong is None, f"seed {seed}: {wrong}\n{case.text}"
         assert bits(plan.answer(values)) == kept, f"seed {seed}: what ran between changes the answer"
         assert bits(first) == kept, f"seed {seed}: a later run wrote into a result"

@@ -47,23 +47,19 @@ def plan_of(
     made = question.ready(dtype) if runs == "plan" else None
     if made is not None:
         made.answer(values)  # machine code is made in the first run
-        looped = False
-        online = False
-        linear: frozenset[Any] = frozenset()
         if isinstance(made, kernels.Kernel):
-            inexact = kernel_rows.inexact(made)
+            liberties = kernel_rows.liberties(made)
             order, beside = kernel_rows.order_of(made), kernel_rows.beside(made)
             runs = "machine code" if any(one is not None for one in made.made_native()) else "kernel"
             reason = "all arrays lie along one line, which is cut into blocks"
         else:
-            inexact = plan_rows.inexact(made)
+            liberties = plan_rows.liberties(made)
             order, beside = plan_rows.order_of(made), made.room() + measured.passing_bytes(made.schedule.events)
-            constants, looped = measured.constant_bytes(made), made.rolled
-            linear, online = plan_rows.linear(made), plan_rows.online(made)
+            constants = measured.constant_bytes(made)
             beside = max(beside, measured.beside(made, values))
         threads = max([row.threads for row in order if isinstance(row, PlanLoop)], default=1)
-        rewrites = tuple(plan_rows.rewrites(tape, dtype, order, inexact, looped, bool(linear), online))
-        found = bounds(tape, values, dtype, inexact, looped, linear, online)
+        rewrites = tuple(plan_rows.rewrites(tape, dtype, order, liberties))
+        found = bounds(tape, values, dtype, liberties)
     else:
         beside = 0 if runs == "straight line" else measured.alive(tape, dtype)
         if runs == "plan":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from gradcli.execution.reports import PlanLoop
 from gradcli.rendering.calculus import head
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
@@ -9,11 +11,13 @@ from gradcli.rendering.values import number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gradcli.execution.reports import PlanBound, PlanReport, PlanStep
 
 DIGITS = 3  # of bounds and sizes, for people
+REPEATED = 3  # times in a row that a name is written out
+MOST_OPERANDS = 20  # in a line
 ORDER = "Order of work"
 MEMORY = "Memory while it runs"
 REWRITES = "What was changed"
@@ -69,12 +73,20 @@ def _step(step: PlanStep, indent: str) -> tuple[str, ...]:
     return (
         indent + step.place,
         step.operation,
-        ", ".join(step.reads),
+        _operands(step.reads),
         step.type,
         count,
         f"{step.nbytes:,}" if step.nbytes else "",
         f"that of {step.memory.removeprefix('again ')}" if step.memory.startswith("again ") else step.memory,
     )
+
+
+def _operands(names: Sequence[str]) -> str:
+    """What a step reads, in a line: the same name in a row is counted, and of very many the first ones are shown."""
+    runs = [(name, len(list(same))) for name, same in groupby(names)]
+    shown = [f"{name} ({count:,} times)" if count > REPEATED else ", ".join([name] * count) for name, count in runs]
+    more = [f"... ({len(names):,} in all)"] if len(shown) > MOST_OPERANDS else []
+    return ", ".join(shown[: MOST_OPERANDS - len(more)] + more)
 
 
 def memory(result: PlanReport) -> Grid:

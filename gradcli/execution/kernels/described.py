@@ -9,6 +9,7 @@ import numpy as np
 from gradcli.execution.kernels import division
 from gradcli.execution.kernels.calls import BUFFER, IMPL, INPUT, SINCOS, Number, Read, Slot
 from gradcli.execution.kernels.native import VECTORS
+from gradcli.execution.plans.bounding import Liberties
 from gradcli.execution.plans.described import REDUCTIONS, Names, operation, operations, short, type_text
 from gradcli.execution.reports import PlanLoop, PlanStep
 
@@ -33,12 +34,12 @@ def beside(kernel: Kernel) -> int:
     return found
 
 
-def inexact(kernel: Kernel) -> frozenset[Any]:
+def liberties(kernel: Kernel) -> Liberties:
     """The functions whose last digits may be others than NumPy's."""
     called = {call.what for phase in kernel.phases for call in phase.calls}
     paired = {np.sin, np.cos} if SINCOS in called else set()
     native = any(made is not None for made in kernel.made_native())
-    return frozenset(paired | ((VECTORS if native else {np.power}) & called))
+    return Liberties(frozenset(paired | ((VECTORS if native else {np.power}) & called)))
 
 
 def _longest(phase: Phase) -> int:

@@ -178,7 +178,7 @@ class Body:
         row = sum([frame.width * frame.dtype.itemsize for frame in self.layout.frames.values()])
         between = [op.out.nbytes * (1 + len(op.args)) for op in map(self.ops.__getitem__, self.middle)]
         chunk = self.count if self.turns else min(scans.CHUNK, self.count)
-        return int((chunk + 2 * self.layout.window) * row + chunk * sum(between))
+        return int((chunk + 2 * self.layout.window + self.layout.together) * row + chunk * sum(between))
 
     def kernel(self) -> Callable[..., Any]:
         """A function of what is given and the memory."""

@@ -5,30 +5,25 @@ It is reached by the names that an `impl` uses, as a recorder is. How far whole 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradcli.execution.plans import routines
-from gradcli.execution.plans.bounding import Bounded, Taken
+from gradcli.execution.plans.bounding import NONE, Bounded, Liberties, Taken
 from gradcli.execution.plans.gaps import times
 from gradcli.execution.plans.tracing import Recorder, Trace, Unrecordable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 class Bounder(Recorder):
     """The namespace `numpy` on arrays with gaps.
 
-    `inexact` are functions that a vector form may round otherwise; `looped`: any sums may be taken together; `online`:
-    exponentials of differences may be products. `trusted` says whether a routine was taken to be exact for a matrix
-    nearby.
+    `liberties` are those of the plan. `trusted` says whether a routine was taken to be exact for a matrix nearby.
     """
 
-    def __init__(self, dtype: str, inexact: Collection[Any] = (), looped: bool = False, online: bool = False) -> None:
+    def __init__(self, dtype: str, liberties: Liberties = NONE) -> None:
         super().__init__(dtype)
-        self.steps: Any = Taken(self.numpy.float_type, inexact, looped, online)
+        self.steps: Any = Taken(self.numpy.float_type, liberties)
         self.trusted = False
 
     def _trace(self, held: Any) -> Trace:

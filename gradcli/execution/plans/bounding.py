@@ -6,7 +6,7 @@ is not known here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from gradcli.execution.plans.gaps import (
 from gradcli.execution.plans.values import index_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
+
+    from gradcli.graph.node import Node
 
 
 class Bounded:
@@ -71,15 +73,30 @@ class Bounded:
         return np.abs(self.value) if self.terms is None else self.terms
 
 
-class Taken:
-    """The steps of `Steps`, taken at once."""
+class Liberties(NamedTuple):
+    """What a plan does otherwise than the evaluator, beside the order of additions.
 
-    def __init__(self, float_type: Any, inexact: Collection[Any], looped: bool, online: bool = False) -> None:
+    `inexact` are functions of NumPy that a vector form may compute, at most 2.5 ulp wrong; a `looped` plan takes turns
+    of the program's loops together; `linear` are the nodes of recurrences that it solves in blocks of turns; in an
+    `online` one blocks take exponentials beside largest entries of their own.
+    """
+
+    inexact: frozenset[Any] = frozenset()
+    looped: bool = False
+    linear: frozenset[Node] = frozenset()
+    online: bool = False
+
+
+NONE = Liberties()
+
+
+class Taken:
+    """The steps of `Steps`, taken at once; `liberties` are those of the plan that takes them."""
+
+    def __init__(self, float_type: Any, liberties: Liberties) -> None:
         self.float_type = np.dtype(float_type)
         self.unit = float(np.finfo(self.float_type).eps) / 2
-        self.inexact = frozenset(inexact)
-        self.looped = looped
-        self.online = online
+        self.liberties = liberties
 
     def number(self, number: Any, shape: tuple[int, ...] = ()) -> Bounded:
         return Bounded(np.broadcast_to(np.asarray(number), shape), constant=True)
@@ -97,15 +114,15 @@ class Taken:
             if known is None:
                 known = of_function(ufunc, value, [x.value for x in xs], [x.gap for x in xs])
             gap = known if value.dtype.kind != "f" else rounded(ufunc, known, value, self.unit)
-        if value.dtype.kind == "f" and (ufunc in self.inexact or _by_layout(ufunc, xs)):
+        if value.dtype.kind == "f" and (ufunc in self.liberties.inexact or _by_layout(ufunc, xs)):
             gap = (0 if gap is None else gap) + 8 * self.unit * np.abs(value)
-        if ufunc is np.exp and self.online:  # it may come by way of another number than the one that is subtracted
+        if ufunc is np.exp and self.liberties.online:  # by way of another number than the one that is subtracted
             gap = (0 if gap is None else gap) + of_shifted(value, xs[0].value, self.unit)
         if ufunc in (np.multiply, np.divide) and value.dtype.kind == "f":
             beyond = at_the_edge(value, [x.value for x in xs])
             gap = gap if beyond is None else beyond if gap is None else gap + beyond
         found = Bounded(value, gap, constant=all(x.constant for x in xs))
-        if self.looped and ufunc in (np.add, np.subtract) and value.dtype.kind == "f":
+        if self.liberties.looped and ufunc in (np.add, np.subtract) and value.dtype.kind == "f":
             self._summed(found, xs)
         elif xs[0].carried or xs[-1].carried:
             self._carried(ufunc, found, xs)

@@ -13,14 +13,14 @@ from gradcli.execution.inputs import data_value, leaf_value
 from gradcli.execution.namespaces import Unavailable
 from gradcli.execution.plans import gaps, routines
 from gradcli.execution.plans.bounder import Bounder
-from gradcli.execution.plans.bounding import Bounded
+from gradcli.execution.plans.bounding import NONE, Bounded, Liberties
 from gradcli.execution.plans.tracing import Trace, Unrecordable
 from gradcli.execution.reports import PlanBound
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, DATA, LEAF
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
     from gradcli.graph.node import Node
@@ -46,30 +46,18 @@ class Bound(NamedTuple):
         return not self.gap.any()
 
 
-def bounds(
-    tape: Tape,
-    values: Mapping[str, Any],
-    dtype: str = "float64",
-    inexact: Collection[Any] = (),
-    looped: bool = False,
-    linear: Collection[Node] = (),
-    online: bool = False,
-) -> list[Bound]:
-    """The outputs of a tape as the evaluator gives them, each with its gap to what a plan may give.
+def bounds(tape: Tape, values: Mapping[str, Any], dtype: str = "float64", liberties: Liberties = NONE) -> list[Bound]:
+    """The outputs of a tape as the evaluator gives them, each with its gap to what a plan of such liberties may give.
 
-    `inexact` are functions of NumPy that a vector form may compute, at most 2.5 ulp wrong; a `looped` plan takes turns
-    of the program's loops together. `linear` are the nodes of recurrences that it solves in blocks of turns. In an
-    `online` plan blocks take exponentials beside largest entries of their own.
     Raises GradcliError as the evaluator does.
     """
-    bounder = Bounder(dtype, inexact, looped, online)
+    bounder = Bounder(dtype, liberties)
     xp = bounder.numpy
     given = dict(zip([node for node, _ in tape.inputs], tape.given(values), strict=True))
     last = {arg: node for node in tape.nodes for arg in node.args}
     kept = set(tape.outputs)
     found: dict[Node, Bounded] = {}
     remarks: dict[Node, Remarks] = {}
-    carrying = frozenset(linear)
     with xp.arithmetic():
         for node in tape.nodes:
             if node.primitive is CONSTANT:
@@ -83,7 +71,7 @@ def bounds(
                 args = [found[arg] for arg in node.args]
                 bounder.trusted = False
                 found[node] = _bounded(bounder, node, args)
-                found[node].carried |= node in carrying
+                found[node].carried |= node in liberties.linear
                 if found[node].gap is not None and (said := _remarks(bounder, node, args, found[node], remarks)):
                     remarks[node] = said
             for arg in set(node.args):

@@ -12,7 +12,8 @@ import numpy as np
 from gradcli.execution.kernels.native import VECTORS
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.plans import chains, ranges, recording
-from gradcli.execution.plans.schedule import Loop, base
+from gradcli.execution.plans.bounding import Liberties
+from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.plans.values import (
     ADDED,
     CALL,
@@ -29,6 +30,7 @@ from gradcli.execution.plans.values import (
     VIEW,
     Op,
     Value,
+    base,
     index_of,
 )
 from gradcli.execution.reports import PlanLoop, PlanRewrite, PlanStep
@@ -194,20 +196,25 @@ def _row(
     return PlanStep(place, operation(op), reads, type_text(op.out), operations(op), op.out.nbytes, memory, span)
 
 
-def inexact(plan: Plan) -> frozenset[Any]:
+def liberties(plan: Plan) -> Liberties:
+    """What a plan does otherwise than the evaluator."""
+    return Liberties(_inexact(plan), plan.rolled, _linear(plan), _online(plan))
+
+
+def _inexact(plan: Plan) -> frozenset[Any]:
     """The functions whose last digits may be others than NumPy's: those in recurrences that run as machine code."""
     bodies = [event.function for event in plan.schedule.events if isinstance(event, Op) and event.kind == SCAN]
     called = {op.function for body in bodies if body.machine is not None for op in body.ops.values()}
     return VECTORS & called
 
 
-def linear(plan: Plan) -> frozenset[Any]:
+def _linear(plan: Plan) -> frozenset[Any]:
     """The nodes of the program whose turns are solved for together."""
     found = [event.function for event in plan.schedule.events if isinstance(event, Op) and event.kind == LINEAR]
     return frozenset([node for one in found for node in one.nodes])
 
 
-def online(plan: Plan) -> bool:
+def _online(plan: Plan) -> bool:
     """Whether blocks take exponentials beside largest entries of their own."""
     return any(isinstance(event, Loop) and event.settles is not None for event in plan.schedule.events)
 
@@ -218,19 +225,9 @@ def counted(count: int, word: str) -> str:
 
 
 def rewrites(
-    tape: Tape,
-    dtype: str,
-    order: Sequence[PlanStep | PlanLoop],
-    inexact: frozenset[Any],
-    looped: bool,
-    linear: bool = False,
-    online: bool = False,
+    tape: Tape, dtype: str, order: Sequence[PlanStep | PlanLoop], liberties: Liberties
 ) -> Iterator[PlanRewrite]:
-    """What was changed, each with its class.
-
-    `looped`: turns of the program's loops are taken together; `linear`: those of linear recurrences, too; `online`:
-    exponentials are taken beside the largest entry of a block.
-    """
+    """What was changed, each with its class."""
     xp = namespace("numpy", dtype)
     with xp.arithmetic():
         before = recording.record(tape, dtype)
@@ -251,14 +248,14 @@ def rewrites(
         yield PlanRewrite(EXACT, f"memory that nobody reads again is written again: by {counted(again, 'step')}")
     if turned is not cut:
         yield PlanRewrite(REORDERED, "chains of matrix products take the cheap order")
-    if looped:
+    if liberties.looped:
         one, other = len([op for op in turned.ops if op.kind != VIEW]), len(list(_steps(order)))
         told = f"turns of loops are taken together: {one:,} steps become {other:,}, and what turns add up is one sum"
         yield PlanRewrite(REORDERED, told)
-    if linear:
+    if liberties.linear:
         told = "what a turn carries on as a*x + b is found for blocks of turns side by side, then from block to block"
         yield PlanRewrite(REORDERED, f"{told}; turn by turn where a product of factors could leave the range")
-    if online:
+    if liberties.online:
         told = "exponentials are taken beside the largest entry of their block while that of all is looked for"
         yield PlanRewrite(REORDERED, f"{told}; a factor for each block follows")
     sums = [op.args[0].size // max(op.out.size, 1) for op in turned.ops if op.kind == REDUCE and op.function is np.add]
@@ -267,8 +264,8 @@ def rewrites(
     products = [op.args[0].shape[-1] for op in turned.ops if op.kind == PRODUCT]
     if products:
         yield PlanRewrite(REORDERED, f"{counted(len(products), 'matrix product')} of up to {max(products):,} terms")
-    if inexact:
-        told = ", ".join(sorted(one.__name__ for one in inexact))
+    if liberties.inexact:
+        told = ", ".join(sorted(one.__name__ for one in liberties.inexact))
         yield PlanRewrite(VECTOR, f"{told}: at most 2.5 ulp from the exact value")
 
 

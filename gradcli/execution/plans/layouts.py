@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 ALIGNED = 8  # entries
+TOGETHER = 8  # rounds that share the copies of their rows, at most, unless a round uses more rows
+MOST = 100  # calls of rounds that go together, at most: a text is compiled that has each of them
 GIVEN, BOTH, STORED, NEITHER = range(4)  # blocks, in the order in which they stand in a frame
 
 
@@ -60,14 +62,18 @@ class Block:
 
 
 class Frame:
-    """Rows of one type, one for each round: what comes from outside ends at `given`, what is read there is `stored`."""
+    """Rows of one type, one for each round: what comes from outside ends at `given`, what is read there is `stored`.
 
-    __slots__ = ("dtype", "given", "stored", "width")
+    Between the two of `fed` stands all that comes from outside anew in each round.
+    """
+
+    __slots__ = ("dtype", "fed", "given", "stored", "width")
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
         self.width = 0
         self.given = 0
+        self.fed = (0, 0)
         self.stored: tuple[int, int] | None = None
 
 
@@ -120,6 +126,7 @@ class Layout:
         self.groups = [self._group(pack) for pack in packing.packs]
         self.frames: dict[Any, Frame] = {}
         self.window = self._placed()  # the rows that one round uses
+        self.together = max(self.window, min(TOGETHER, MOST // max(len(self.groups), 1)))  # rounds that share copies
 
     def _form(self, key: Any) -> Any:
         if key[0] == OWN:
@@ -178,6 +185,9 @@ class Layout:
         for kind, block in sorted(lasting, key=lambda pair: pair[0]):
             frame = block.frame = self.frames.setdefault(block.dtype, Frame(block.dtype))
             block.start = frame.width
+            end = block.start + len(block.cells) * block.entries
+            if any(key[0] == ROW for key in members[id(block)]):
+                frame.fed = (frame.fed[0] if frame.fed[1] else block.start, end)
             frame.width += -(-len(block.cells) * block.entries // ALIGNED) * ALIGNED
             if kind in (GIVEN, BOTH):
                 frame.given = frame.width

@@ -85,6 +85,11 @@ class Making:
         self.ops.append(op)
         return out
 
+    def keep(self, op: Op) -> None:
+        """Append a step that was made elsewhere; an equal one is not made again."""
+        self._table.setdefault((op.kind, op.function, tuple([arg.serial for arg in op.args]), op.params), op.out)
+        self.ops.append(op)
+
     def view(self, kind: str, x: Value, params: Any, shape: Shape) -> Value:
         """The entries of x, or some of them, under other positions: no memory of its own."""
         if x.number is not None:
@@ -101,7 +106,7 @@ class Making:
             return self.view("permute", below.args[0], axes, shape)
         if below is not None and below.function == "broadcast" and kind in ("permute", "slice"):
             return self.view("broadcast", self._moved(kind, below.args[0], x, params, shape), shape, shape)
-        if kind == "reshape" and not self._reshapable(x, shape):
+        if kind == "reshape" and not self.reshapable(x, shape):
             x = self.make(COPY, None, (x,), None, x.shape, x.dtype)
         return self.make(VIEW, kind, (x,), params, shape, x.dtype)
 
@@ -116,7 +121,7 @@ class Making:
             return small
         return self.view(kind, small, index, tuple([m for _, m in parts]))
 
-    def _reshapable(self, x: Value, shape: Shape) -> bool:
+    def reshapable(self, x: Value, shape: Shape) -> bool:
         """Whether a reshaped x is certainly a view: it is in C order, or only axes of size 1 come or go."""
         if [n for n in x.shape if n != 1] == [n for n in shape if n != 1]:
             return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.values import CAST, ENTRY, REDUCE, VIEW, Op, Value
+from gradcli.execution.plans.values import CAST, ENTRY, REDUCE, VIEW, Op, Value, base, made_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ def tied(op: Op, uses: dict[int, int]) -> Op | None:
     if equal.function is not np.equal or odd.function is not np.not_equal or odd.args[0] is not odd.args[1]:
         return None
     x, best = odd.args[0], equal.args[1]
-    made = lanes_of(best)
+    made = base(best).op
     if equal.args[0] is not x or made is None or made.kind != REDUCE or made.args[0] is not x:
         return None
     if made.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
@@ -43,13 +43,6 @@ def tied(op: Op, uses: dict[int, int]) -> Op | None:
     tied = Op(ENTRY, ties, (x, best), None, op.out, op.node)
     op.out.op = tied
     return tied
-
-
-def lanes_of(best: Value) -> Op | None:
-    """The step that gives what a view shows."""
-    while best.op is not None and best.op.kind == VIEW:
-        best = best.op.args[0]
-    return best.op
 
 
 def counted(op: Op) -> Callable[[Any, Any], None]:
@@ -80,7 +73,7 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
     for op in ops:
         if not _is_of_marks(op):
             continue
-        marks = _bare(op.args[0]).args[0]
+        marks = made_by(op.args[0]).args[0]
         views, questions = _asked(op.out, readers, kept)
         if questions:
             any_ = Value(next(serials), op.out.shape, marks.dtype)
@@ -103,11 +96,6 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
     return [op for op in found if op.kind != CAST or op.out.serial in read]
 
 
-def _bare(value: Value) -> Op:
-    assert value.op is not None
-    return value.op
-
-
 def _is_of_marks(op: Op) -> bool:
     """Whether a step adds up truth values."""
     below = op.args[0].op if op.kind == REDUCE and op.function is np.add else None
@@ -116,11 +104,11 @@ def _is_of_marks(op: Op) -> bool:
 
 def _counts_ties(op: Op) -> bool:
     """Whether a sum of truth values counts the ties of lanes in each of them."""
-    made = _bare(op.args[0]).args[0].op
+    made = made_by(op.args[0]).args[0].op
     if made is None or made.kind != ENTRY or made.function is not ties:
         return False
     x, best = made.args
-    lanes = lanes_of(best)
+    lanes = base(best).op
     return lanes is not None and lanes.kind == REDUCE and lanes.args[0] is x and lanes.params == op.params
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.values import CHOICE, ENTRY, ONLINE, REDUCE, RESCALED, VIEW, Op, Value
+from gradcli.execution.plans.values import CHOICE, ENTRY, ONLINE, REDUCE, RESCALED, VIEW, Op, Value, base, made_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ class Online:
 
     def room(self) -> Any:
         """An array for the factors, with an axis of length 1 for each that is added up."""
-        made = largest_of(self.largest)
+        made = made_by(self.largest)
         return np.empty((self.blocks, *kept_shape(made.args[0].shape, made.params)), self.largest.dtype)
 
     def settled(self, cells: dict[int, Any]) -> bool:
@@ -78,14 +78,9 @@ def kept_shape(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
     return tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
 
 
-def largest_of(value: Value) -> Op:
-    assert value.op is not None
-    return value.op
-
-
 def online(op: Op) -> Kernel:
     """The function of a step `f(x, peak, out)`: the exponentials of a block, beside its own largest entries."""
-    made = largest_of(op.args[1])
+    made = made_by(op.args[1])
     kept = kept_shape(made.args[0].shape, made.params)
     near = NEAR[op.out.dtype.itemsize]
     single = op.args[1].size == 1
@@ -167,7 +162,7 @@ def _found(loop: Loop, before: Sequence[Op | Loop], serials: Iterator[int]) -> t
     largest = _largest(shift)
     if largest is None or aligned != kept_shape(x.shape, total.params) or x.dtype != power.out.dtype:
         return None
-    made = largest_of(largest)
+    made = made_by(largest)
     if made.args[0] is not x or made.params != total.params:
         return None
     for event in before:
@@ -192,24 +187,18 @@ def _largest(shift: Value) -> Value | None:
 
 def _readers(powers: Value, own: Loop, events: Sequence[Op | Loop], outputs: Sequence[Value]) -> list[Loop] | None:
     """The other loops that read the exponentials; None where anything else does."""
-    if any(_shows(value, powers) for value in outputs):
+    if any(base(value) is powers for value in outputs):
         return None
     found = []
     for event in events:
-        if event is own or not any(_shows(arg, powers) for op in _ops(event) for arg in op.args):
+        if event is own or not any(base(arg) is powers for op in _ops(event) for arg in op.args):
             continue
         if not _is_loop(event) or event.label != own.label or event.settles is not None:
             return None
-        if any(_shows(arg, powers) and _chain_leaves(arg, event) for op in event.ops for arg in op.args):
+        if any(base(arg) is powers and _chain_leaves(arg, event) for op in event.ops for arg in op.args):
             return None
         found.append(event)
     return found
-
-
-def _shows(value: Value, other: Value) -> bool:
-    while value is not other and value.op is not None and value.op.kind == VIEW:
-        value = value.op.args[0]
-    return value is other
 
 
 def _chain_leaves(value: Value, loop: Loop) -> bool:
@@ -228,7 +217,7 @@ def _join(first: Loop, second: Loop, group: Online, readers: Sequence[Loop]) -> 
     part = Value(group.totals.serial, total.out.shape, total.out.dtype)
     adding = part.op = Op(REDUCE, np.add, (raw,), total.params, part, total.node)
     first.ops += [raw.op, adding]
-    first.apart += [(largest_of(group.largest), group.peaks), (adding, group.totals)]
+    first.apart += [(made_by(group.largest), group.peaks), (adding, group.totals)]
     # the loop that waits: it writes to the same places
     waiting = Op(REDUCE, np.add, (raw,), total.params, total.out, total.node)
     total.out.op = waiting
@@ -249,7 +238,7 @@ def _read(loop: Loop, group: Online) -> None:
     """Multiply the exponentials by the factor of the block, in the steps that read them or in one of its own."""
     powers, raw, factors = group.powers, group.raw, group.factors
     loop.numbered.append(factors.serial)
-    kept = kept_shape(powers.shape, largest_of(group.largest).params)
+    kept = kept_shape(powers.shape, made_by(group.largest).params)
     ops, left = [], False
     for op in loop.ops:
         beside = _beside(op, powers, kept)
@@ -258,7 +247,7 @@ def _read(loop: Loop, group: Online) -> None:
             op.out.op = again
             ops.append(again)
         else:
-            left = left or any(_shows(arg, powers) for arg in op.args)
+            left = left or any(base(arg) is powers for arg in op.args)
             ops.append(op)
     loop.ops = ops
     if left:

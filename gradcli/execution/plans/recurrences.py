@@ -8,12 +8,14 @@ the steps of the program run turn by turn instead. Who asks for x is not known h
 
 from __future__ import annotations
 
-from math import isqrt, prod
+from math import inf, isqrt, prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.execution.plans.kernels import entry
+from gradcli.execution.plans.sizes import about, in_order, largest, smallest, within
 from gradcli.execution.plans.values import CHOICE, Op, Value
 
 if TYPE_CHECKING:
@@ -106,11 +108,26 @@ class Solver:
     """A recurrence and the memory that a run needs."""
 
     def __init__(self, recurrence: Recurrence) -> None:
-        self.of = recurrence
-        self.tiny = float(np.finfo(recurrence.dtype).tiny)
-        self.large = float(np.finfo(recurrence.dtype).max) ** LARGE
+        self.of = of = recurrence
+        self.tiny = float(np.finfo(of.dtype).tiny)
+        self.large = float(np.finfo(of.dtype).max) ** LARGE
         self.small = max(SMALL, 10 * self.tiny * self.large)
         self.blocks: Blocks | None = None
+        self.given: list[tuple[int, bool]] = []  # the operands from outside, in the order in which steps read them
+        self.steps: list[tuple[Any, Any]] = []  # functions, and what takes their operands and results from the cells
+        inside, own = sum(kind == "given" for _, _, xs in of.turn for kind, _, _ in xs), len(of.turn)
+        for at, (_, function, operands) in enumerate(of.turn):
+            places = []
+            for kind, which, how in operands:
+                if kind == "own":
+                    places.append(inside + of.at[which] + (own if how else 0))
+                else:
+                    places.append(len(self.given))
+                    self.given.append((which, how))
+            self.steps.append((function, itemgetter(*places, inside + at)))
+        one, other = [[np.empty(of.shape, of.dtype) for _ in of.turn] for _ in range(2)]
+        self.memory = [one + other, other + one]  # of turns with an even number, and with an odd one: now and before
+        self.initial = [(other[of.at[place]], which) for place, which in of.initial.items()]
 
     def __call__(self, *arrays: Any) -> None:
         if not self.solved(arrays):
@@ -119,36 +136,40 @@ class Solver:
     def solved(self, arrays: Sequence[Any]) -> bool:
         """Whether x could be found for all turns together."""
         of, out = self.of, arrays[-1]
-        if not self._fair(arrays):
+        a, b = arrays[:GIVEN]
+        lowest = float(in_order(a).min())
+        if not self._fair(arrays, lowest):
             return False
         self.by_turns(arrays, 1)
-        a, b = arrays[:GIVEN]
         if of.form == BLOCKS:
             if self.blocks is None:
                 self.blocks = Blocks(of.shape, of.count)
-            if not self.blocks.solved(a, b, out):
+            if not self.blocks.solved(a, b, out, lowest):
                 return False
         else:
             stack = np.empty_like(out)
             stack[0], stack[1:] = out[0], b if of.form == SUM else a
             (np.add if of.form == SUM else np.multiply).accumulate(stack, 0, None, out)
-        return bool(_largest(out) <= self.large)
+        return within(out, self.large)
 
-    def _fair(self, arrays: Sequence[Any]) -> bool:
-        """Whether no number inside of a turn can leave the range, and no product of factors is 0 by itself."""
+    def _fair(self, arrays: Sequence[Any], lowest: float) -> bool:
+        """Whether no number inside of a turn can leave the range, and no product of factors is 0 by itself.
+
+        `lowest` is the least a, with its sign.
+        """
         of = self.of
-        if not self._grown(arrays, _about) <= self.large and not self._grown(arrays, _largest) <= self.large:
+        if not self._grown(arrays, about) <= self.large and not self._grown(arrays, largest) <= self.large:
             return False
-        if not all(_largest(arrays[which]) <= self.large for which in of.summands):
+        if not all(within(arrays[which], self.large) for which in of.summands):
             return False
-        if _smallest(arrays[0]) >= self.small:
+        if lowest >= self.small or smallest(arrays[0]) >= self.small:
             return True
         shrunk = 1.0
         for which in of.factors:
-            shrunk *= min(1.0, _smallest(arrays[which], nonzero=True))
+            shrunk *= min(1.0, smallest(arrays[which], nonzero=True))
         for which in of.divisors:
-            shrunk *= min(1.0, 1 / _largest(arrays[which]))
-        return shrunk > self.tiny and _smallest(arrays[0], nonzero=True) >= self.small
+            shrunk *= min(1.0, 1 / largest(arrays[which]))
+        return shrunk > self.tiny and smallest(arrays[0], nonzero=True) >= self.small
 
     def _grown(self, arrays: Sequence[Any], size: Callable[[Any], float]) -> float:
         """By how much the factors of one turn can grow a number."""
@@ -156,26 +177,20 @@ class Solver:
         for which in self.of.factors:
             grown *= max(1.0, size(arrays[which]))
         for which in self.of.divisors:
-            grown *= max(1.0, 1 / max(_smallest(arrays[which]), 1 / self.large**2))
+            grown *= max(1.0, 1 / max(smallest(arrays[which]), 1 / self.large**2))
         return grown
 
     def by_turns(self, arrays: Sequence[Any], count: int) -> None:
         """The steps of the program, for some turns."""
-        of, out = self.of, arrays[-1]
-        now, before = [{place: np.empty(of.shape, of.dtype) for place in of.at} for _ in range(2)]
-        for place, which in of.initial.items():
-            before[place][...] = arrays[which]
+        out, cut = arrays[-1], len(self.given) + self.of.at[self.of.cut]
+        for before, which in self.initial:
+            before[...] = arrays[which]
         for at in range(count):
-            for place, function, operands in of.turn:
-                xs = []
-                for kind, which, how in operands:
-                    if kind == "own":
-                        xs.append((before if how else now)[which])
-                    else:
-                        xs.append(arrays[which][at] if how else arrays[which])
-                function(*xs, now[place])
-            out[at] = now[of.cut]
-            now, before = before, now
+            cells = [arrays[which][at] if stacked else arrays[which] for which, stacked in self.given]
+            cells += self.memory[at % 2]
+            for function, taken in self.steps:
+                function(*taken(cells))
+            out[at] = cells[cut]
 
 
 class Blocks:
@@ -185,15 +200,19 @@ class Blocks:
         self.shape = shape
         self.rest, self.length, self.count = cut_up(turns - 1)
         self.width = prod(self.shape)
-        self.factors, self.sums, self.powers = [np.empty((self.length, self.count, self.width)) for _ in range(3)]
-        rows = [one.reshape(self.length, -1) for one in (self.factors, self.sums, self.powers)]
-        self.steps = list(zip(*[one[1:] for one in rows], *[one[:-1] for one in rows[1:]], strict=True))
+        self.powers, self.sums = [np.empty((self.length, self.count, self.width)) for _ in range(2)]
+        rows = [one.reshape(self.length, -1) for one in (self.powers, self.sums)]
+        self.steps = list(zip(*[one[1:] for one in rows], *[one[:-1] for one in rows], strict=True))
         self.heads = np.empty((self.count + 1, self.width))
         last = zip(self.powers[-1], self.sums[-1], self.heads, self.heads[1:], strict=False)
         self.ends = list(last)
+        self.passing = np.empty(self.count * self.width)
+        turn = np.arange(self.length * self.count)
+        self.across = turn.reshape(self.count, self.length).T.ravel()  # the turns as they stand in blocks
+        self.along = turn.reshape(self.length, self.count).T.ravel()  # and the other way round
 
-    def solved(self, a: Any, b: Any, out: Any) -> bool:
-        """Put x behind its first turn.
+    def solved(self, a: Any, b: Any, out: Any, lowest: float = -inf) -> bool:
+        """Put x behind its first turn; no factor is below `lowest`.
 
         False where a product of factors came to less than `LEAST`, but not by a 0, or where x comes of the difference
         of much larger numbers, as that of a recurrence does that grows unless its summands keep it.
@@ -204,75 +223,73 @@ class Blocks:
         for at in range(rest):
             np.add(np.multiply(a[at], head, head), b[at], head)
             out[at + 1] = head.reshape(self.shape)
-        form = (self.count, self.length, self.width)
-        np.copyto(self.factors, a[rest:].reshape(form).transpose(1, 0, 2))
-        np.copyto(self.sums, b[rest:].reshape(form).transpose(1, 0, 2))
-        np.copyto(self.powers[0], self.factors[0])
-        multiply, add, passing = np.multiply, np.add, np.empty(self.count * self.width)
-        for factor, total, power, total_before, power_before in self.steps:
-            multiply(factor, power_before, power)
+        flat = [one.reshape(-1, self.width) for one in (self.powers, self.sums)]
+        for x, laid in zip((a, b), flat, strict=True):
+            np.asarray(x[rest:], float).take(self.across, 0, laid, "clip")
+        multiply, add, passing = np.multiply, np.add, self.passing
+        for factor, total, power_before, total_before in self.steps:
             multiply(factor, total_before, passing)
             add(passing, total, total)
-        if not _smallest(self.powers) >= LEAST:
-            zeros = _smallest(self.factors) == 0
-            if not zeros or not _smallest(self.powers, nonzero=True) >= LEAST:
-                return False
+            multiply(factor, power_before, factor)  # which is a product of factors from here on
+        if not self._felt(a[rest:], lowest):
+            return False
         for power, total, before, after in self.ends:
             add(multiply(power, before, after), total, after)
-        ends = [np.abs(one[-1]) for one in (self.powers, self.sums)]
-        powers, sums = self._sizes(self.powers), self._sizes(self.sums)
+        heads = np.abs(self.heads)
+        reach = self._reach(heads, np.maximum.reduce(self.powers, 0) if lowest > 0 else _sizes(self.powers))
+        steady = (reach <= LOST * np.maximum.accumulate(heads[:-1])).all()
         multiply(self.powers, self.heads[:-1], self.powers)
         add(self.sums, self.powers, self.sums)
-        if not self._steady(powers, sums, *ends):
-            return False
-        solution = self.sums.transpose(1, 0, 2).reshape(-1, *self.shape)
-        np.copyto(out[rest + 1 :], solution, casting="same_kind")
+        if not steady:  # beside what blocks begin with; x inside of them is larger
+            scale = np.maximum.accumulate(np.maximum(_sizes(self.sums), heads[:-1]))
+            if not (reach <= LOST * scale).all():
+                return False
+        behind, solution = out[rest + 1 :], flat[1]
+        if out.flags.c_contiguous and out.dtype == solution.dtype:
+            solution.take(self.along, 0, behind.reshape(-1, self.width), "clip")
+        else:
+            np.copyto(behind, solution.take(self.along, 0).reshape(behind.shape), casting="same_kind")
         return True
 
-    def _sizes(self, x: Any) -> Any:
-        """The largest size in each block, for each entry."""
-        return np.abs(x, self.factors).max(0)
+    def _felt(self, a: Any, lowest: float) -> bool:
+        """Whether no product of factors came to less than `LEAST`, but by a 0."""
+        if lowest >= 1 or (lowest > 0 and lowest**self.length >= 2 * LEAST):
+            return True
+        if smallest(self.powers) >= LEAST:
+            return True
+        return smallest(a) == 0 and smallest(self.powers, nonzero=True) >= LEAST
 
-    def _steady(self, powers: Any, sums: Any, last_powers: Any, last_sums: Any) -> bool:
-        """Whether what roundings can come to stays small beside x, in each entry; x stands in `sums` by now."""
-        heads = np.abs(self.heads)
-        scale = np.maximum.accumulate(np.maximum(self._sizes(self.sums), heads[:-1]))
-        own = last_powers * heads[:-1] + last_sums
+    def _reach(self, heads: Any, powers: Any) -> Any:
+        """How far what is added up can be from 0, roundings of earlier blocks included, in each entry of a block.
+
+        It is to stay near x, so that what roundings can come to is small beside it.
+        """
+        sums, last_powers = _sizes(self.sums), np.abs(self.powers[-1])
         grown = np.empty_like(heads)
-        grown[0], grown[1:] = heads[0], own
+        grown[0] = heads[0]
+        add, multiply = np.add, np.multiply
+        add(multiply(last_powers, heads[:-1], grown[1:]), np.abs(self.sums[-1]), grown[1:])
         if powers.max() <= 1:
-            np.add.accumulate(grown, 0, None, grown)
+            add.accumulate(grown, 0, None, grown)
         else:
             for power, before, after in zip(last_powers, grown, grown[1:], strict=False):
                 after += power * before
-        return bool((powers * (grown[:-1] + heads[:-1]) + sums <= LOST * scale).all())
+        return powers * (grown[:-1] + heads[:-1]) + sums
 
     def _flat(self, x: Any) -> Any:
         """An operand with all its entries side by side in each turn; what is the same in all turns takes no memory."""
         rows = self.rest + self.length * self.count
+        if x.shape == (rows, *self.shape):
+            return x.reshape(rows, self.width)
         if len(x.shape) <= len(self.shape):
             return np.broadcast_to(np.broadcast_to(x, self.shape).reshape(self.width), (rows, self.width))
         return np.broadcast_to(x, (rows, *self.shape)).reshape(rows, self.width)
 
 
+def _sizes(x: Any) -> Any:
+    """The largest size in each block, for each entry; nan where an entry is."""
+    return np.maximum(np.maximum.reduce(x, 0), -np.minimum.reduce(x, 0))
+
+
 def _choose(condition: Any, x: Any, y: Any, out: Any) -> None:
     np.copyto(out, np.where(condition, x, y))
-
-
-def _about(x: Any) -> float:
-    """At least the size of the largest entry, by one call; nan where an entry is."""
-    axes = list(range(x.ndim))
-    return float(np.sqrt(np.einsum(x, axes, x, axes, [])))
-
-
-def _largest(x: Any) -> float:
-    """The size of the largest entry; nan where an entry is."""
-    return max(float(x.max()), -float(x.min()))
-
-
-def _smallest(x: Any, nonzero: bool = False) -> float:
-    """The size of the smallest entry, or of the smallest that is not 0."""
-    sizes = np.abs(x)
-    if nonzero:
-        sizes = sizes[sizes > 0]
-    return float(sizes.min(initial=np.inf))

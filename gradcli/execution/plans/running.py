@@ -16,8 +16,8 @@ from gradcli.execution.kernels.memory import lines
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import apart
 from gradcli.execution.plans.memory import laid_out
-from gradcli.execution.plans.schedule import Loop, base
-from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, RESCALED, SCAN, VIEW, Op, Value, in_order
+from gradcli.execution.plans.schedule import Loop
+from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, RESCALED, SCAN, VIEW, Op, Value, base, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,6 +14,7 @@ import numpy as np
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.lagging import Between
 from gradcli.execution.plans.packing import ALL, NUMBER, OWN, ROW
+from gradcli.execution.plans.rings import Rings, items
 from gradcli.execution.plans.turns import nothing, written
 from gradcli.execution.plans.values import ENTRY, VIEW, Op
 
@@ -23,27 +24,28 @@ if TYPE_CHECKING:
     from gradcli.execution.kernels.rounds import Rounds
     from gradcli.execution.plans.bodies import Body
     from gradcli.execution.plans.layouts import Cell, Column, Group
-    from gradcli.execution.plans.turns import Work
+    from gradcli.execution.plans.turns import Call, Work
 
 
-ALIGNED = 64  # bytes
 CHUNK = 64  # rounds after which results leave the cache, at least
 
 
 class Scan:
     """A body bound to memory.
 
-    The rows that a round uses lie in a small ring, so that all that is called stays in cache. A row is copied into the
-    ring before it is used and out of it when nothing uses it any more: two copies in a round. What comes from outside
-    and what is read there passes through `rows` of some rounds at a time; each stored place has its turns one after the
-    other in the result.
+    The rows that some rounds use lie in a small ring, so that all that is called stays in cache. Rows are copied into
+    it before these rounds and out of it behind them; then those that the next rounds still read become its first ones.
+    What comes from outside and what is read there passes through `rows` of a chunk of rounds; each stored place has its
+    turns one after the other in the result.
     """
 
     def __init__(self, body: Body) -> None:
         self.body = body
         window = body.layout.window
         self.late = max(body.delays.values())
-        self.chunk = -(-max(CHUNK, self.late + window) // window) * window  # rounds for which `rows` has room
+        least = max(CHUNK, self.late + window)
+        self.together = min(body.layout.together, least)  # rounds that share their copies
+        self.chunk = -(-least // self.together) * self.together  # rounds for which `rows` has room
         if body.turns:  # each turn has kernels of its own
             self.chunk = body.count + self.late
         self.rounds = body.count + self.late + max(body.lags.values()) * self.chunk
@@ -53,13 +55,12 @@ class Scan:
         self._copies: list[tuple[Any, int]] = []
         self._fed: list[tuple[Any, int, int]] = []
         self._kept: list[tuple[Any, Any, int]] = []
-        self._initial: list[tuple[Any, Any, int, int, int]] = []
+        self._initial: list[tuple[Any, Cell, int, int, int]] = []
         self._later: list[tuple[Any, int, int]] = []  # what stands before the first turn of those with a lag
-        self._frames: dict[Any, tuple[Any, Any]] = {}  # rows of a chunk, and those of the ring
+        self._rings: Rings  # bound with the first result
         self._moved: dict[tuple[int, int], list[tuple[Any, Any]]] = {}  # by rounds: parts of the result, and where from
-        self._fixed: dict[int, Any] = {}
-        self._known: dict[Any, Any] = {}
-        self._work: Work = ([], [], nothing, [])
+        self._single: Work = (nothing, [])
+        self._several: Work = (nothing, [])
 
     def __call__(self, *arrays: Any) -> None:
         out = arrays[-1]
@@ -80,7 +81,7 @@ class Scan:
             count = min(self.chunk, self.rounds - start)
             last = start + count == self.rounds or self._between is not None
             if start:
-                for rows, _ in self._frames.values() if code is not None else ():
+                for rows, _ in self._rings.frames.values() if code is not None else ():
                     rows[:before] = rows[self.chunk : self.chunk + before]
                 self._feed(arrays, start, before)
                 self._pass(arrays, start)
@@ -105,7 +106,7 @@ class Scan:
             low, high = max(start - row, 0), min(end - row, self.body.count)
             if low < high and between is not None:
                 between.take(arrays, target[low + row - start : high + row - start], place, distance, low)
-                ring[: len(ring) - 1] = target[: len(ring) - 1]
+                ring[...] = target[: len(ring)]
         for target, which, delay in self._later:
             if delay == start:
                 np.copyto(target, arrays[which])
@@ -124,31 +125,32 @@ class Scan:
 
     def _by_calls(self, arrays: Sequence[Any], start: int, count: int, last: bool) -> None:
         """The rounds of a chunk, one call after the other."""
-        window, late = self.body.layout.window, self.late
-        single, turns, several, chunks = self._work
+        before, together = self.body.layout.window - 1, self.together
+        frames = self._rings.frames
+        single, turns = self._single
+        several, groups = self._several
         begin = 0
         if not start:
-            for rows, ring in self._frames.values():
-                ring[: window - 1] = rows[: window - 1]
-            begin = min(-(-late // window) * window, count)
+            for rows, ring in frames.values():
+                ring[...] = rows[: len(ring)]
+            begin = min(-(-self.late // together) * together, count)
             for at in range(begin):  # places with a delay have no turn yet: what they leave is no result
-                single[at % window](turns[at : at + 1])
+                single(turns[at : at + 1])
                 self._begin(arrays, at)
-        whole = count // window
-        several(chunks[begin // window : whole])
-        for at in range(max(begin, whole * window), count):
-            single[at % window](turns[at : at + 1])
+        whole = count // together
+        several(groups[begin // together : whole])
+        single(turns[max(begin, whole * together) : count])
         if last:
-            for frame, (rows, ring) in self._frames.items():
-                for row in range(count, count + window - 1) if frame.stored else ():
+            for frame, (rows, ring) in frames.items():
+                if frame.stored:
                     part = slice(*frame.stored)
-                    rows[row, part] = ring[row % window, part]
+                    rows[count : count + before, part] = ring[:before, part]
 
     def _fast(self, code: Rounds) -> Callable[[Sequence[Any], int, int, bool], None]:
         """The rounds of a chunk in machine code, which works on the rows where they are."""
-        fixed = [self._fixed[id(block)] for block in code.blocks]
+        fixed = [self._rings.fixed[id(block)] for block in code.blocks]
         widths = [frame.width for frame in code.frames]
-        memory = [self._frames[frame][0].reshape(-1) for frame in code.frames]
+        memory = [self._rings.frames[frame][0].reshape(-1) for frame in code.frames]
         late = self.late
 
         def run(arrays: Sequence[Any], start: int, count: int, last: bool) -> None:
@@ -165,24 +167,15 @@ class Scan:
 
     def _begin(self, arrays: Sequence[Any], at: int) -> None:
         """Put in place what stands before the first turn of those that are still to begin after a round."""
-        for _, target, position, row, delay in self._initial:
+        for _, cell, position, row, delay in self._initial:
             if delay > at and at < row < at + self.body.layout.window:
-                np.copyto(target, arrays[position])
+                np.copyto(self._rings.ring(cell, row - at - 1), arrays[position])
 
     def _bind(self, out: Any) -> None:
         body, layout = self.body, self.body.layout
         self._out = out
-        self._known = {}
         self._moved = {}
-        self._frames = {}
-        count = self.chunk + layout.window - 1
-        for frame in layout.frames.values():
-            rows = aligned((count, frame.width), frame.dtype)
-            self._frames[frame] = (rows, aligned((layout.window, frame.width), frame.dtype))
-        self._fixed = {}
-        for block in layout.blocks:
-            if block.frame is None:
-                self._fixed[id(block)] = aligned((len(block.cells) * block.entries,), block.dtype)
+        rings = self._rings = Rings(layout, self.chunk, self.together)
         self._copies, self._fed, self._kept = [], [], []
         stacks: dict[int, Any] = {}
         for place in body.stored:
@@ -194,56 +187,35 @@ class Scan:
             row = cell.row(0) + (body.lag_of.get(which, 0) * self.chunk if kind == ROW else 0)
             if kind == ROW and which < 0:
                 place, _, distance = body.passed[-1 - which]
-                ring = self._part(cell, 0, layout.window, 1)
-                self._passed.append((self._part(cell, 0, count), ring, place, distance, row))
+                self._passed.append((rings.part(cell), rings.carried(cell), place, distance, row))
             elif kind == ROW:
-                self._fed.append((self._part(cell, 0, count), which, row))
+                self._fed.append((rings.part(cell), which, row))
             elif kind == ALL:
-                self._copies.append((self._part(cell, 0, count), which))
+                self._copies.append((rings.part(cell), which))
         for place in body.stored.intersection(body.places):
             cell = layout.cells[OWN, place]
             delay = body.delays[place] + body.lags[place] * self.chunk
-            self._kept.append((stacks[place], self._part(cell, 0, count), cell.row(delay)))
+            self._kept.append((items(stacks[place]), items(rings.part(cell)), cell.row(delay)))
         self._initial = []
         for (place, before), which in body.initial.items():
             cell, delay = layout.cells[OWN, place], body.delays[place]
             if body.lags[place]:
                 delay = body.lags[place] * self.chunk
-                self._later.append((self._rows(cell, before)[0], which, delay))
+                self._later.append((rings.ring(cell, cell.row(-before)), which, delay))
                 continue
             row = cell.row(delay - before)
-            target = self._part(cell, row, 1).reshape(cell.shape)
-            ring = self._rows(cell, before - delay)[0]
-            self._initial.append((target, ring, which, row, delay))
-        calls: list[tuple[Any, list[Any]]] = []
+            self._initial.append((rings.part(cell)[row : row + 1].reshape(cell.shape), cell, which, row, delay))
+        calls: list[Call] = []
         views: dict[int, Any] = {}
-        last = layout.window - 1
-        for frame, (rows, ring) in self._frames.items():
-            if frame.given:
-                part = slice(frame.given)
-                calls.append((None, [list(rows[last:, part]), self._turned(ring[:, part], last)]))
         for group in layout.groups:
             calls += self._calls(group, views)
-        for frame, (rows, ring) in self._frames.items():
-            if frame.stored:
-                part = slice(*frame.stored)
-                calls.append((None, [self._turned(ring[:, part], 0), list(rows[: self.chunk, part])]))
-        self._work = written(calls, self.chunk, layout.window)
-        self._known = {}
+        self._single, self._several = [
+            written(rings.copied_in(size), calls, rings.copied_out(size), self.chunk // size, size)
+            for size in (1, self.together)
+        ]
 
-    def _turned(self, ring: Any, first: int) -> tuple[Any, ...]:
-        """The rows of a ring as the rounds go on, from one on."""
-        return tuple([ring[(first + phase) % len(ring)] for phase in range(len(ring))])
-
-    def _part(self, cell: Cell, first: int, count: int, which: int = 0) -> Any:
-        """Some rows of a cell, each in its shape: those of a chunk, or of the ring."""
-        end = cell.start + cell.block.entries
-        if cell.block.frame is None:
-            return self._fixed[id(cell.block)][cell.start : end].reshape((1, *cell.shape))
-        return self._frames[cell.block.frame][which][first : first + count, cell.start : end].reshape((-1, *cell.shape))
-
-    def _calls(self, group: Group, views: dict[int, Any]) -> list[tuple[Any, list[Any]]]:
-        """A function, and for each operand: one array, a tuple of those in the ring, or a list for all rounds."""
+    def _calls(self, group: Group, views: dict[int, Any]) -> list[Call]:
+        """A function, and for each operand: one array, a tuple for rounds that go together, or a list for all."""
         body = self.body
         place = group.places[0]
         op = body.ops[place]
@@ -268,8 +240,9 @@ class Scan:
         """A view of an operand."""
         shape = op.out.shape
         if ops is not None:
-            every = rows if isinstance(rows, tuple) else (rows,)
-            return [shown(one, every[at % len(every)], shape) for at, one in enumerate(ops)]
+            every = rows if isinstance(rows, tuple) else (rows,) * self.together
+            whole = self.chunk // self.together * self.together
+            return [shown(one, every[at % self.together if at < whole else 0], shape) for at, one in enumerate(ops)]
         if isinstance(rows, (tuple, list)):
             return type(rows)([shown(op, row, shape) for row in rows])
         return shown(op, rows, shape)
@@ -284,32 +257,10 @@ class Scan:
 
     def _rows(self, cell: Cell, distance: int) -> Any:
         """What a cell holds some rounds before, in its shape."""
-        return self._side_by_side(cell, 1, distance, cell.shape)
+        return self._rings.turned(cell, 1, distance, cell.shape)
 
     def _flat(self, column: Column) -> Any:
         """What a column of a group holds, side by side."""
         if column.number is not None:
             return column.number
-        return self._side_by_side(column.cell, column.width, column.distance, (-1,))
-
-    def _side_by_side(self, cell: Cell, width: int, distance: int, shape: tuple[int, ...]) -> Any:
-        key = (cell, width, distance, shape)
-        known = self._known.get(key)
-        if known is None:
-            part = slice(cell.start, cell.start + width * cell.block.entries)
-            if cell.block.frame is None:
-                known = self._fixed[id(cell.block)][part].reshape(shape)
-            else:
-                ring = self._frames[cell.block.frame][1]
-                rows = [row[part].reshape(shape) for row in self._turned(ring, cell.row(-distance))]
-                known = tuple(rows) if len(rows) > 1 else rows[0]
-            self._known[key] = known
-        return known
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros that begin where a line of the cache does."""
-    size = prod(shape) * int(dtype.itemsize)
-    memory = np.zeros(size + ALIGNED, np.uint8)
-    first = -memory.ctypes.data % ALIGNED
-    return memory[first : first + size].view(dtype).reshape(shape)
+        return self._rings.turned(column.cell, column.width, column.distance, (-1,))

@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.execution.plans.axes import Classes, follows, sums
 from gradcli.execution.plans.marks import simplified, tied
 from gradcli.execution.plans.online import joined
-from gradcli.execution.plans.values import CALL, ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value, in_order
+from gradcli.execution.plans.values import CALL, ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value, base, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,13 +94,6 @@ def _unhoisted(ops: Sequence[Op]) -> None:
     if sum(held.values()) > MOST_HELD:
         for op in ops:
             op.out.constant = False
-
-
-def base(value: Value) -> Value:
-    """The value whose memory a view shows."""
-    while value.op is not None and value.op.kind == VIEW:
-        value = value.op.args[0]
-    return value
 
 
 def fused(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.execution.plans.groups import Groups
-from gradcli.execution.plans.schedule import base
-from gradcli.execution.plans.values import CAST, CHOICE, COPY, ENTRY, PRODUCT, REDUCE, VIEW
+from gradcli.execution.plans.values import CAST, CHOICE, COPY, ENTRY, PRODUCT, REDUCE, VIEW, base
 
 if TYPE_CHECKING:
     from gradcli.execution.plans.schedule import Loop

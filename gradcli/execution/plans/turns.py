@@ -1,7 +1,7 @@
-"""The calls of a round go in, functions that take rounds come out: text, made of names and calls alone.
+"""The calls of some rounds go in, functions that take such rounds come out: text, made of names and calls alone.
 
-A call is a function and, for each operand, one array, a tuple of those of a ring, or a list for all rounds. None stands
-for a copy. What is called is not known here.
+A call is a function and, for each operand, one array, a tuple with an array for each round, or a list for all rounds.
+None stands for a copy. What is called is not known here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Rounds = Callable[[Any], None]
-    Work = tuple[list[Rounds], list[Any], Rounds, list[Any]]  # of one round, and of as many as the ring has rows
+    Call = tuple[Any, list[Any]]
+    Work = tuple[Rounds, list[Any]]  # the second has what the first takes, for each time that its loop goes round
 
 BY_NAME = (np.maximum, np.minimum)  # functions that take their result by name only
 
@@ -25,45 +26,39 @@ def nothing(turns: Any) -> None:
     """What a scan without calls does."""
 
 
-def written(calls: Sequence[tuple[Any, list[Any]]], rounds: int, window: int) -> Work:
-    """Functions of rounds: one for each place in the ring, and one for as many rounds as it has rows."""
+def written(before: Sequence[Call], calls: Sequence[Call], behind: Sequence[Call], times: int, phases: int) -> Work:
+    """A function of `phases` rounds each time, and of what stands before and behind them: their lists are for times."""
     scope: dict[str, Any] = {}
     names: dict[int, str] = {}
     lists: list[Any] = []
 
-    def name(thing: Any, phase: int, tail: str) -> str:
-        if isinstance(thing, tuple):
-            thing = thing[phase]
-        known = names.get(id(thing))
-        if known is None:
-            known = f"x{len(lists)}" if isinstance(thing, list) else f"c{len(scope)}"
-            names[id(thing)] = known
-            if isinstance(thing, list):
-                lists.append(thing)
-            else:
-                scope[known] = thing
-        return known + tail if isinstance(thing, list) else known
+    def name(thing: Any, phase: int, step: int) -> str:
+        if isinstance(thing, list):
+            lists.append(thing[phase::step])
+            return f"x{len(lists) - 1}"
+        thing = thing[phase] if isinstance(thing, tuple) else thing
+        if id(thing) not in names:
+            names[id(thing)] = f"c{len(scope)}"
+            scope[names[id(thing)]] = thing
+        return names[id(thing)]
 
-    def lines(phase: int, tail: str) -> list[str]:
+    def lines(some: Sequence[Call], phase: int, step: int) -> list[str]:
         found = []
-        for made, operands in calls:
-            *xs, out = [name(one, phase, tail) for one in operands]
+        for made, operands in some:
+            *xs, out = [name(one, phase, step) for one in operands]
             if made is None:
                 found.append(f"        {out}[...] = {xs[0]}")
             else:
                 result = f"out={out}" if made in BY_NAME else out
-                found.append(f"        {name(made, phase, tail)}({', '.join([*xs, result])})")
+                found.append(f"        {name(made, phase, step)}({', '.join([*xs, result])})")
         return found
 
-    def bound(body: list[str], tails: Sequence[str]) -> Any:
-        heads = [f"x{i}{tail}, " for tail in tails for i in range(len(lists))]
-        text = [f"def turns(rows):\n    for {''.join(heads) or '_ '}in rows:", *body, "        pass\n"]
-        return function("\n".join(text), scope, "scan")
-
-    single = [lines(phase, "") for phase in range(window)]
-    several = [line for phase in range(window) for line in lines(phase, f"_{phase}")]
-    turns = list(zip(*lists, strict=True)) if lists else [()] * rounds
-    whole = len(turns) // window
-    chunks = [sum(turns[at * window : (at + 1) * window], ()) for at in range(whole)]
-    tails = [f"_{phase}" for phase in range(window)]
-    return [bound(one, [""]) for one in single], turns, bound(several, tails), chunks
+    body = lines(before, 0, 1)
+    for phase in range(phases):
+        body += lines(calls, phase, phases)
+    body += lines(behind, 0, 1)
+    heads = "".join([f"x{at}, " for at in range(len(lists))])
+    text = [f"def turns({', '.join(['rows', *scope])}):", f"    for {heads or '_ '}in rows:", *body, "        pass\n"]
+    made: Any = function("\n".join(text), {}, "scan")
+    made.__defaults__ = tuple(scope.values())  # names of the function itself are found faster than global ones
+    return made, list(zip(*[one[:times] for one in lists], strict=True)) if lists else [()] * times

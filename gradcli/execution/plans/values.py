@@ -103,6 +103,19 @@ def unrepeated(x: Value, axis: int) -> int | None:
     return None
 
 
+def base(value: Value) -> Value:
+    """The value whose memory a view shows."""
+    while value.op is not None and value.op.kind == VIEW:
+        value = value.op.args[0]
+    return value
+
+
+def made_by(value: Value) -> Op:
+    """The step that gives a value, which is neither an input nor a number."""
+    assert value.op is not None
+    return value.op
+
+
 def in_order(x: Value) -> bool:
     """Whether the entries certainly stand in C order without gaps."""
     op = x.op
