@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gradcli.batch.points import answer_points, sweep
+from gradcli.batch.points import answer_points, sources, sweep
+from gradcli.calculator import blocks
 from gradcli.diagnostics import GradcliError
+from tests.forced import patches
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+SCRIPT = "sin(x)*y + sum(exp(-x*arange(3)))"
 ENTRY = "import sys; from gradcli.cli import entry; sys.exit(entry())"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -31,7 +34,7 @@ def points(folder: Path, name: str, count: int) -> None:
 
 
 def started(folder: Path, source: str, out: str, entry: str = ENTRY) -> subprocess.Popen[bytes]:
-    call = [sys.executable, "-c", entry, "grad", "sin(x)*y + sum(exp(-x*arange(3)))", "--points", source, "--out", out]
+    call = [sys.executable, "-c", entry, "grad", SCRIPT, "--points", source, "--out", out]
     with open(folder / "told", "wb") as told:
         return subprocess.Popen(call, cwd=folder, stdout=subprocess.DEVNULL, stderr=told)
 
@@ -76,12 +79,22 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
     assert not (tmp_path / "out.csv").exists()
 
 
+def assert_same(one: Path, other: Path) -> None:
+    """The same bytes, else where they differ first: pytest would compare all lines with each other."""
+    mine, right = one.read_bytes(), other.read_bytes()
+    if mine != right:
+        both = min(len(mine), len(right))
+        at = next((i for i in range(both) if mine[i] != right[i]), both)
+        around = slice(max(at - 60, 0), at + 60)
+        pytest.fail(f"byte {at:,} of {len(mine):,} and {len(right):,}:\n{mine[around]!r}\n{right[around]!r}")
+
+
 def killed_at_random(folder: Path, source: str, out: str, times: int, count: int) -> None:
     points(folder, source, count)
     begin = time.monotonic()
     assert started(folder, source, f"whole{out}").wait(120) == 0
     usual = time.monotonic() - begin
-    random, whole = np.random.default_rng(0), (folder / f"whole{out}").read_bytes()
+    random = np.random.default_rng(0)
     for attempt in range(times):
         ended = False
         for turn in range(100):
@@ -102,7 +115,7 @@ def killed_at_random(folder: Path, source: str, out: str, times: int, count: int
             if ended:
                 break
         assert ended, attempt
-        assert (folder / f"out{out}").read_bytes() == whole
+        assert_same(folder / f"out{out}", folder / f"whole{out}")
         assert {one.name for one in folder.iterdir()} == {source, f"out{out}", f"whole{out}", "told"}
         (folder / f"out{out}").unlink()
 
@@ -139,8 +152,32 @@ def test_what_ends_behind_its_last_row_goes_on_to_the_same_bytes(out: str, where
     begin = f"import os; from gradcli.batch.points import sinks; moved = os.replace; {ENDS[where]}; "
     assert started(tmp_path, "in.npy", f"out{out}", begin + ENTRY).wait(120) == 9
     assert started(tmp_path, "in.npy", f"out{out}").wait(120) == 0
-    assert (tmp_path / f"out{out}").read_bytes() == (tmp_path / f"whole{out}").read_bytes()
+    assert_same(tmp_path / f"out{out}", tmp_path / f"whole{out}")
     assert not [one.name for one in tmp_path.iterdir() if ".part" in one.name]
+
+
+@pytest.mark.parametrize(("source", "out"), [("in.npy", ".npy"), ("in.csv", ".csv"), ("in.npy", ".npz")])
+@pytest.mark.parametrize("stop_behind", range(1, 5))
+def test_what_stops_behind_any_block_goes_on_to_the_same_bytes(
+    source: str, out: str, stop_behind: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last block is short: what computes it must not hang on the blocks before it."""
+    patches(monkeypatch, (sweep, "ENTRIES", 2 * 256), (sources, "TEXT_BYTES", 5800), (blocks, "MANY", 720))
+    points(tmp_path, source, 1000)
+    call = (SCRIPT, str(tmp_path / source), str(tmp_path / f"out{out}"))
+    answer_points(*call[:2], str(tmp_path / f"whole{out}"))
+    seen = []
+
+    def stop(*told: object) -> None:
+        seen.append(told)
+        if len(seen) == stop_behind:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        answer_points(*call, progress=stop)
+    assert answer_points(*call, progress=lambda *told: seen.append(told)).resumed > 0
+    assert len(seen) == 4  # blocks in all
+    assert_same(tmp_path / f"out{out}", tmp_path / f"whole{out}")
 
 
 @pytest.mark.parametrize("out", [".csv", ".npy", ".npz"])
@@ -160,7 +197,7 @@ def test_two_runs_do_not_write_one_file(out: str, tmp_path: Path, monkeypatch: p
     answer_points("x*y", str(tmp_path / "in.npy"), place, progress=second)
     assert len(told) == 10 and all("another run is writing it" in one for one in told)
     answer_points("x*y", str(tmp_path / "in.npy"), str(tmp_path / f"whole{out}"))
-    assert (tmp_path / f"out{out}").read_bytes() == (tmp_path / f"whole{out}").read_bytes()
+    assert_same(tmp_path / f"out{out}", tmp_path / f"whole{out}")
     assert {one.name for one in tmp_path.iterdir()} == {"in.npy", f"out{out}", f"whole{out}"}
 
 

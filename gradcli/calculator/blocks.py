@@ -33,10 +33,11 @@ LIBRARY = {"bilinear", "structured"}  # kinds of operations that NumPy's library
 class Kernels:
     """The kernels of a compiled script, each made when it is first asked for."""
 
-    __slots__ = ("kept",)
+    __slots__ = ("fewest", "kept")
 
     def __init__(self) -> None:
         self.kept: dict[Any, Any] = {}
+        self.fewest: dict[Any, int] = {}  # points, below which the evaluator does it
 
     def run(
         self,
@@ -47,14 +48,22 @@ class Kernels:
         count: int,
         room: Sequence[Any] | None,
     ) -> list[Any] | None:
-        """The outputs at all points, in the arrays of `room` where they fit; None where no kernel does it."""
+        """The outputs at all points, in the arrays of `room` where they fit; None where no kernel does it.
+
+        Who does it hangs on the number of points, never on earlier calls: calls that are alike give the same bits.
+        """
         moving = frozenset(batched)
         key = (question, moving)
+        if key not in self.fewest:
+            if len(self.fewest) >= MOST_KEPT:
+                oldest = next(iter(self.fewest))
+                del self.fewest[oldest]
+                self.kept.pop(oldest, None)
+            arrays = any(node.type.shape for node in question.tape.nodes)
+            self.fewest[key] = -(-MANY // _largest(question.tape, moving)) if arrays else 0
+        if count < self.fewest[key]:
+            return None
         if key not in self.kept:
-            if any(node.type.shape for node in question.tape.nodes) and count * _largest(question.tape, moving) < MANY:
-                return None
-            if len(self.kept) >= MOST_KEPT:
-                del self.kept[next(iter(self.kept))]
             self.kept[key] = import_module("gradcli.execution.kernels").kernel_at_points(question.tape, dtype, moving)
         kernel = self.kept[key]
         if kernel is None:
