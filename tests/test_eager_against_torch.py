@@ -94,9 +94,10 @@ class Text(str):
     def agrees(self, other: str) -> bool:
         if self == other:
             return True
-        if "".join(self.number.split(self)).split() != "".join(self.number.split(other)).split():
-            return False
         ours, theirs = self.number.findall(self), self.number.findall(other)
+        words, right = ("".join(self.number.split(text)).split() for text in (self, other))
+        if words != right and (ours == theirs or "".join(words) != "".join(right)):
+            return False  # another rounding error in place of a 0 prints all numbers with exponents, and moves them
         return len(ours) == len(theirs) and bool(
             np.allclose([float(n) for n in ours], [float(n) for n in theirs], rtol=2e-4, atol=2e-4, equal_nan=True)
         )
