@@ -122,7 +122,7 @@ def as_one_file(found: tuple[Kernel, ...]) -> str:
 
 
 @pytest.mark.skipif(NVCC is None, reason="no nvcc on this machine")
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [*[pytest.param(one, marks=pytest.mark.deep) for one in TARGETS[:-1]], TARGETS[-1]])
 def test_nvcc_takes_every_kernel(target: str, tmp_path: Path) -> None:
     assert NVCC is not None
     known = subprocess.run([NVCC, "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout.split()

@@ -216,7 +216,7 @@ ROWS: list[tuple[str, Callable[..., Any], list[Point]]] = [
     ("lstm", lstm, [recurrent(3, 2), recurrent(9, 5), recurrent(30, 14)]),
     ("ba", ba, [observations(2, 1, 2), observations(3, 5, 11)]),
     ("ht", ht, [hand(1, 1, 2), hand(2, 3, 5), hand(5, 3, 9)]),
-    ("particle", particle, [{"steps": 40, "dt": 1.0, "w": 0.1}, {"steps": 400, "dt": 0.1, "w": 0.3}]),
+    ("particle", particle, [{"steps": 40, "dt": 1.0, "w": 0.1}, {"steps": 100, "dt": 0.4, "w": 0.3}]),
     ("saddle", saddle, [{"outer": 1, "inner": 1, "rate": 0.2, "start": normal(2)},
                         {"outer": 6, "inner": 9, "rate": 0.05, "start": normal(5)}]),
 ]  # fmt: skip

@@ -51,7 +51,7 @@ def test_towers_at_random(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lengths of loops around the multiples of a chunk, run again and again: the bits of each recurrence by itself."""
     monkeypatch.setattr(scans, "CHUNK", chunk)
     lags: list[int] = []
-    for seed in range(12):
+    for seed in range(8):
         turns = max(9, 16 + chunk * (seed % 2) + seed % 3 - 1)
         text = a_tower(Random(100 * chunk + seed), turns)
         tape, values = question(text, values_of(turns, seed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,9 @@ from gradcli.graph.verify import verify
 from gradcli.transforms import derivatives
 from gradcli.transforms.taylor import taylor
 from tests.random_programs import make
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NESTED = "y = x\n" + "y = sin(y)*y + x\n" * 6 + "y"
 COMPOSITES = (
@@ -200,6 +203,24 @@ def test_long_chains_need_no_recursion() -> None:
     output, target = nodes_of("s = x\nfor i in range(4000):\n    s = sin(s) + x\ns")
     found = derivatives.nth(output, target, 3)
     assert len(Tape(found).run({"x": 0.2})) == 3
+
+
+def test_long_chains_are_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for every node of them: eight times the length is eight times the work."""
+    looked: list[int] = []
+
+    def counted(nodes: Sequence[Node], *more: Any) -> list[Node]:
+        found = reachable(nodes, *more)
+        looked.append(len(found))
+        return found
+
+    monkeypatch.setattr("gradcli.transforms.taylor.reachable", counted)
+    work = []
+    for turns in (50, 400):
+        looked.clear()
+        assert taylor(*nodes_of(f"s = x\nfor i in range({turns}):\n    s = tanh(s) + silu(x)\ns"), 4) is not None
+        work.append(sum(looked))
+    assert work[1] < 9 * work[0]
 
 
 # --- sabotage -------------------------------------------------------------------------------------------------

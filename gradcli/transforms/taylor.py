@@ -81,21 +81,21 @@ class _Series:
         for level in range(1, self.order):
             if front is None:
                 return None
-            wanted: list[Node] = []
+            given: dict[Node, Sequence[Any]] = {}
             for node in front:
                 if node.primitive.kind == "elementwise" and node.primitive.name not in ("mul", "div"):
                     rule = node.primitive.partials
                     assert rule is not None
-                    given = rule(*node.args, out=node, **node.params)
-                    nodes = [one for one in given if isinstance(one, Node)]
-                    plain = dict(zip(nodes, self._plain(nodes), strict=True))
-                    made = tuple([plain.get(one, one) if isinstance(one, Node) else one for one in given])
-                    self.partials[node] = made
-                    wanted += [
-                        one
-                        for one, arg in zip(made, node.args, strict=True)
-                        if isinstance(one, Node) and arg in self.level
-                    ]
+                    given[node] = rule(*node.args, out=node, **node.params)
+            nodes = [one for partials in given.values() for one in partials if isinstance(one, Node)]
+            plain = dict(zip(nodes, self._plain(nodes), strict=True))  # of all at once: each looks at all below
+            wanted: list[Node] = []
+            for node, partials in given.items():
+                made = tuple([plain[one] if isinstance(one, Node) else one for one in partials])
+                self.partials[node] = made
+                wanted += [
+                    one for one, arg in zip(made, node.args, strict=True) if isinstance(one, Node) and arg in self.level
+                ]
             front = self._entered(wanted, level)
         return None if front is None else whole
 
