@@ -197,7 +197,8 @@ class Taken:
         value = np.matmul(x.value, y.value)
         terms = np.matmul(x.majorant(), y.majorant())
         count = x.shape[-1]
-        gap: Gap = None if count < 2 else times(self._share(count + 1), terms)
+        chained = x.terms is not None or y.terms is not None  # then another product may be taken first
+        gap: Gap = times(self._share(count + 1), terms) if count > 1 or chained else None
         for one, other, turned in ((x, y, False), (y, x, True)):
             if one.gap is not None:
                 sizes = np.abs(other.value) if other.gap is None or turned else np.abs(other.value) + other.gap
