@@ -221,6 +221,9 @@ ROWS: list[tuple[str, Callable[..., Any], list[Point]]] = [
                         {"outer": 6, "inner": 9, "rate": 0.05, "start": normal(5)}]),
 ]  # fmt: skip
 CASES = [(name, f, point, f"{name}-{i}") for name, f, points in ROWS for i, point in enumerate(points)]
+LONG = pytest.param(
+    "particle", particle, {"steps": 400, "dt": 0.1, "w": 0.3}, id="particle-long", marks=pytest.mark.deep
+)
 
 
 def complex_step(f: Callable[..., Any], point: Mapping[str, Any], leaf: str) -> Any:
@@ -234,7 +237,7 @@ def complex_step(f: Callable[..., Any], point: Mapping[str, Any], leaf: str) -> 
     return found
 
 
-@pytest.mark.parametrize(("name", "f", "point"), [case[:3] for case in CASES], ids=[case[3] for case in CASES])
+@pytest.mark.parametrize(("name", "f", "point"), [*[pytest.param(*case[:3], id=case[3]) for case in CASES], LONG])
 def test_value_and_gradient(name: str, f: Callable[..., Any], point: Point) -> None:
     leaves = [leaf for leaf in point if leaf not in DATA]
     compiled = gradcli.compile((FOLDER / f"{name}.grad").read_text(encoding="utf-8"), wrt=leaves)

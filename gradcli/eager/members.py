@@ -146,7 +146,7 @@ def contains(self: Tensor, value: Any) -> bool:
 def reduce(self: Tensor, protocol: int) -> Any:
     """For pickle and copy: a tensor is made of its array; RuntimeError for one that is not a leaf."""
     if not self.is_leaf:
-        raise RuntimeError("only leaf tensors can be pickled; use detach() for others")
+        raise RuntimeError("only leaf tensors can be pickled; use detach() for others")  # allowed: a message
     return (rebuilt, (self._array, self._requires))
 
 

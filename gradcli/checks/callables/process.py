@@ -75,7 +75,7 @@ def check_target(
         folder = Path(name)
         (folder / runner.REQUEST).write_text(dumps(request), encoding="utf-8")
         with (folder / runner.POINT).open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)  # allowed: numbers alone, objects are refused
         report = run(folder, seconds, python, lenient)
     return Report(report.expression, report.checks, report.summary, (*notes, *report.diagnostics))
 

@@ -42,7 +42,7 @@ class Whole(Tree):
             module.training = mode
         return self
 
-    def eval(self) -> Self:
+    def eval(self) -> Self:  # allowed: PyTorch's name for a mode of layers, no text is run
         """Switch to evaluation: dropout lets everything through."""
         return self.train(False)
 
