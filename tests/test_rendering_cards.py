@@ -59,3 +59,14 @@ def test_the_ladder_says_how_far_the_claim_is_from_every_step() -> None:
 def test_taylor_rates_are_explained() -> None:
     report = check_callable(lambda x: np.sum(x**3), lambda x: 4 * x**2, at=np.array([1.0, 2.0]))
     assert "where 2 is right and 1 is wrong" in text(report, "all")
+
+
+def test_steps_are_shown_of_checks_that_passed() -> None:
+    """`--steps` shows a table for every derivative; without it a check that passed has a row only."""
+    claims = {"x": "cos(x)"}
+    bare = text(check_script("sin(x)", at={"x": 2}, claims=claims))
+    shown = text(check_script("sin(x)", at={"x": 2}, claims=claims, steps=True))
+    assert "central difference" not in bare
+    assert shown.count("central difference") == 2
+    assert shown.count("the error falls as step**2") == 2
+    assert "agree_bits" not in shown  # the rest of the evidence is for `--show all`

@@ -6,10 +6,12 @@ large one shows its first and last entries and a summary.
 
 from __future__ import annotations
 
+import math
 import sys
 
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.values import (
+    derivative,
     entry,
     index_text,
     inline,
@@ -23,7 +25,7 @@ from gradcli.rendering.values import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Value
@@ -49,11 +51,11 @@ def gradient(result: Gradient, style: Style) -> Document:
             *(Column(derivative_name(n), "number") for n in range(1, order + 1)),
         )
         rows = tuple(
-            (leaf, *(number(value, style.digits) for value in found), *[""] * (order - len(found)))
+            (leaf, *(derivative(value, style.digits) for value in found), *[""] * (order - len(found)))
             for leaf, found in result.derivatives.items()
         )
         tall = tuple(
-            (leaf, str(n), number(value, style.digits))
+            (leaf, str(n), derivative(value, style.digits))
             for leaf, found in result.derivatives.items()
             for n, value in enumerate(found, 1)
         )
@@ -82,23 +84,29 @@ def all_jacobian_rows(result: Jacobian, style: Style) -> Iterator[tuple[str, str
     tables = result.jacobian if isinstance(result.jacobian, tuple) else (result.jacobian,)
     outputs = result.value if isinstance(result.value, tuple) else (result.value,)
     for position, (table, value) in enumerate(zip(tables, outputs, strict=True)):
-        name = f"output {position}" if several else "output"
-        for leaf, array in table.items():
-            yield from jacobian_rows(name, len(shape_of(value)), leaf, array, style)
+        yield from jacobian_rows(f"output {position}" if several else "output", shape_of(value), table, style)
 
 
-def jacobian_rows(output: str, rank: int, leaf: str, array: Value, style: Style) -> Iterator[tuple[str, str, str]]:
-    shape = shape_of(array)
-    inner = 1
-    for size in shape[rank:]:
-        inner *= size
-    for position in positions(size_of(array), style.entries):
+def jacobian_rows(
+    output: str, shape: tuple[int, ...], table: dict[str, Value], style: Style
+) -> Iterator[tuple[str, str, str]]:
+    """(output entry, leaf entry, partial) in the order of the matrix: an output entry with all leaves, then the next.
+
+    `table` has an array of output shape + leaf shape for each leaf. Of a large matrix only the first and last rows are
+    listed, with a summary of every array between them.
+    """
+    height = math.prod(shape)
+    widths = {leaf: size_of(array) // max(height, 1) for leaf, array in table.items()}
+    columns = [(leaf, at) for leaf, width in widths.items() for at in range(width)]
+    for position in positions(height * len(columns), style.entries):
         if position is None:
-            yield ("...", "...", summary(array, style.digits))
+            yield from (("...", f"{leaf} ...", summary(array, style.digits)) for leaf, array in table.items())
             continue
-        row, column = divmod(position, inner)
-        where = index_text(shape[:rank], row), index_text(shape[rank:], column)
-        yield (output + where[0], leaf + where[1], number(entry(array, position), style.digits))
+        row, column = divmod(position, len(columns))
+        leaf, at = columns[column]
+        partial = entry(table[leaf], row * widths[leaf] + at)
+        where = index_text(shape, row), index_text(shape_of(table[leaf])[len(shape) :], at)
+        yield (output + where[0], leaf + where[1], derivative(partial, style.digits))
 
 
 def head(expression: str, at: dict[str, Value], style: Style) -> list[Block]:
@@ -126,12 +134,14 @@ def leaf_grid(gradient: dict[str, Value], at: dict[str, Value], title: str, styl
     """Leaf, its value, its partial: a row for each entry."""
     rows: list[tuple[str, ...]] = []
     for leaf, partial in gradient.items():
-        rows += entry_rows(leaf, partial, at.get(leaf), style)
+        rows += entry_rows(leaf, partial, at.get(leaf), style, derivative)
     return Grid((Column("leaf", "code"), Column("at", "number", 1), Column(title, "number")), tuple(rows))
 
 
-def entry_rows(name: str, array: Value, beside: Value | None, style: Style) -> Iterator[tuple[str, str, str]]:
-    """(name with index, entry of `beside`, entry) for each entry, with a summary row in a large array."""
+def entry_rows(
+    name: str, array: Value, beside: Value | None, style: Style, text: Callable[..., str] = number
+) -> Iterator[tuple[str, str, str]]:
+    """(name with index, entry of `beside`, `text` of the entry) for each entry, with a summary row in a large array."""
     shape = shape_of(array)
     known = beside is not None and shape_of(beside) in (shape, ())
     for position in positions(size_of(array), style.entries):
@@ -139,7 +149,7 @@ def entry_rows(name: str, array: Value, beside: Value | None, style: Style) -> I
             yield (f"{name} ...", "", summary(array, style.digits))
             continue
         other = number(entry(beside, position), style.digits) if known else ""
-        yield (name + index_text(shape, position), other, number(entry(array, position), style.digits))
+        yield (name + index_text(shape, position), other, text(entry(array, position), style.digits))
 
 
 def matrix(result: Hessian, style: Style) -> Grid:
@@ -165,9 +175,7 @@ def matrix(result: Hessian, style: Style) -> Grid:
 
 def hessian_rows(result: Hessian, style: Style) -> Iterator[tuple[str, str, str]]:
     for one, row in result.hessian.items():
-        rank = len(shape_of(result.gradient[one]))
-        for other, block in row.items():
-            yield from jacobian_rows(one, rank, other, block, style)
+        yield from jacobian_rows(one, shape_of(result.gradient[one]), row, style)
 
 
 def unused(at: dict[str, Value], shown: dict[str, Value], style: Style) -> Iterator[Block]:
@@ -192,9 +200,9 @@ def tidy(result: Any) -> Grid:
         label = f"output {position}" if isinstance(result.value, tuple) else ""
         rows += (("value", name, "", text) for name, _, text in entry_rows(label, output, None, full))
     for leaf, partial in getattr(result, "gradient", {}).items():
-        rows += (("gradient", name, "", text) for name, _, text in entry_rows(leaf, partial, None, full))
+        rows += (("gradient", name, "", text) for name, _, text in entry_rows(leaf, partial, None, full, derivative))
     for leaf, found in (getattr(result, "derivatives", None) or {}).items():
-        rows += ((f"derivative {order}", leaf, "", number(value)) for order, value in enumerate(found, 1))
+        rows += ((f"derivative {order}", leaf, "", derivative(value)) for order, value in enumerate(found, 1))
     if hasattr(result, "hessian"):
         rows += (("hessian", *row) for row in hessian_rows(result, full))
     if hasattr(result, "jacobian"):

@@ -49,15 +49,26 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
         facts.append(("again", replay, "code"))
     if not facts and not shown:
         return
-    yield GAP
-    subject = f"{check.kind} {check.leaf}" if check.leaf else str(check.kind)
-    yield Line(f"{check.verdict} {subject}" + (f", line {check.line}" if check.line else ""), "title")
+    yield from title(check)
     for one in shown[:1]:
         yield Line("\n".join(snippet(one, one.span, bare)), "code")  # its text is the message of the check
     if facts:
         yield Facts(tuple(facts))
     if isinstance(evidence.get("ladder"), dict):
         yield from ladder(evidence["ladder"], style)
+
+
+def step_card(check: Any, style: Style) -> Iterator[Block]:
+    """The differences of one check for a sequence of steps, and nothing else of its evidence."""
+    yield from title(check)
+    yield from ladder(check.evidence["ladder"], style)
+
+
+def title(check: Any) -> Iterator[Block]:
+    """The first line of a card: the verdict, what it is of, and the line of the script."""
+    yield GAP
+    subject = f"{check.kind} {check.leaf}" if check.leaf else str(check.kind)
+    yield Line(f"{check.verdict} {subject}" + (f", line {check.line}" if check.line else ""), "title")
 
 
 def arranged(evidence: Mapping[str, Any]) -> dict[str, Any]:

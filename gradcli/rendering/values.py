@@ -32,6 +32,11 @@ def number(value: Any, digits: int | None = None) -> str:
     return repr(plain) if digits is None else rounded(plain, digits)
 
 
+def derivative(value: Any, digits: int | None = None) -> str:
+    """A derivative as people read it: `number`, but a zero has no sign."""
+    return number(value + 0, digits)
+
+
 def rounded(value: float, digits: int) -> str:
     """The number to `digits` significant digits."""
     return format(value, f".{digits}g")

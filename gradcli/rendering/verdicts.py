@@ -5,7 +5,7 @@ It repeats what the checks found and weighs nothing.
 
 from __future__ import annotations
 
-from gradcli.rendering.cards import card
+from gradcli.rendering.cards import card, step_card
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.machine import summary
 
@@ -44,7 +44,8 @@ def reports(
     """
     blocks: list[Block] = []
     for report in found:
-        brief = len(found) > 1 and show == "failing" and report.checks and all(one.passed for one in report.checks)
+        quiet = all(one.passed and "ladder" not in one.evidence for one in report.checks)
+        brief = len(found) > 1 and show == "failing" and report.checks and quiet
         blocks += (
             [passed_line(report)] if brief else [*([GAP] if blocks else []), *one_report(report, style, show, replay)]
         )
@@ -68,7 +69,10 @@ def passed_line(report: Any) -> Line:
 
 
 def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
-    """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`)."""
+    """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`).
+
+    Of a check that passed, differences for a sequence of steps are shown where there are any (`--steps`).
+    """
     yield Line(title(report), "code")
     rows = tuple((mark(one), one.verdict, subject(one), place(one), headline(one, show)) for one in report.checks)
     if rows:
@@ -83,6 +87,8 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
     for one in report.checks:
         if show == "all" or not one.passed:
             yield from card(one, style, replay(report, one) if replay else "", show == "all")
+        elif "ladder" in one.evidence:
+            yield from step_card(one, style)
 
 
 def mark(check: Any) -> str:
