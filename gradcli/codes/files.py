@@ -9,7 +9,7 @@ FILES: dict[str, CodeDoc] = {
         "file cannot be read",
         "The file does not exist, is a folder, or may not be read.",
         "A script is read from one ordinary file.",
-        "x  # with --file no-such-folder/missing.grad",
+        "gradcli eval no-such-folder/missing.grad",
         "Check the path.",
     ),
     "GC611": CodeDoc(

@@ -58,21 +58,21 @@ OPTIONS: dict[str, CodeDoc] = {
         "unknown setting",
         "A key of gradcli.toml or of [tool.gradcli] in pyproject.toml is none that exists.",
         "A misspelled setting that is ignored would look as if it held.",
-        "x  # with --config digit=3",
+        "digit = 3  # in gradcli.toml",
         "gradcli --show-settings lists all keys with their values.",
     ),
     "GC723": CodeDoc(
         "setting with a wrong value",
         "The value of a setting has the wrong kind, or is out of range.",
         "Settings take the values that the options of the same name take.",
-        "x  # with --config digits=many",
+        'digits = "many"  # in gradcli.toml',
         "The message says what is expected.",
     ),
     "GC724": CodeDoc(
         "configuration cannot be read",
         "A gradcli.toml or pyproject.toml is not TOML, or may not be read.",
         "Going on without it would silently use other settings.",
-        "x  # with --config [tool.gradcli",
+        "[tool.gradcli  # in gradcli.toml",
         "Mend the file at the place named.",
     ),
     "GC725": CodeDoc(
@@ -86,7 +86,7 @@ OPTIONS: dict[str, CodeDoc] = {
         "unknown code",
         "There is no diagnostic with this code.",
         "Codes are GC and three digits.",
-        "x  # with --code GC000",
+        "gradcli explain GC000",
         "gradcli explain lists all codes.",
     ),
     "GC731": CodeDoc(

@@ -30,7 +30,7 @@ PROTOCOL: dict[str, CodeDoc] = {
         "internal error",
         "Something failed that should not: a fault in gradcli.",
         "It is reported with exit code 4, never as a failed check.",
-        "x  # with --debug on",
+        "x  # no script should trigger it",
         "Set GRADCLI_DEBUG=1 to see where, and report it.",
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gradcli.commands._shared import is_file
+from gradcli.commands._shared import is_file, joined_point
 from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
@@ -64,10 +64,11 @@ def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def existing(paths: Sequence[str]) -> list[str]:
-    """The paths themselves; GC601 for one that is not there."""
+def existing(paths: Sequence[str], at: Sequence[str] = ()) -> list[str]:
+    """The paths themselves; GC601 for one that is not there. `at` is the point of the command line."""
     for path in paths:
         if not os.path.exists(path):
             hint = None if is_file(path) else "several targets have to be files or folders; quote an expression"
+            hint = joined_point(at, paths) or hint
             raise error("GC601", f"cannot read {path}: no such file or folder", help=hint)
     return list(paths)

@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from gradcli.commands import COMMANDS, declaration
 from gradcli.commands._direct import Call, exposed, parted, shielded
+from gradcli.commands._shared import joined_point
 from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def full(argv: Sequence[str]) -> Call | None:
             raise
         message = told()
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
-        raise error("GC721", shown, help=usage_help(chosen)) from None
+        raise error("GC721", shown, help=split_point(argv) or usage_help(chosen)) from None
     for call in calls:
         call.given.update(rest)
     return calls[0] if calls else None
@@ -154,6 +155,16 @@ def annotate(function: Any, parameters: dict[str, tuple[Any, Any]]) -> None:
             for name, (kind, default) in parameters.items()
         ]
     )
+
+
+def split_point(argv: Sequence[str]) -> str | None:
+    """The next step where a point is followed by more of it as operands: `--at x=2 y=3`."""
+    given = [
+        text.partition("=")[2] if text.startswith("--at=") else following
+        for text, following in zip(argv, (*argv[1:], ""), strict=True)
+        if text == "--at" or text.startswith("--at=")
+    ]
+    return joined_point(given, [text for text in argv[1:] if text not in given])
 
 
 def usage_help(chosen: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Operand, Option
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 else:
     limits, many, source = room("limits"), room("many"), room("source")
+
+BINDING = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")  # NAME= at the start of an operand
 
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 
@@ -172,6 +175,12 @@ def load(operand: str, output: Output, bounds: Limits | None) -> Source:
 def is_file(operand: str) -> bool:
     """Whether an operand names a script file rather than being an expression."""
     return operand.endswith(".grad")
+
+
+def joined_point(at: Iterable[str], operands: Iterable[str]) -> str | None:
+    """The point that was meant where a space split it: for `--at x=2 y=3` the help "write --at x=2,y=3"."""
+    given, parts = [*at], [one for one in operands if BINDING.match(one)]
+    return f"write --at {visible(','.join([*given, *parts]), 200)}" if given and parts else None
 
 
 def names(wrt: str | None) -> list[str] | None:

@@ -110,7 +110,7 @@ def check(
         if box:
             raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
         reports = list(
-            batch.check_paths(existing(targets or (".",)), {**told, "jobs": jobs, "progress": output.progress})
+            batch.check_paths(existing(targets or (".",), at), {**told, "jobs": jobs, "progress": output.progress})
         )
     return finished(output, reports, show, again, json, junit, lenient)
 

@@ -161,6 +161,11 @@ def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index
     return "GC112", f"a value is missing between {left} and {token}", hint
 
 
+def call_of(texts: list[str], i: int) -> str:
+    """Return the call that was meant where token `i` follows the name of a function, as in `sin x`."""
+    return f"{shown(texts[i - 1])}({shown(texts[i])})"
+
+
 def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, call: bool, inside: bool) -> Message:
     """Return what to say about token `i`, which stands where an operator or an end is due.
 
@@ -184,9 +189,10 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
             return "GC114", f"missing operator between {left} and `(`", "only a name can be called; write `*`"
         hint = "write `*` for a product"
         if before == NAME and kind != NUMBER:
-            hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product"
+            hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product or {call_of(texts, i)} for a call"
         elif before == NAME:
-            hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} or {shown(texts[i - 1])}**{shown(texts[i])}"
+            product = f"{shown(texts[i - 1])}*{shown(texts[i])} or {shown(texts[i - 1])}**{shown(texts[i])}"
+            hint = f"write {product}, or {call_of(texts, i)} for a call"
         return "GC114", f"missing operator between {left} and {token}", hint
     if kind in ASSIGNMENTS:
         if kind != "=":

@@ -64,11 +64,11 @@ def parse_at(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Binding]:
     if len(text) > limits.text:
         raise text_too_long(source.name, limits)
     bindings: dict[str, Binding] = {}
-    at = 0
+    at, name, start = 0, "", 0
     while True:
         match = NAME.match(text, at)
         if match is None:
-            raise no_binding(source, at)
+            raise no_binding(source, at, split_array(text, name, start))
         name, start = match[1], match.end()
         span = source.span(match.start(1), match.end(1))
         if name in RESERVED:
@@ -140,14 +140,20 @@ def file_reference(source: Source, start: int, end: int) -> FileReference:
     return FileReference(path, span)
 
 
-def no_binding(source: Source, at: int) -> GradcliError:
+def split_array(text: str, name: str, start: int) -> str:
+    """Return help for an array without brackets, as in `x=2,3`: the value of `name` starts at offset `start`."""
+    entries = text[start : path_end(text, start)].strip()
+    whole = bool(name) and not entries.startswith("@") and "=" not in entries
+    return f"write {visible(name)}=[{visible(entries, 60)}] for an array" if whole else HELP
+
+
+def no_binding(source: Source, at: int, hint: str) -> GradcliError:
     """Return the error for the text at offset `at`, which does not start with NAME=."""
     end = value_end(source.text, at)
     piece = source.text[at:end].strip()
     span = source.span(at, end)
-    hint = HELP
     if not piece:
-        message = "a NAME=VALUE is missing"
+        message, hint = "a NAME=VALUE is missing", HELP
     else:
         message = f"`{visible(piece)}` is not NAME=VALUE"
         if ":" in piece and "=" not in piece:

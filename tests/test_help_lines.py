@@ -1,0 +1,35 @@
+"""Slips on the command line that people make; the help line is what they meant, and works."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from gradcli import cli
+
+MEANT = [
+    (["grad", "x*y", "--at", "x=2", "y=3"], "write --at x=2,y=3"),
+    (["grad", "x*y", "--at=x=2", "y=3"], "write --at x=2,y=3"),
+    (["grad", "x*y*z", "--at", "x=2", "y=3", "z=[1,2]"], "write --at x=2,y=3,z=[1,2]"),
+    (["eval", "x*y", "--at", "x=2", "--at", "y=3", "z=4"], "write --at x=2,y=3,z=4"),
+    (["check", "x*y", "--at", "x=2", "y=3"], "write --at x=2,y=3"),
+    (["grad", "sum(x)", "--at", "x=2,3"], "write x=[2,3] for an array"),
+    (["grad", "y*sum(x)", "--at", "y=1,x=2,3,-1e3"], "write x=[2,3,-1e3] for an array"),
+    (["grad", "y*sum(x)", "--at", "x=2,3,y=1"], "write x=[2,3] for an array"),
+    (["grad", "sin x", "--at", "x=1"], "sin(x) for a call"),
+    (["grad", "x y", "--at", "x=1"], "write x*y for a product"),
+    (["grad", "sin 2"], "sin(2) for a call"),
+]
+
+
+@pytest.mark.parametrize(("line", "meant"), MEANT, ids=[shlex.join(line) for line, _ in MEANT])
+def test_the_help_line_is_what_was_meant(line: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(line) == 2
+    assert meant in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("line", [["grad", "x", "--at", "x=2", "z"], ["grad", "x", "y=3"], ["grad", "x", "--foo"]])
+def test_other_operands_are_no_part_of_a_point(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(line) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "help: gradcli grad --help"
