@@ -13,14 +13,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
+    from gradcli.calculator.compiled import compile  # noqa: A004  # as numba and PyTorch name it
+    from gradcli.checking import check, check_callable
+    from gradcli.diagnostics import Diagnostic, GradcliError
+    from gradcli.language.parser import parse
+    from gradcli.language.unparse import unparse
+
 __version__ = "0.1.0"
 
 # public name: the module that holds it
 _ROOMS = {
     "Diagnostic": "gradcli.diagnostics",
     "GradcliError": "gradcli.diagnostics",
-    "check": "gradcli.checks",
-    "check_callable": "gradcli.checks",
+    "check": "gradcli.checking",
+    "check_callable": "gradcli.checking",
     "compile": "gradcli.calculator.compiled",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
@@ -31,7 +38,21 @@ _ROOMS = {
     "unparse": "gradcli.language.unparse",
 }
 
-__all__ = ["__version__", *sorted(_ROOMS)]
+__all__ = [
+    "Diagnostic",
+    "GradcliError",
+    "__version__",
+    "check",
+    "check_callable",
+    "compile",
+    "evaluate",
+    "grad",
+    "hessian",
+    "jacobian",
+    "parse",
+    "trace",
+    "unparse",
+]
 
 
 def __getattr__(name: str) -> Any:

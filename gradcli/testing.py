@@ -5,18 +5,14 @@ For tests, with pytest or any other runner. It judges nothing itself and is neve
 
 from __future__ import annotations
 
-from gradcli.checks import check_callable
-from gradcli.rendering import plain, verdicts
-from gradcli.rendering.document import Style
+from gradcli.checking import check_callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from gradcli.checks import Report
-
-__all__ = ["assert_gradient", "report_text"]
+__all__ = ["assert_gradient"]
 
 
 def assert_gradient(f: Callable[..., Any], grad: Any = None, *, at: Any, **options: Any) -> None:
@@ -33,11 +29,4 @@ def assert_gradient(f: Callable[..., Any], grad: Any = None, *, at: Any, **optio
     __tracebackhide__ = True
     report = check_callable(f, grad, at=at, **options)
     if not all(one.passed for one in report.checks):
-        raise AssertionError(report_text(report))
-
-
-def report_text(report: Report) -> str:
-    """A report as the plain text that the command line prints, with what was noted beside the verdicts."""
-    text = plain.render(verdicts.reports([report], Style()))
-    notes = [f"{one.severity}: {one.message}" for one in report.diagnostics]
-    return "\n".join([text, *notes])
+        raise AssertionError(str(report))

@@ -46,9 +46,10 @@ ALLOWED: dict[str, set[str]] = {
     },
     "output": {"commands", "rendering"},
     "cli": {"commands", "output", "rendering", "language"},
-    "testing": {"checks", "rendering"},
+    "checking": {"checks", "rendering"},
+    "testing": {"checking"},
     "__main__": {"cli"},
-    "__init__": {"calculator", "checks", "language"},
+    "__init__": {"calculator", "checking", "language"},
 }
 
 # heavy libraries: the files that may import them, and only inside a function or through a lazy table

@@ -18,6 +18,7 @@ import gradcli
 from gradcli import cli
 from gradcli.checks import check_script
 from gradcli.codes import CODES, FAMILIES
+from gradcli.commands import COMMANDS, declaration
 from gradcli.execution.namespaces import namespace
 
 PACKAGE = Path(__file__).parent.parent / "gradcli"
@@ -31,6 +32,8 @@ SPECIAL = {
     "GC714": "depends on what the library of a backend lacks: an operation is taken from it",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
+IN_SETTINGS = "  # in gradcli.toml"
+MISSPELT = {"GC721"}  # the row whose example is an option that does not exist
 JUDGED = {"GC409", "GC410", "GC412"}  # notes that belong to a verdict
 
 
@@ -106,34 +109,25 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     example = CODES[code].example
     if example.endswith("  # as a line of requests"):
         return answered(example.removesuffix("  # as a line of requests"), monkeypatch)
-    script, _, call = example.partition("  # in Python: ")
-    if call:
-        return called(script, call)
-    script, _, remark = script.partition("  # with ")
-    options = shlex.split(remark, posix=False) if not remark.startswith("--con") else remark.split(" ", 1)
-    if options[:1] == ["--file"]:
-        return ran(["eval", options[1]])
-    if options[:1] == ["--code"]:
-        return ran(["explain", options[1]])
-    if options[:1] == ["--config"]:
-        monkeypatch.setenv("GRADCLI_CONFIG", "")
-        (folder / "gradcli.toml").write_text(toml(options[1]))
+    if example.endswith(IN_SETTINGS):
+        (folder / "gradcli.toml").write_text(example.removesuffix(IN_SETTINGS) + "\n")
         try:
             return ran(["eval", "x", "--at", "x=1"])
         finally:
             (folder / "gradcli.toml").unlink()
+    if example.startswith("gradcli "):
+        return ran(shlex.split(example)[1:])
+    script, _, call = example.partition("  # in Python: ")
+    if call:
+        return called(script, call)
+    script, _, remark = script.partition("  # with ")
+    options = shlex.split(remark, posix=False)
     if code in JUDGED:
         report = check_script(script, at=options[1])
         return [one.code for check in report.checks for one in check.diagnostics]
     if "--python" in options:
         return ran(["check", *options])
     return ran([{"GC725": "check", "GC735": "check", "GC510": "graph"}.get(code, "grad"), script, *options])
-
-
-def toml(text: str) -> str:
-    """`KEY=VALUE` as a line of TOML; what is not of that form as it stands."""
-    key, _, value = text.partition("=")
-    return f"{key} = {value if value.isdigit() else repr(value)}\n" if value else text
 
 
 def ran(arguments: list[str]) -> list[str]:
@@ -145,7 +139,7 @@ def ran(arguments: list[str]) -> list[str]:
 
 
 def called(script: str, call: str) -> list[str]:
-    """The codes of a call with `script`, or of `f`, the compiled script; the other arguments are literals."""
+    """The codes of a call of gradcli, or of `f`, the compiled script; a name in the call stands for the script."""
     tree = ast.parse(call, mode="eval").body
     assert isinstance(tree, ast.Call)
     named = {"gradcli": gradcli, "f": gradcli.compile(script)}
@@ -154,8 +148,9 @@ def called(script: str, call: str) -> list[str]:
     else:
         function = getattr(named[tree.func.value.id], tree.func.attr)
     keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in tree.keywords}
+    given = [argument.value if isinstance(argument, ast.Constant) else script for argument in tree.args]
     with pytest.raises(gradcli.GradcliError) as caught:
-        function(*(script for _ in tree.args), **keywords)
+        function(*given, **keywords)
     return [one.code for one in caught.value.diagnostics]
 
 
@@ -166,6 +161,16 @@ def answered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):
         cli.main(["batch", "-"])
     return re.findall(r'"code": "(GC\d{3})"', told.getvalue())
+
+
+@pytest.mark.parametrize("code", [code for code in CODES if code not in MISSPELT])
+def test_an_example_names_only_options_that_exist(code: str) -> None:
+    """Every option in any text of a row is one that some command declares, or an option of gradcli itself."""
+    known = {"--help", "--version", "--show-settings"}
+    known |= {spelling for name in COMMANDS for one in declaration(name).options for spelling in one.spellings}
+    row = CODES[code]
+    texts = " ".join((row.title, row.what, row.why, row.example, row.instead))
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", texts)) <= known
 
 
 @pytest.mark.parametrize("code", [code for code in CODES if code not in SPECIAL])

@@ -33,6 +33,7 @@ SAMPLES = sorted(FOLDER.glob("*.grad"))
 # codes without a sample, and why no script of the folder can have them
 WITHOUT = {
     "GC102": "a file that is not UTF-8 cannot say on its first line what it expects",
+    "GC133": "objects are given from Python only",
     "GC332": "many points are given from Python only",
     "GC333": "objects are given from Python only",
     "GC501": "a sample of 64 KiB is no help; --limit text=8 shows it",

@@ -9,17 +9,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.checks.callables.api import check_callable
-    from gradcli.checks.callables.entry import check
     from gradcli.checks.callables.process import check_target
     from gradcli.checks.gradcheck import check_script
     from gradcli.checks.report import Check, Report
 
-__all__ = ["Check", "Report", "check", "check_callable", "check_script", "check_target"]
+__all__ = ["Check", "Report", "check_callable", "check_script", "check_target"]
 
 _ROOMS = {
     "Check": "gradcli.checks.report",
     "Report": "gradcli.checks.report",
-    "check": "gradcli.checks.callables.entry",
     "check_callable": "gradcli.checks.callables.api",
     "check_script": "gradcli.checks.gradcheck",
     "check_target": "gradcli.checks.callables.process",

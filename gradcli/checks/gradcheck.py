@@ -24,7 +24,7 @@ from gradcli.checks.verdict import Outcome, judge
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
-from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.boxes import Box
     from gradcli.checks.worker import Oracle
-    from gradcli.language.limits import Limits
+    from gradcli.language.limits import Limits, LimitsLike
     from gradcli.lowering import Lowered
 
     Floats = NDArray[np.floating[Any]]
@@ -55,7 +55,7 @@ def check_script(
     require: str | None = None,
     allow_kink: bool = False,
     lenient: bool = False,
-    limits: Limits | None = None,
+    limits: LimitsLike = None,
     dtype: str = "float64",
     backend: str = "auto",
     steps: bool = False,
@@ -86,7 +86,7 @@ def check_script(
     oracle.warm()
     script_source = source if isinstance(source, Source) else Source(source)
     try:
-        lowered, notes = prepared(script_source, at, wrt, claims, limits)
+        lowered, notes = prepared(script_source, at, wrt, claims, limits_of(limits))
         told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
         sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
         in_plane = dtype == "complex128"
@@ -131,10 +131,9 @@ def prepared(
     at: Mapping[str, Any] | Sequence[str],
     wrt: Sequence[str] | None,
     claims: Mapping[str, str] | None,
-    limits: Limits | None,
+    limits: Limits,
 ) -> tuple[Lowered, tuple[Diagnostic, ...]]:
     """The script lowered for a point, with the notes of both."""
-    limits = limits or DEFAULT_LIMITS
     point, notes = read_point(at, limits)
     lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims)
     return lowered, (*lowered.notes, *notes)

@@ -229,4 +229,11 @@ TEXT: dict[str, CodeDoc] = {
         "for = 2",
         "Choose another name.",
     ),
+    "GC133": CodeDoc(
+        "script that is not a text",
+        "A function of the Python interface was given something else than the text of a script.",
+        "A script is parsed from its text: nothing of a Python object is evaluated.",
+        "x  # in Python: gradcli.grad(3)",
+        "Give a text such as 'x**2'; gradcli.check judges Python functions.",
+    ),
 }

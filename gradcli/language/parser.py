@@ -32,7 +32,7 @@ def parse(source: Source | str, limits: Limits = DEFAULT_LIMITS) -> Script:
     (Assign(targets=<1 items>, value=<Number>, operator=None, shape=None, const=False, expect=None), \
 ExpressionStatement(value=<Binary>, expect=None))
     """
-    if isinstance(source, str):
+    if not isinstance(source, Source):
         source = Source(source)
     tokens = tokenise(source, limits)
     parser = BlockParser(source, tokens, limits)

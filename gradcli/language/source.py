@@ -29,6 +29,8 @@ class Source:
     __slots__ = ("_ends", "_starts", "name", "path", "text")
 
     def __init__(self, text: str, name: str = "<expression>", path: str | os.PathLike[str] | None = None) -> None:
+        if not isinstance(text, str):
+            raise no_script(text)
         self.text = text[1:] if text[:1] == "\ufeff" else text
         self.name = name
         self.path: str | None = None if path is None else os.fspath(path)
@@ -65,6 +67,20 @@ class Source:
         starts = self._index()
         first, last = bisect_right(starts, start), bisect_right(starts, end)
         return Span(first, start - starts[first - 1] + 1, last, end - starts[last - 1] + 1)
+
+
+def no_script(given: object) -> GradcliError:
+    """Return the error for what was given in place of a script's text: a function, a SymPy expression, a path."""
+    kind = type(given)
+    if kind.__module__.partition(".")[0] == "sympy":
+        hint = "give its text: str(expression)"
+    elif callable(given):
+        hint = "gradcli.check judges functions, gradcli.eager differentiates them; a script is a text such as 'x**2'"
+    elif isinstance(given, os.PathLike):
+        hint = "give the text of the file: path.read_text()"
+    else:
+        hint = "give the text of a script, such as 'x**2 + y'"
+    return error("GC133", f"a script is a text, not an object of type {visible(kind.__name__)}", help=hint)
 
 
 def decode_source(

@@ -1,0 +1,99 @@
+"""The checks of the Python interface: reports that print, and show in a notebook, as the command line shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
+
+from gradcli import checks
+from gradcli.rendering import plain, tabular, verdicts
+from gradcli.rendering.document import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Report", "check", "check_callable", "check_script"]
+
+Script = ParamSpec("Script")
+Function = ParamSpec("Function")
+
+
+@dataclass(frozen=True, repr=False)
+class Report(checks.Report):
+    """All checks of one script or function, with the counts of their verdicts in `summary`.
+
+    `str(report)` is the text that `gradcli check` prints; a notebook shows it as a table.
+    """
+
+    def __str__(self) -> str:
+        text = plain.render(verdicts.reports([self], Style()))
+        notes = [f"{one.severity}: {one.message}" for one in self.diagnostics]
+        return "\n".join([text, *notes])
+
+    def __repr__(self) -> str:
+        return f"<Report {verdicts.title(self)}: {verdicts.totals([self])}>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/markdown": tabular.markdown(verdicts.reports([self], Style()))}
+
+
+class Check(Protocol[Script, Function]):
+    """The type of `check`: it takes what the check of a script takes, or what the check of a function takes."""
+
+    @overload
+    def __call__(self, *args: Script.args, **kwargs: Script.kwargs) -> Report: ...
+    @overload
+    def __call__(self, *args: Function.args, **kwargs: Function.kwargs) -> Report: ...
+
+
+def displayed(judge: Callable[Script, checks.Report]) -> Callable[Script, Report]:
+    """The same check; its report prints."""
+
+    @wraps(judge)
+    def judged(*args: Script.args, **kwargs: Script.kwargs) -> Report:
+        return Report(**vars(judge(*args, **kwargs)))
+
+    return judged
+
+
+def either(script: Callable[Script, Report], function: Callable[Function, Report]) -> Check[Script, Function]:
+    """The check of a script or of a function, whichever the first argument is."""
+
+    def check(source: Any, *args: Any, **options: Any) -> Report:
+        """Judge every gradient, claim and hand-written rule of a script, or the gradient of a Python function.
+
+        A script is a text or a `Source`; a function is anything that can be called. The options are those of
+        `check_script` and of `check_callable`, which say what they mean.
+
+        Raises GradcliError for a script that cannot be read, GC133 for what is neither a text nor a function, and GC732
+        for a point that does not fit the function.
+
+        >>> report = check("x**2*y", at={"x": 2, "y": 3}, claims={"x": "2*x*y"})  # doctest: +SKIP
+        >>> print(report)  # doctest: +SKIP
+        x**2*y
+        <BLANKLINE>
+            verdict  of          line  because
+        ok  PROVED   gradient x     1  equal by algebra
+        ok  PROVED   gradient y     1  equal by algebra
+        ok  PROVED   claim x        1  equal by algebra
+        <BLANKLINE>
+        3 checks: 3 passed
+        >>> [one.verdict for one in check(lambda x: x**3, lambda x: 3*x**2, at=2.0).checks]
+        ['AGREES']
+        """
+        if callable(source) and type(source).__module__.partition(".")[0] != "sympy":  # a Symbol can be called
+            return function(source, *args, **options)
+        return script(source, *args, **options)
+
+    first, *of_scripts = signature(script).parameters.values()
+    _, *of_functions = signature(function).parameters.values()
+    options = {one.name: one for one in (*of_functions, *of_scripts)}
+    check.__signature__ = Signature([first, *options.values()], return_annotation="Report")  # type: ignore[attr-defined]
+    return cast("Check[Script, Function]", check)
+
+
+check_script = displayed(checks.check_script)
+check_callable = displayed(checks.check_callable)
+check = either(check_script, check_callable)

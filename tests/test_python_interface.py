@@ -1,0 +1,89 @@
+"""The Python interface as an editor, a terminal and a notebook see it: types, signatures, reports, wrong arguments."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sympy
+
+import gradcli
+import gradcli.checks
+
+PACKAGE = Path(gradcli.__file__).parent
+ROOMS = gradcli._ROOMS
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    """The package is marked as typed, and a type checker finds each name where the lazy table has it."""
+    assert (PACKAGE / "py.typed").exists()
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module
+        for node in guarded.body
+        if isinstance(node, ast.ImportFrom) and node.module != "typing"
+        for alias in node.names
+    }
+    assert seen == ROOMS
+    listed = next(node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__")
+    assert set(ast.literal_eval(listed)) == {"__version__", *ROOMS}
+
+
+def test_check_has_the_options_of_both_kinds() -> None:
+    shown = inspect.signature(gradcli.check).parameters
+    for judge in (gradcli.checks.check_script, gradcli.checks.check_callable):
+        first, *others = inspect.signature(judge).parameters
+        assert set(others) <= set(shown)
+    assert not [one for one in shown.values() if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
+
+
+PASSES = gradcli.check("x**2*y", at={"x": 2, "y": 3}, claims={"x": "2*x*y"})
+FAILS = gradcli.check("x**2*y", at={"x": 2, "y": 3}, claims={"x": "3*x"})
+OF_A_FUNCTION = gradcli.check(lambda x: x**3, lambda x: 3 * x**2, at=2.0)
+
+
+@pytest.mark.parametrize("report", [PASSES, FAILS, OF_A_FUNCTION], ids=["passes", "fails", "function"])
+def test_a_report_prints_as_on_the_command_line(report: gradcli.checks.Report) -> None:
+    assert isinstance(report, gradcli.checks.Report)
+    text = str(report)
+    assert max(map(len, text.splitlines())) < 120
+    for one in report.checks:
+        assert f"{one.verdict}" in text
+        assert f"{one.kind} {one.leaf}" in text
+    assert text.splitlines()[-1].startswith(f"{len(report.checks)} check")
+    assert len(repr(report)) < 80
+    shown = report._repr_mimebundle_()
+    assert shown["text/plain"] == text
+    assert "| verdict |" in shown["text/markdown"]
+
+
+def test_a_report_that_failed_shows_the_digits() -> None:
+    assert "exact      12\nclaimed    6\n" in str(FAILS)
+
+
+@pytest.mark.parametrize("ask", ["grad", "evaluate", "hessian", "jacobian", "trace", "compile", "parse", "check"])
+@pytest.mark.parametrize(
+    ("given", "help"),
+    [
+        (3, "give the text of a script"),
+        (None, "give the text of a script"),
+        (b"x**2", "give the text of a script"),
+        (Path("a.grad"), "path.read_text()"),
+        (sympy.Symbol("x"), "str(expression)"),
+        (sympy.Symbol("x") ** 2, "str(expression)"),
+        (lambda x: x, "gradcli.check judges functions"),
+    ],
+    ids=["number", "nothing", "bytes", "path", "symbol", "SymPy expression", "function"],
+)
+def test_what_is_no_script_is_an_error_with_the_way_out(ask: str, given: Any, help: str) -> None:
+    if ask == "check" and inspect.isfunction(given):
+        return  # it judges functions
+    with pytest.raises(gradcli.GradcliError) as caught:
+        getattr(gradcli, ask)(given)
+    (one,) = caught.value.diagnostics
+    assert one.code == "GC133"
+    assert help in (one.help or "")
