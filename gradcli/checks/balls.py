@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 START_BITS = 128
 MOST_BITS = 8192
 GOOD_BITS = 56
+MOST_CONSTANTS = 4096  # of a field
 DIGITS_A_BIT = 0.30103
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 OPERANDS = "xyzuvw"
@@ -86,6 +87,8 @@ class BallField(Field):
     def constant(self, value: Any) -> Any:
         known = self._constants.get(value)
         if known is None:
+            if len(self._constants) >= MOST_CONSTANTS:  # a field serves program after program
+                self._constants.clear()
             known = self._constants[value] = self._constant(value)
         return known
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager.cache import Cache
 from gradcli.eager.identities import from_result, saves_result
 from gradcli.eager.source import Script, straight
 from gradcli.eager.steps import Steps
 from gradcli.graph.builder import Builder, building
-from gradcli.graph.node import Node, dependents, reachable
+from gradcli.graph.node import Node, reachable
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.transforms.forward import push
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Array = Any
-_LIMIT = 20_000
+MOST_NODES = 16_384  # of the graphs of all plans that are kept: about 60 MB
+MOST_WAYS = 64  # of one plan: there is one for each set of operands that need a gradient
 WARM = 3  # a plan for one shape is written out as a function at its third use: many are used once
-_plans: dict[Any, Plan] = {}
+_plans = Cache(MOST_NODES)
 
 
 class Backward:
@@ -114,7 +116,8 @@ class Way:
         self.turned = turned
         self.reads = self.backward.reads
         self.needs_out = self.backward.needs_out
-        self.where = [self.backward.positions.index(i) if i in self.backward.positions else -1 for i in shown]
+        at = {i: place for place, i in enumerate(self.backward.positions)}
+        self.where = [at.get(i, -1) for i in shown]
         self.lacking = any(mask[i] and at < 0 for i, at in zip(shown, self.where, strict=True))
         self.used = 0
         self.back: Any = self._written() if plan.pointwise else self._stepwise
@@ -198,6 +201,7 @@ class Plan:
         "out",
         "params",
         "pointwise",
+        "size",
         "tangents",
         "used",
         "ways",
@@ -213,8 +217,13 @@ class Plan:
         self.params = params
         self.pointwise = pointwise
         self.multiplies = any(node.primitive.name == "matmul" for node in self.forward.order)
-        moved = [dependents(reachable([self.out]), [leaf]) for leaf in self.leaves]
-        self.differentiable = tuple(self.out in found for found in moved)
+        order = reachable([self.out])
+        self.size = len(order) + len(self.leaves)
+        moving = {self.out}
+        for node in reversed(order):
+            if node in moving and node.primitive.kind != "nondifferentiable":
+                moving.update(node.args)
+        self.differentiable = tuple([leaf in moving for leaf in self.leaves])
         self.backwards: dict[tuple[bool, ...], Backward] = {}
         self.tangents: dict[tuple[bool, ...], Tangent] = {}
         self.ways: dict[Any, Way] = {}
@@ -234,6 +243,8 @@ class Plan:
         """The plan of the gradients for the operands in this mask; made once."""
         found = self.backwards.get(mask)
         if found is None:
+            if len(self.backwards) >= MOST_WAYS:
+                self.backwards.clear()
             found = self.backwards[mask] = Backward(self, mask)
         return found
 
@@ -241,6 +252,8 @@ class Plan:
         """The plan of the result's tangent where the operands in this mask have tangents; made once."""
         found = self.tangents.get(mask)
         if found is None:
+            if len(self.tangents) >= MOST_WAYS:
+                self.tangents.clear()
             found = self.tangents[mask] = Tangent(self, mask)
         return found
 
@@ -260,6 +273,8 @@ class Plan:
         key = (mask, kind, shown, mixed, turned)
         found = self.ways.get(key)
         if found is None:
+            if len(self.ways) >= MOST_WAYS:
+                self.ways.clear()
             found = self.ways[key] = Way(self, mask, kind, shown, mixed, turned)
         return found
 
@@ -273,10 +288,9 @@ def plan_of(
 ) -> Plan:
     """The plan of an operation; entry-by-entry operations have one plan for all shapes."""
     key = (function, kinds if pointwise else (shapes, kinds), tuple(params.items()))
-    plan = _plans.get(key)
+    plan: Plan | None = _plans.get(key)
     if plan is None:
-        if len(_plans) >= _LIMIT:
-            _plans.clear()
         types = [Type(kind, () if pointwise else shapes[i]) for i, kind in enumerate(kinds)]
-        plan = _plans[key] = Plan(function, types, params, pointwise)
+        plan = Plan(function, types, params, pointwise)
+        _plans.keep(key, plan)
     return plan

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager import kernels
+from gradcli.eager.cache import Cache
 from gradcli.eager.nodes import class_named
+from gradcli.eager.plans import MOST_NODES, MOST_WAYS
 from gradcli.eager.rules import RuleNode, source_of
 from gradcli.eager.saving import Saved, versions
 from gradcli.eager.state import SPECIAL, ours, sequence, state
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
     from gradcli.eager.plans import Plan
 
-_LIMIT = 20_000
-_recipes: dict[Any, Recipe] = {}
+MOST_OPERANDS = 8  # a follower has lines for each operand; operations on more of them take the long way
+_recipes = Cache(MOST_NODES)
 
 _HEAD = """
 def follow(recipe, {xs}):
@@ -63,7 +65,7 @@ _TAIL = """
         r._requires = False
         return r
     n = recipe.made()
-    way, n.fits, keep = recipe.ways[i] or recipe.make(i)
+    way, n.fits, keep = recipe.ways.get(i) or recipe.make(i)
     n.way = way
     n.ins = ({ins},)
     n.saved = keep({xs}, r)
@@ -144,19 +146,20 @@ def _keeper(count: int, reads: tuple[int, ...], needs_out: bool) -> Any:
 class Recipe:
     """One operation on tensors of known shapes and formats."""
 
-    __slots__ = ("arrays", "follow", "kind", "made", "plan", "shown", "value", "ways")
+    __slots__ = ("arrays", "follow", "kind", "made", "plan", "shown", "size", "value", "ways")
 
     def __init__(
         self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
     ) -> None:
         self.plan = plan
+        self.size = plan.size
         self.kind = kind
         self.made = class_named(RuleNode, name)
         self.shown = shown
         self.arrays = [(array.shape, array.dtype) for array in arrays]
         self.value = plan.forward.function(kind)
         products = () if view else plan.products()
-        self.ways: list[Any] = [None] * 2 ** (len(arrays) * (2 if products else 1))
+        self.ways: dict[int, Any] = {}
         self.follow = _follower(len(arrays), shown, plan.differentiable, view, products)
 
     def make(self, bits: int) -> Any:
@@ -173,12 +176,16 @@ class Recipe:
             shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None
             if way.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
                 fits = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
+        if len(self.ways) >= MOST_WAYS:
+            self.ways.clear()
         found = self.ways[bits] = (way, fits, _keeper(count, way.reads, way.needs_out))
         return found
 
 
 def key_of(signature: Any, xs: Sequence[Any]) -> Any:
-    """By what a recipe is found; None where an operand is no tensor."""
+    """By what a recipe is found; None where an operand is no tensor, and for many operands."""
+    if len(xs) > MOST_OPERANDS:
+        return None
     try:
         if len(xs) == 1:
             raw = xs[0]._raw
@@ -206,9 +213,7 @@ def keep(
     arrays: Sequence[Any],
 ) -> None:
     """Remember how an operation was done."""
-    if len(_recipes) >= _LIMIT:
-        _recipes.clear()
-    _recipes[key] = Recipe(plan, kind, name, shown, view, arrays)
+    _recipes.keep(key, Recipe(plan, kind, name, shown, view, arrays))
 
 
 def again(signature: Any, *xs: Any) -> Tensor | None:
@@ -218,5 +223,5 @@ def again(signature: Any, *xs: Any) -> Tensor | None:
     """
     if state.mode == SPECIAL:
         return None
-    recipe = _recipes.get(key_of(signature, xs))
+    recipe: Recipe | None = _recipes.get(key_of(signature, xs))
     return None if recipe is None else recipe.follow(recipe, *xs)

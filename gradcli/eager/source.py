@@ -153,6 +153,7 @@ def straight(
         for arg in node.args:
             users.setdefault(arg, []).append(node)
     together, gone = steps_of(order, uses)
+    last, by_column = set(outputs), set(turned)
     for node in order:
         if node in names or node in gone:
             continue
@@ -162,14 +163,14 @@ def straight(
             names[node] = f"t{len(script.lines)}"
             script.lines.append(f"{names[node]} = {script.name(step)}({', '.join(given_names)})")
             continue
-        if node not in outputs and _left_to_numpy(node, users.get(node, [])):
+        if node not in last and _left_to_numpy(node, users.get(node, [])):
             names[node] = names[node.args[0]]
             continue
         if node.primitive is CONSTANT:
             names[node] = script.number(node)
             continue
         text = _joined(script, node, names)
-        if node in turned and node.primitive.name == "matmul" and len(node.shape) == 2:
+        if node in by_column and node.primitive.name == "matmul" and len(node.shape) == 2:
             text = f"{script.name(kernels.turned_product)}({', '.join(names[arg] for arg in node.args)})"
         if text is None and node.primitive.name == "add" and node.shape:
             text = _added_in_place(script, node, names, uses)

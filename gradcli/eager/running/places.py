@@ -27,6 +27,7 @@ def filename_of(path: str) -> str:
     return "<stdin>" if path == "-" else os.path.abspath(path)
 
 
+MOST_CODES = 1024  # functions whose lines are kept
 _known: dict[int, tuple[CodeType, dict[int, Line]]] = {}  # by the code's identity: its hash reads all its constants
 
 
@@ -39,6 +40,8 @@ def line_in(code: CodeType, at: int) -> Line:
     """The line of an instruction of some code."""
     known = _known.get(id(code))
     if known is None:
+        if len(_known) >= MOST_CODES:
+            _known.clear()
         known = _known[id(code)] = (code, {})
     found = known[1].get(at)
     if found is None:

@@ -226,6 +226,7 @@ def is_there() -> bool:
 
 
 _there: list[bool] = []
+MOST_LOOPS = 512  # whose machine code is kept
 _loops: dict[str, Any] = {}
 
 
@@ -244,6 +245,8 @@ def made(text: str) -> Callable[..., None]:
         if place is not None:
             plain = FunctionType(plain.__code__.replace(co_filename=str(place)), scope, "loop")
         known = njit(nogil=True, error_model="numpy", cache=place is not None)(plain)
+        if len(_loops) >= MOST_LOOPS:
+            _loops.pop(next(iter(_loops)), None)
         _loops[text] = known
     return known
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager import matrices, movement, recipes
+from gradcli.eager.cache import Cache
 from gradcli.eager.nn.functional.fusing import declared, fused, need_tensor
+from gradcli.eager.plans import MOST_NODES
 from gradcli.eager.recipes import again
 from gradcli.eager.rules import source_of
 from gradcli.eager.saving import versions
@@ -24,7 +26,6 @@ from gradcli.primitives.broadcasting import together
 if TYPE_CHECKING:
     from gradcli.eager.recipes import Recipe
 
-_LIMIT = 10_000
 _NARROW = 32  # a weight of so few rows is copied before the product: BLAS is slow on the transpose of a narrow matrix
 _new = object.__new__
 
@@ -67,16 +68,17 @@ def _check_product(mat1: Tensor, mat2: Tensor) -> None:
 class _Layer:
     """What `linear` did for some shapes and a format: how the weight was turned, and how the product was taken."""
 
-    __slots__ = ("made", "product", "turned", "value", "way")
+    __slots__ = ("made", "product", "size", "turned", "value", "way")
 
     def __init__(self, turned: Recipe, product: Recipe) -> None:
         self.turned, self.product = turned, product
+        self.size = turned.size + product.size
         self.value = product.value
         self.made = turned.made
-        self.way = (turned.ways[1] or turned.make(1))[0]
+        self.way = (turned.ways.get(1) or turned.make(1))[0]
 
 
-_layers: dict[Any, _Layer] = {}
+_layers = Cache(MOST_NODES)
 _AXES = (-1, -2)
 _TURNED = (movement._permuted, "TBackward0", None, True, _AXES)
 _PATH = ((movement._permuted, (("axes", _AXES),)),)
@@ -93,9 +95,7 @@ def _remember(input: Tensor, weight: Tensor, bias: Tensor, flipped: Tensor) -> N
     turned = recipes.find(recipes.key_of(_TURNED, (weight,)))
     product = recipes.find(recipes.key_of(_ADDMM, (bias, input, flipped)))
     if turned is not None and product is not None:
-        if len(_layers) >= _LIMIT:
-            _layers.clear()
-        _layers[_key(input._raw, weight._raw, bias._raw)] = _Layer(turned, product)
+        _layers.keep(_key(input._raw, weight._raw, bias._raw), _Layer(turned, product))
 
 
 def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
@@ -106,7 +106,7 @@ def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
     a, w, b = input._raw, weight._raw, bias._raw
     if mode == SPECIAL or weight._odd or bias._odd or input._inference:
         return None
-    layer = _layers.get(_key(a, w, b))
+    layer: _Layer | None = _layers.get(_key(a, w, b))
     if layer is None or a.__class__ is not np.ndarray:
         return None
     flipped = w.T
@@ -128,7 +128,7 @@ def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
     if not flipped.flags.c_contiguous:
         bits += 32
     product = layer.product
-    way, fits, keep = product.ways[bits] or product.make(bits)
+    way, fits, keep = product.ways.get(bits) or product.make(bits)
     code, at = outside(_getframe(2)) or (None, 0)
     above = None
     if weight._requires:

@@ -1,0 +1,175 @@
+"""What is remembered between calls stays small: operations on many tensors, many shapes, many masks."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli.eager as torch
+from gradcli.checks import balls
+from gradcli.eager import plans, recipes
+from gradcli.eager.cache import Cache
+from gradcli.eager.nn.functional import affine
+from gradcli.eager.running import places
+from gradcli.execution.kernels import native
+
+TIMES = 5  # from the third call on an operation is done by what is remembered
+
+
+def joined(how: str, count: int, moving: Callable[[int], bool] = lambda k: True) -> tuple[Any, list[Any]]:
+    xs = [torch.full((3,), float(k)) for k in range(count)]
+    for k, x in enumerate(xs):
+        x.requires_grad_(moving(k))
+    y = getattr(torch, how)(xs)
+    (y * torch.arange(float(y.numel())).reshape(y.shape)).sum().backward()
+    return y, xs
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 20, 64, 300])
+@pytest.mark.parametrize("how", ["stack", "cat", "hstack", "vstack", "dstack"])
+def test_many_tensors_are_joined_again_and_again(how: str, count: int) -> None:
+    joining: Any = getattr(np, {"cat": "concatenate"}.get(how, how))
+    expected = joining([np.full(3, float(k)) for k in range(count)])
+    places = np.arange(float(expected.size)).reshape(expected.shape)
+    for _ in range(TIMES):
+        y, xs = joined(how, count)
+        assert np.array_equal(y.detach().numpy(), expected)
+        sent = joining([x.grad.numpy() for x in xs])
+        assert np.array_equal(sent, places)
+
+
+def peak(work: Callable[[], object]) -> int:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_of_joining_grows_with_the_number_of_tensors() -> None:
+    def used(count: int) -> int:
+        joined("stack", 2)
+        return peak(lambda: [joined("stack", count) for _ in range(TIMES)])
+
+    assert used(800) < 8 * used(200) + 2**22
+
+
+def test_block_diag_and_einsum_of_many_tensors() -> None:
+    for _ in range(TIMES):
+        assert torch.block_diag(*[torch.ones(1, 1)] * 40).sum().item() == 40
+    for _ in range(TIMES):  # two axes each: their layouts are told apart too
+        assert torch.einsum("ab,bc,cd,de,ef->af", *[torch.eye(3)] * 5).trace().item() == 3
+
+
+def test_batches_and_clipped_gradients() -> None:
+    data = torch.utils.data.TensorDataset(torch.ones(640, 4), torch.arange(640))
+    loader = torch.utils.data.DataLoader(data, batch_size=64)
+    assert [tuple(x.shape) for _ in range(2) for x, _ in loader] == [(64, 4)] * 20
+    parameters = [torch.nn.Parameter(torch.ones(2)) for _ in range(64)]
+    for _ in range(TIMES):
+        for p in parameters:
+            p.grad = torch.ones(2)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        assert norm.item() == pytest.approx(128**0.5)
+
+
+def test_masks_of_operands_do_not_add_up() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(2 * plans.MOST_WAYS):
+        wanted = rng.random(12) < 0.5
+        wanted[0] = True
+        _, xs = joined("cat", 12, lambda k, wanted=wanted: bool(wanted[k]))  # type: ignore[misc]
+        assert [x.grad is not None for x in xs] == list(wanted)
+    for plan in plans._plans.values():
+        assert max(map(len, (plan.ways, plan.backwards, plan.tangents))) <= plans.MOST_WAYS
+    for recipe in recipes._recipes.values():
+        assert isinstance(recipe.ways, dict)
+        assert len(recipe.ways) <= plans.MOST_WAYS
+
+
+TABLES: list[Any] = [plans._plans, recipes._recipes, affine._layers]
+
+
+def test_ten_thousand_shapes() -> None:
+    for n in range(10_000):
+        torch.ones(n).sum()
+    for table in TABLES:
+        assert table.total == sum(one.size for one in table.values()) <= table.limit
+    assert len(plans._plans) < 10_000
+
+
+def test_memory_of_many_shapes_levels_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in TABLES:
+        table.clear()
+        monkeypatch.setattr(table, "limit", 256)
+
+    def steps(first: int, last: int) -> None:
+        for n in range(first, last):
+            weight, bias, x = torch.ones(2, n, requires_grad=True), torch.ones(2), torch.ones(n, requires_grad=True)
+            for _ in range(TIMES):
+                rows = torch.nn.functional.linear(torch.stack([x, x]), weight, bias)
+                (torch.softmax(rows, 1).sum() + rows.mean()).backward()
+
+    steps(1, 120)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        steps(120, 240)
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        steps(240, 480)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < before + 2**20
+    finally:
+        tracemalloc.stop()
+        for table in TABLES:
+            table.clear()
+
+
+def test_a_cache_drops_the_oldest() -> None:
+    cache = Cache(limit=8)
+    for k in (1, 2, 3, 4, 2, 5):
+        cache.keep(k, SimpleNamespace(size=2))
+    assert (list(cache), cache.total) == ([3, 4, 2, 5], 8)
+    cache.keep(6, SimpleNamespace(size=3))
+    assert (list(cache), cache.total) == ([3, 4, 2, 5], 8)
+    cache.clear()
+    assert (list(cache), cache.total) == ([], 0)
+
+
+def test_numbers_lines_and_constants_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradcli.eager.operators import _MANY, Numbers
+
+    numbers = Numbers(np.dtype(np.float32), False)
+    for k in range(3 * _MANY):
+        assert numbers[k + 0.5]._raw == np.float32(k + 0.5)
+    assert len(numbers) <= _MANY
+    monkeypatch.setattr(places, "MOST_CODES", 5)
+    for k in range(20):
+        code = compile("\n" * k + "1 + 1", "<test>", "eval")
+        assert places.line_in(code, 2).number == k + 1
+    assert len(places._known) <= 5
+    field = balls.BallField()
+    monkeypatch.setattr(balls, "MOST_CONSTANTS", 5)
+    for k in range(20):
+        assert field.constant(k) == k
+    assert len(field._constants) <= 5
+
+
+def test_loops_of_machine_code_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = SimpleNamespace(__code__=None)
+    monkeypatch.setattr(native, "_loops", {})
+    monkeypatch.setattr(native, "MOST_LOOPS", 3)
+    monkeypatch.setattr(native, "_kept", lambda text: None)
+    monkeypatch.setattr(native.machine, "compiled", lambda: (lambda **options: lambda plain: compiled, {}))
+    for k in range(9):
+        native.made(f"def loop(x):\n    return x + {k}\n")
+    assert len(native._loops) == 3
