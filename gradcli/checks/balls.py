@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx, fmpq, fmpz
@@ -17,7 +16,8 @@ from flint import arb, ctx, fmpq, fmpz
 from gradcli.checks.entries import Entries, Failure, Field, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.literals import FEW_DIGITS, last_unit
 from gradcli.checks.products import product
-from gradcli.checks.reading import Reading
+from gradcli.checks.reading import Reading, steps
+from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +32,7 @@ START_BITS = 128
 MOST_BITS = 8192
 GOOD_BITS = 56
 MOST_CONSTANTS = 4096  # of a field
+MOST_WORK = 250_000  # operations on single entries with START_BITS bits, before a round with more bits
 DIGITS_A_BIT = 0.30103
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 OPERANDS = "xyzuvw"
@@ -284,31 +285,34 @@ def enclose(
     point: Point,
     *,
     good_bits: int = GOOD_BITS,
-    seconds: float = 1.0,
     wide: bool = False,
     decimal: bool = False,
 ) -> list[Entries]:
-    """The entries of some nodes with so many good bits, as far as 8,192 bits and the time allow.
+    """The entries of some nodes with so many good bits, as far as 8,192 bits and the budget of `doubling` allow.
 
     Raises Unsupported for an operation without a `ball` rule.
     """
     found: list[Entries] = []
-    started = monotonic()
-    for bits in doubling():
+    for bits in doubling(work=sum(map(steps, reachable(nodes)))):
         with precision(bits):
             found = read(BallField(wide=wide, decimal=decimal), nodes, point)
             if all(settled(x, good_bits) for one in found for x in one.flat):
                 break
-        if monotonic() - started > seconds / 3:
-            break
     return found
 
 
-def doubling(start: int = START_BITS) -> Iterator[int]:
-    """128, 256, ... 8192."""
-    bits = start
-    while bits <= MOST_BITS:
+def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:
+    """128, 256, ... 8192, as far as the budget goes for rounds of so many operations on single entries.
+
+    An operation counts in proportion to its bits. The first round is free.
+
+    >>> list(doubling(work=100_000))
+    [128, 256, 512]
+    """
+    bits, spent = start, 0
+    while bits <= MOST_BITS and spent <= MOST_WORK:
         yield bits
+        spent += work * bits // START_BITS
         bits *= 2
 
 

@@ -1,7 +1,6 @@
-"""Questions about nodes at points go in, answers of the oracle's process come out as plain data; time is counted here.
+"""Exact questions about nodes at points, for the oracle's process: nodes become rows, and points lists.
 
-It turns nodes into rows and points into lists, and a question that got no answer into a problem with its reason. What
-the answers mean is for `verdict` to say.
+The time of a check is kept here; nothing else looks at a clock. What the answers mean is for `verdict` to say.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.worker import NoAnswer
+from gradcli.checks.worker import TimeOver
 from gradcli.graph.flat import Table
 from gradcli.graph.node import LEAF, reachable
 from gradcli.primitives import catalogue
@@ -26,30 +25,37 @@ if TYPE_CHECKING:
     Values = Mapping[str, NDArray[Any]]
     Answer = dict[str, Any]
 
-DERIVE_SECONDS = 6.0
-PROVE_SECONDS = 4.0
-SIMPLIFY_SECONDS = 3.0
-BALL_SECONDS = 1.0
-ENTRIES_A_SECOND = 4000
 MOST_NODES = 40_000  # of a graph that is sent to the oracle
 MOST_SIMPLIFIED = 60  # nodes of a claim that SymPy may simplify
 
 
 class Deadline:
-    """The time that is left for one check."""
+    """The end of the time for one check. What ends earlier is counted in operations, so no verdict depends on it."""
 
     def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         self.end = monotonic() + seconds
 
-    def left(self, most: float) -> float:
-        """How long the next question may take; at least a moment, so that it is asked at all."""
-        return max(0.05, min(most, self.end - monotonic()))
+    def left(self) -> float:
+        """How long the next question may take."""
+        return max(0.0, self.end - monotonic())
 
 
 class Exact:
-    """The oracle, holding some nodes of a script; without `proving` no proof is tried."""
+    """The oracle, holding some nodes of a script; without `proving` no proof is tried.
 
-    def __init__(self, oracle: Oracle, nodes: Sequence[Node], seconds: float, proving: bool = True) -> None:
+    A method raises NoAnswer where the time of the check is over, or the oracle is lost twice: the check is then
+    INCONCLUSIVE. `within` is the deadline of the check that the nodes serve.
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        nodes: Sequence[Node],
+        seconds: float,
+        proving: bool = True,
+        within: Deadline | None = None,
+    ) -> None:
         self.oracle = oracle
         self.proving = proving
         order = reachable(nodes)
@@ -65,18 +71,23 @@ class Exact:
         for node, row in self.rows.items():
             self.by_row.setdefault(row, node)
         self.seconds = seconds
-        self.deadline = Deadline(seconds)
+        self.within = within
+        self.deadline = within or Deadline(seconds)
 
     def begin(self) -> None:
-        """Start the clock of the next check."""
+        """Send these nodes with the next question, and start the clock of the next check."""
         self.oracle.load(self.table.flat)
-        self.deadline = Deadline(self.seconds)
+        self.deadline = self.within or Deadline(self.seconds)
+
+    def beside(self, nodes: Sequence[Node]) -> Exact:
+        """The oracle, holding other nodes for a while, within the time of the same check."""
+        return Exact(self.oracle, nodes, self.seconds, self.proving, self.deadline)
 
     def values(self, nodes: Sequence[Node], values: Values) -> Answer:
         """The enclosures of some nodes: `entries`, one list for each."""
         if self.refused is not None:
             return self.refused
-        return self._ask("values", BALL_SECONDS, rows=[self.rows[node] for node in nodes], point=self.point(values))
+        return self._ask("values", rows=[self.rows[node] for node in nodes], point=self.point(values))
 
     def derive(
         self,
@@ -123,10 +134,8 @@ class Exact:
         """
         if self.refused is not None:
             return self.refused
-        most = BALL_SECONDS * (2 + wanted) + right.type.size / ENTRIES_A_SECOND
         return self._ask(
             "judge",
-            most,
             derivative=dict(name),
             right=self.rows[right],
             point=self.point(values),
@@ -134,7 +143,6 @@ class Exact:
             wanted=wanted,
             directions=list(directions),
             rtol=rtol,
-            seconds=BALL_SECONDS,
         )
 
     def compare(
@@ -155,7 +163,6 @@ class Exact:
             return self.refused
         return self._ask(
             "compare",
-            BALL_SECONDS * (1 + len(points)),
             derivative=None if name is None else dict(name),
             right=self.rows[right],
             points=[self.point(values) for values in points],
@@ -165,7 +172,6 @@ class Exact:
             printed=printed,
             plane=plane,
             rtol=rtol,
-            seconds=BALL_SECONDS,
         )
 
     def cover(
@@ -175,17 +181,14 @@ class Exact:
         assert subject.output is not None and subject.target is not None
         if self.refused is not None:
             return self.refused
-        seconds = 0.9 * self.deadline.left(self.seconds)
         return self._ask(
             "cover",
-            self.seconds,
             derivative=self.derive(subject.output, subject.target, subject.moving, subject.values),
             right=self.rows[subject.judged],
             point=self.point(subject.values),
             box={name: list(sides) for name, sides in box.items()},
             tolerance=tolerance,
             pieces=most,
-            seconds=seconds,
         )
 
     def symbols(self, right: Node, points: Sequence[Values], *, name: Mapping[str, Any], rtol: float | None) -> Answer:
@@ -194,7 +197,6 @@ class Exact:
             return self.refused
         return self._ask(
             "symbols",
-            DERIVE_SECONDS,
             derivative=dict(name),
             right=self.rows[right],
             points=[self.point(values) for values in points],
@@ -267,16 +269,14 @@ class Exact:
             return {"proved": False}
         if self.refused is not None:
             return self.refused
-        seconds = 0.75 * self.deadline.left(PROVE_SECONDS)  # it ends by itself, unless one operation takes too long
-        answer = self._ask("prove", PROVE_SECONDS, seconds=seconds, **question)
+        answer = self._ask("prove", **question)
         if answer.get("proved") or "problem" in answer or len(reachable(nodes)) > MOST_SIMPLIFIED:
             return answer
-        again = self._ask("prove", SIMPLIFY_SECONDS, simplify=True, **question)
+        again = self._ask("prove", simplify=True, **question)
         return again if again.get("proved") else answer
 
-    def _ask(self, op: str, most: float, **question: Any) -> Answer:
+    def _ask(self, op: str, **question: Any) -> Answer:
         try:
-            self.oracle.prepare(self.deadline.left(BALL_SECONDS))
-            return self.oracle.ask(op, self.deadline.left(most), **question)
-        except NoAnswer as reason:
-            return {"problem": "timeout", "reason": str(reason)}
+            return self.oracle.ask(op, self.deadline.left(), **question)
+        except TimeOver:
+            raise TimeOver(f"{self.deadline.seconds:g} s are over; a longer --timeout may help") from None

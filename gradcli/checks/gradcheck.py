@@ -20,7 +20,7 @@ from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.shown import plain, point_text
 from gradcli.checks.steps import ladder
 from gradcli.checks.subjects import Subject, subjects
-from gradcli.checks.verdict import Outcome, judge
+from gradcli.checks.verdict import Outcome, judge, unanswered
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
 
 
+@worker.exclusive
 def check_script(
     source: str | Source,
     *,
@@ -106,14 +107,17 @@ def check_script(
     if wanted:
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
         for subject in wanted:
-            if in_plane:
-                outcome = complex_points.judge(exact, subject, told, samples)
-            else:
-                outcome = judge(exact, subject, told, samples, dtype, backend)
-            if dodge and not in_plane:
-                subject, outcome = dodged(exact, subject, outcome, told, samples, dtype, backend)
-            if sides and not in_plane:
-                outcome = on_box(exact, subject, outcome, sides, told, samples, dtype, backend)
+            try:
+                if in_plane:
+                    outcome = complex_points.judge(exact, subject, told, samples)
+                else:
+                    outcome = judge(exact, subject, told, samples, dtype, backend)
+                if dodge and not in_plane:
+                    subject, outcome = dodged(exact, subject, outcome, told, samples, dtype, backend)
+                if sides and not in_plane:
+                    outcome = on_box(exact, subject, outcome, sides, told, samples, dtype, backend)
+            except worker.NoAnswer as reason:
+                outcome = unanswered(reason)
             if beat is not None:
                 beat()
             evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}

@@ -1,13 +1,15 @@
-"""The oracle's own process: requests as JSON lines in, exact answers as JSON lines out; it may be killed at any time.
+"""The process for exact arithmetic: requests as JSON lines in, exact answers as JSON lines out.
 
 It holds one program and the derivatives that were asked for. Everything that needs python-flint's global precision or
-SymPy happens here; a request that hangs is ended from outside by `checks.worker`, which owns the process.
+SymPy happens here. It looks at no clock: every budget is a count of operations, so that an answer hangs on nothing but
+the question. `checks.worker` owns the process and may end it at any time.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from json import dumps, loads
 from queue import SimpleQueue
@@ -16,11 +18,14 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import balls, relations
+from gradcli.checks.call_budget import CallBudget, UsedBefore
 from gradcli.checks.entries import Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.reading import steps
 from gradcli.checks.series import cover
 from gradcli.checks.series.here import Asked, Fields, Here
 from gradcli.checks.series.judging import Judging
 from gradcli.graph.flat import restore_nodes
+from gradcli.graph.node import reachable
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -45,11 +50,11 @@ class Session:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.derivatives: dict[str, Any] = {}  # SymPy's
         self.asked: dict[Any, Asked] = {}
         self.signs: dict[Any, Sequence[int]] = {}
         self.rows: dict[Node, int] = {}
         self.fields = Fields()
+        self.sympy = CallBudget()
 
     def answer(self, request: Request) -> Answer:
         """The answer to one request; what an oracle cannot do is an answer too."""
@@ -63,8 +68,12 @@ class Session:
             return _problem("undecided", reason)
         except UndefinedAt as reason:
             return _problem("undefined", reason)
-        except (RecursionError, MemoryError) as reason:
-            return _problem("unsupported", f"too large for this oracle ({type(reason).__name__})")
+        except RecursionError:
+            return _problem("unsupported", "too large for this oracle (RecursionError)")
+        except MemoryError as reason:  # what is left hangs on what was done before: a fresh process may have enough
+            return _problem("memory", reason)
+        except UsedBefore as reason:
+            return _problem("used", reason)
         except Exception as reason:  # a rule or a library that could not go on: said, and the process lives
             return _problem("unsupported", f"{type(reason).__name__}: {reason}")
 
@@ -72,12 +81,12 @@ class Session:
         """Take a program; what was derived from the last one is forgotten."""
         _, self.nodes = restore_nodes(flat, catalogue())
         self.rows = {node: row for row, node in enumerate(self.nodes)}
-        self.derivatives, self.asked, self.signs = {}, {}, {}
+        self.asked, self.signs = {}, {}
         return {"nodes": len(self.nodes)}
 
-    def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False, seconds: float = 1.0) -> Answer:
+    def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False) -> Answer:
         """The enclosures of some nodes: nearest float, digits, sign, or the failure of each entry."""
-        found = balls.enclose([self.nodes[row] for row in rows], _point(point), seconds=seconds, decimal=decimal)
+        found = balls.enclose([self.nodes[row] for row in rows], _point(point), decimal=decimal)
         return {"entries": [[self._entry(x) for x in one.flat] for one in found]}
 
     def on_judge(
@@ -91,14 +100,13 @@ class Session:
         decimal: bool = False,
         wide: bool = False,
         rtol: float | None = None,
-        seconds: float = 1.0,
     ) -> Answer:
         """All that one check of a derivative asks of balls: the value, the comparison here and beside, and ties.
 
         `beside` are points as changes of the given one; of those in its region as many as are `wanted` are compared.
         """
         judging = Judging(
-            self._asked(derivative), self.nodes[right], self.fields, seconds, rtol=rtol, wide=wide, decimal=decimal
+            self._asked(derivative), self.nodes[right], self.fields, rtol=rtol, wide=wide, decimal=decimal
         )
         here = _point(point)
         ways = [{int(i): speed for i, speed in way} for way in directions]
@@ -130,31 +138,32 @@ class Session:
         printed: bool = False,
         plane: bool = False,
         rtol: float | None = None,
-        seconds: float = 1.0,
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         judged = self.nodes[right]
         if derivative is None and plane:
             asked = Asked(self.nodes[left or 0], self.nodes[left or 0], (), plane=True)
             answers = []
+            work = asked.work(judged)
             for given in points:
                 here = Here(asked, self.fields, _point(given), wide=wide)
                 exact, claimed = here.claimed(asked.output, printed), here.claimed(judged, printed)
                 entries = range(2 * judged.type.size)
-                answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, seconds)))
+                answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, work)))
             return {"points": answers}
         if derivative is not None:
             asked = self._asked(derivative)
             flags = {"wide": wide, "decimal": decimal, "printed": printed}
-            judging = Judging(asked, judged, self.fields, seconds, rtol=rtol, **flags)
+            judging = Judging(asked, judged, self.fields, rtol=rtol, **flags)
             signs = self._signs(asked, derivative, decimal)
             return {"points": [self._plain(judging.beside(signs, _point(given))) for given in points]}
         answers = []
+        work = sum(map(steps, reachable([self.nodes[left or 0], judged])))
         for given in points:
             point = _point(given)
             exact = self._of_node(self.nodes[left or 0], point, decimal, wide, printed)
             claimed = self._of_node(judged, point, decimal, wide, printed)
-            answers.append(self._plain(relations.compared(exact, claimed, range(judged.type.size), rtol, seconds)))
+            answers.append(self._plain(relations.compared(exact, claimed, range(judged.type.size), rtol, work)))
         return {"points": answers}
 
     def on_cover(self, derivative: Any, right: int, point: Any, box: Mapping[str, Any], **limits: Any) -> Answer:
@@ -169,10 +178,12 @@ class Session:
         output, target, moving, entries, point = (derivative[key] for key in DERIVATIVE)
         place = symbolic.Place(_point(point))
         try:
-            made = derived.derive(self.nodes[output], self.nodes[target], moving, place, entries)
+            with self.sympy.counted():
+                made = derived.derive(self.nodes[output], self.nodes[target], moving, place, entries)
         except derived.Tie as reason:
             return _problem("tie", reason)
         answers = []
+        work = sum(map(steps, reachable([self.nodes[output], self.nodes[right]])))
         for given in points:
             there = symbolic.Place(_point(given))
             if not made.holds_at(there):
@@ -180,7 +191,7 @@ class Session:
                 continue
             claimed = self._of_node(self.nodes[right], _point(given), False, False)
             exact = self._of_derivative(made, there)
-            answers.append(self._plain(relations.compared(exact, claimed, list(made.entries), rtol, 1.0)))
+            answers.append(self._plain(relations.compared(exact, claimed, list(made.entries), rtol, work)))
         return {"points": answers}
 
     def on_prove(self, right: int, point: Any, simplify: bool = False, **rows: Any) -> Answer:
@@ -191,7 +202,8 @@ class Session:
         oracle = room("simplified" if simplify else "forms.proving")
         nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
         ask = oracle.prove_equal if "left" in nodes else oracle.prove_derivative
-        answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
+        with self.sympy.counted() if simplify else nullcontext():
+            answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
         return answer
 
     # --- inner ----------------------------------------------------------------------------------------------
@@ -210,7 +222,7 @@ class Session:
         """What decides branches at the point that a derivative was asked for at: its region."""
         key = (id(asked), dumps(derivative["point"]), decimal)
         if key not in self.signs:
-            judging = Judging(asked, asked.target, self.fields, 1.0, decimal=decimal)
+            judging = Judging(asked, asked.target, self.fields, decimal=decimal)
             self.signs[key] = judging.region(_point(derivative["point"]))
         return self.signs[key]
 

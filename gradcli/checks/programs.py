@@ -15,7 +15,7 @@ from gradcli.checks.expectations import settled
 from gradcli.checks.report import Report, summarised
 from gradcli.checks.shown import plain
 from gradcli.checks.subjects import subjects
-from gradcli.checks.verdict import judge
+from gradcli.checks.verdict import judge, unanswered
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering.lowered import Lowered
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gradcli.graph.program import Program
 
 
+@worker.exclusive
 def check_program(
     program: Program,
     at: Mapping[str, Any] | None = None,
@@ -59,7 +60,10 @@ def check_program(
     if found:
         exact = Exact(oracle, [node for subject in found for node in subject.nodes()], timeout)
         for subject in found:
-            outcome = judge(exact, subject, seed, samples, dtype)
+            try:
+                outcome = judge(exact, subject, seed, samples, dtype)
+            except worker.NoAnswer as reason:
+                outcome = unanswered(reason)
             point = {name: plain(values[name]) for name in wrt}
             evidence = {"at": point, "seed": seed, **outcome.evidence}
             outcomes.append((subject, outcome._replace(evidence=evidence)))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Step = Callable[["Reading", Node], Entries]
     Steps = Sequence[tuple[Node, int, Step]]  # a node, its entries, and what gives them
 
+DEFINED = 4  # operations per entry of what is written out by its definition, roughly
 MOST_ENTRIES = 1_000_000  # entries over all nodes; beyond that an exact reading takes too long
 
 
@@ -184,6 +185,21 @@ def steps_of(order: Iterable[Node]) -> Steps:
     return [(node, size_of(node.type.shape), step_of(node)) for node in order]
 
 
+def steps(node: Node) -> int:
+    """How many operations on single entries a node takes, roughly."""
+    primitive = node.primitive
+    if primitive.entries is None and primitive.definition is not None and not primitive.pointwise and node.args:
+        return DEFINED * max(node.type.size, *(arg.type.size for arg in node.args))
+    if primitive.entries is None or not node.args:
+        return node.type.size
+    first = node.args[0].type
+    if primitive.name == "matmul":
+        return node.type.size * first.shape[-1]
+    if primitive.kind == "structured" and len(first.shape) > 1:
+        return first.size * first.shape[-1] ** 2
+    return max(node.type.size, *(arg.type.size for arg in node.args))
+
+
 # --- walks that are repeated ------------------------------------------------------------------------------------
 
 
@@ -251,4 +267,4 @@ def _outside(node: Node, found: Entries, xs: Sequence[Entries]) -> Entries:
     return Entries([own.get(id(x), x) for x in found.flat], found.shape)
 
 
-__all__ = ["Reading", "Steps", "prepared", "steps_of"]
+__all__ = ["Reading", "Steps", "prepared", "steps", "steps_of"]

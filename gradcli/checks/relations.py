@@ -7,7 +7,6 @@ or a size below the smallest double, make that an agreement.
 from __future__ import annotations
 
 from math import isfinite
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import balls
@@ -32,16 +31,18 @@ def compared(
     claimed: Callable[[int], Mapping[int, Any]],
     entries: Sequence[int],
     rtol: float | None,
-    seconds: float,
+    work: int,
 ) -> Answer:
-    """The relation of each entry, decided with as few bits as will do; `agreed` are the bits that all pairs share."""
-    end = monotonic() + seconds / 3
-    for bits in balls.doubling():
+    """The relation of each entry, decided with as few bits as will do; `agreed` are the bits that all pairs share.
+
+    `work` counts the operations on single entries that both sides take with any number of bits.
+    """
+    for bits in balls.doubling(work=work):
         with balls.precision(bits):
             one, other = exact(bits), claimed(bits)
             codes = {i: relation(one[i], other[i], rtol) for i in entries}
         open_ones = [i for i, code in codes.items() if code == OPEN]
-        if not any(hopeful(one[i]) and hopeful(other[i]) for i in open_ones) or monotonic() > end:
+        if not any(hopeful(one[i]) and hopeful(other[i]) for i in open_ones):
             break
     order = sorted(entries, key=lambda i: WORST_FIRST.index(codes[i])) if len(codes) > 1 else entries
     failure = None

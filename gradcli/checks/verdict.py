@@ -14,12 +14,14 @@ from gradcli.checks.enclosure import by_series
 from gradcli.checks.equality import equality
 from gradcli.checks.shown import plain
 from gradcli.checks.witness import by_differences
+from gradcli.checks.worker import TimeOver
 
 if TYPE_CHECKING:
     from gradcli.checks.exact import Exact
     from gradcli.checks.subjects import Subject
+    from gradcli.checks.worker import NoAnswer
 
-__all__ = ["Outcome", "judge"]
+__all__ = ["Outcome", "judge", "unanswered"]
 
 
 def judge(
@@ -30,6 +32,15 @@ def judge(
     case = Case(exact, subject, seed, samples, dtype, backend)
     found = equality(case) if subject.output is None else derivative(case)
     return found._replace(evidence=plain({**case.evidence, **found.evidence}))
+
+
+def unanswered(reason: NoAnswer) -> Outcome:
+    """The verdict on a subject whose time is over, or over which the oracle was lost: nothing else that was found counts.
+
+    What had been found by then depends on the machine, and a report does not.
+    """
+    kind = "timeout" if isinstance(reason, TimeOver) else "lost"
+    return Outcome("INCONCLUSIVE", f"not decided: {reason}", {"oracles": {}, "unanswered": kind})
 
 
 def derivative(case: Case) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from _thread import RLock
 
 from gradcli.graph.primitive import Primitive
 
@@ -49,20 +50,22 @@ class Catalogue(dict[str, Primitive]):
     """Declarations by name. A module is loaded when a name is not in those before it: start-up time is a feature.
 
     `public` keeps what a script may call, under its aliases too. It is asked for every node that is made, hence a
-    dictionary; whoever looks at all of it has all modules loaded first.
+    dictionary; whoever looks at all of it has all modules loaded first. Names that are there are found without the lock;
+    a name counts as missing only once every module is in, whichever thread loads it.
     """
 
     def __init__(self, public: bool) -> None:
         super().__init__()
         self.public = public
-        self._waiting = list(MODULES)
+        self._waiting = list(MODULES)  # a module leaves the list when its declarations are in
 
     def __missing__(self, name: str) -> Primitive:
-        while self._waiting:
-            self._load()
-            if super().__contains__(name):
-                return self[name]
-        raise KeyError(name)
+        with _loading:
+            while not super().__contains__(name):
+                if not self._waiting:
+                    raise KeyError(name)
+                self._load()
+        return super().__getitem__(name)
 
     def __contains__(self, name: object) -> bool:
         return self.get(name) is not None
@@ -92,19 +95,23 @@ class Catalogue(dict[str, Primitive]):
         return super().items()
 
     def _load_all(self) -> None:
-        while self._waiting:
-            self._load()
+        if self._waiting:
+            with _loading:
+                while self._waiting:
+                    self._load()
 
     def _load(self) -> None:
-        module = importlib.import_module(f"{__name__}.{self._waiting.pop(0)}")
+        module = importlib.import_module(f"{__name__}.{self._waiting[0]}")
         for primitive in vars(module).values():
             if not isinstance(primitive, Primitive) or primitive.kind == "input":
                 continue  # inputs are declared by the graph
             if not (self.public and primitive.internal):
                 for name in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
                     self[name] = primitive
+        self._waiting.pop(0)
 
 
+_loading = RLock()
 _catalogue = Catalogue(public=False)
 _functions = Catalogue(public=True)
 

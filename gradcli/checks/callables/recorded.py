@@ -24,7 +24,7 @@ from gradcli.checks.exact import Exact
 from gradcli.checks.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.shown import point_text
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
-from gradcli.checks.verdict import judge
+from gradcli.checks.verdict import judge, unanswered
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
@@ -268,6 +268,7 @@ def same_value(found: Floats, own: Floats) -> bool:
 # --- the verdicts -------------------------------------------------------------------------------------------------
 
 
+@worker.exclusive
 def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> list[tuple[Subject, Verdict]]:
     """The verdicts of the oracles; a subject that they cannot decide is left out."""
     oracle = worker.shared()
@@ -275,8 +276,11 @@ def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> li
     exact = Exact(oracle, [node for one in subjects for node in one.nodes()], box.seconds)
     found = []
     for one in subjects:
-        outcome = judge(exact, one, seed, samples)
-        if outcome.verdict in DECIDED:
+        try:
+            outcome = judge(exact, one, seed, samples)
+        except worker.NoAnswer as reason:
+            outcome = unanswered(reason)
+        if outcome.verdict in DECIDED or "unanswered" in outcome.evidence:
             moving = [*box.names, *one.moving] if one.file is None else one.moving
             evidence = {"at": point_text(one.values, moving), "graph": "recorded"}
             verdict = Verdict(outcome.verdict, outcome.message, {**evidence, **outcome.evidence}, outcome.inside)

@@ -13,7 +13,6 @@ import numpy as np
 from gradcli.checks.diagnosis.derivation import dot
 from gradcli.checks.diagnosis.judgement import drawn
 from gradcli.checks.diagnosis.ratios import Reading
-from gradcli.checks.exact import Exact
 from gradcli.checks.floats import evaluated
 from gradcli.checks.shown import cut, node_text
 from gradcli.diagnostics import GradcliError
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from gradcli.checks.case import Case, Floats
 
 MOST_NODES = 150
-SECONDS = 3.0
 
 
 class Alone(NamedTuple):
@@ -108,7 +106,7 @@ def _first_wrong(case: Case, alone: list[Alone]) -> list[Reading]:
     nodes = [node for one in alone for node in (one.scalar, one.leaf, one.sent)]
     if not nodes:
         return []
-    exact = Exact(case.exact.oracle, nodes, SECONDS)
+    exact = case.exact.beside(nodes)
     try:
         exact.begin()
         for one in alone:

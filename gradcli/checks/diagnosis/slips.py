@@ -16,7 +16,6 @@ from gradcli.checks.diagnosis.findings import Found, rule_of
 from gradcli.checks.diagnosis.judgement import Judgement, Sides, drawn
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, Weighing
-from gradcli.checks.exact import Exact
 from gradcli.checks.shown import counted, node_text
 from gradcli.graph.node import Node, reachable
 from gradcli.graph.text import script_of
@@ -31,7 +30,6 @@ NAMED = 2  # places that a slip may be at; the evidence has them all
 LONGEST = 600  # of a corrected formula
 CALLS, MASK = re.compile(r"\b([a-zA-Z_]\w*)\("), " != 0"  # a mask of the engine's is no part of a formula
 LINE = 60  # of a part of it that is used more than once
-CONFIRM_SECONDS = 3.0
 CONFIRMED_AT = 3  # points
 
 
@@ -77,7 +75,7 @@ def confirmed(
         return good
     case, builder = judged.case, judged.builder
     made = [(one, one.result(builder, sides.right)) for one in found]
-    exact = Exact(case.exact.oracle, [sides.claimed, *(node for _, node in made)], CONFIRM_SECONDS)
+    exact = case.exact.beside([sides.claimed, *(node for _, node in made)])
     places = [dict(place) for place in chosen[:CONFIRMED_AT]]
     for position, leaf in enumerate(sides.inputs):
         values = drawn(leaf, case.seed + 7 + position, len(places))

@@ -7,7 +7,6 @@ constants at their values.
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
-SECONDS = 3.0
 
 
 class NoValue(Exception):
@@ -107,18 +105,17 @@ def prove_derivative(
     point: Point,
     entries: Sequence[int],
     decimal: bool = False,
-    seconds: float = SECONDS,
 ) -> Answer:
     """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target."""
 
     def attempt(claim: Claim) -> Answer:
         return answered(claim, derivative_pairs(claim, output, target, right, moving, entries))
 
-    return attempted(attempt, moving, point, decimal, seconds)
+    return attempted(attempt, moving, point, decimal)
 
 
 def prove_equal(
-    left: Node, right: Node, moving: Sequence[str], point: Point, decimal: bool = False, seconds: float = SECONDS
+    left: Node, right: Node, moving: Sequence[str], point: Point, decimal: bool = False
 ) -> Answer:
     """Whether two nodes are equal, entry by entry."""
 
@@ -127,14 +124,13 @@ def prove_equal(
         one, other = Reading(claim.plain, claim.point).read([left, right])
         return answered(claim, zip(one.flat, other.flat, strict=True))
 
-    return attempted(attempt, moving, point, decimal, seconds)
+    return attempted(attempt, moving, point, decimal)
 
 
 def attempted(
-    attempt: Callable[[Claim], Answer], moving: Sequence[str], point: Point, decimal: bool, seconds: float
+    attempt: Callable[[Claim], Answer], moving: Sequence[str], point: Point, decimal: bool
 ) -> Answer:
     """The answer of an attempt, in the first reading of the claim that gives a proof; else that of the plain one."""
-    deadline = monotonic() + seconds
     symmetric = tuple(name for name, value in point.items() if is_symmetric(*value))
     readers = [Reader(), *([] if set(point) <= set(moving) else [Reader(every=True)])]
     readers += [Reader(symmetric=symmetric)] if symmetric else []
@@ -143,7 +139,7 @@ def attempted(
         reader = readers.pop(0)
 
         def claim(size: int, reader: Reader = reader) -> Claim:
-            return Claim(Tower(size, deadline), point, decimal, reader)
+            return Claim(Tower(size), point, decimal, reader)
 
         answer, over = in_rings(attempt, claim, LARGE if reader.apart else SIZES)
         if answer["proved"]:

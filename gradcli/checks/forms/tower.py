@@ -6,7 +6,6 @@ budget; what is over it is `NotFound`, never a guess.
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any
 
 from flint import Ordering, fmpq, fmpz_mpoly_ctx
@@ -38,11 +37,11 @@ LARGE = (48, 128)  # where denominators are generators
 class Tower:
     """Generators, each of them over those before it, and the relations between them."""
 
-    def __init__(self, size: int = SIZES[0], deadline: float | None = None) -> None:
+    def __init__(self, size: int = SIZES[0], most: int = MOST_WORK) -> None:
         self.ring = fmpz_mpoly_ctx.get([f"g{i}" for i in range(size)], Ordering.lex)
         self.size = size
         self.gens = self.ring.gens()
-        self.deadline = deadline
+        self.most = most
         self.work = 0
         self.generators: list[Generator] = []
         self.known: dict[tuple[str, ...], int] = {}
@@ -209,15 +208,10 @@ class Tower:
         return Form(self, num, den)
 
     def spend(self, work: int) -> None:
-        """Count some work, in terms; raise Spent where the budget or the time is over.
-
-        The budget should come first, so that an answer does not hang on the speed of a machine.
-        """
+        """Count some work, in terms; raise Spent where the budget is over."""
         self.work += (OVERHEAD + work) * (self.size + 16) // 32
-        if self.work > MOST_WORK:
+        if self.work > self.most:
             raise Spent("a proof that is too long")
-        if self.deadline is not None and monotonic() > self.deadline:
-            raise Spent("the time for algebra is used up")
 
     def rationalised(self, num: Any, den: Any) -> tuple[Any, Any, bool]:
         """A fraction whose denominator is free of i, and has no root as a factor."""
@@ -238,25 +232,32 @@ class Tower:
     def reduced(self, poly: Any) -> tuple[Any, Any]:
         """A polynomial with every power below the one that a relation replaces, and what that is over."""
         below = self.one.num
+        if poly.is_zero():
+            return poly, below
+        degrees = poly.degrees()
         again = True
         while again:
             again = False
             for index, (power, base) in self.relations.items():
-                if poly.degrees()[index] < power:
+                if degrees[index] < power:
                     continue
                 again = True
                 poly, factor = self._replaced(poly, index, power, base)
                 below = product(below, factor)
+                degrees = poly.degrees()
         return poly, below
 
     def _replaced(self, poly: Any, index: int, power: int, base: Form) -> tuple[Any, Any]:
-        parts: dict[int, dict[Any, Any]] = {}
-        for powers, coefficient in poly.terms():
-            times, rest = divmod(int(powers[index]), power)
-            parts.setdefault(times, {})[(*powers[:index], rest, *powers[index + 1 :])] = coefficient
-        highest = max(parts)
-        num = self.zero.num
-        for times, part in parts.items():
-            factor = product(base.num**times, base.den ** (highest - times))
-            num = num + product(self.ring.from_dict(part), factor)
-        return num, base.den**highest
+        """A polynomial with every whole `power` of a generator replaced, by Horner's rule, and what that is over."""
+        self.spend(len(poly))
+        gen = self.gens[index] ** power
+        parts = []  # by how often the power is a factor
+        while not poly.is_zero():
+            poly, rest = divmod(poly, gen)
+            parts.append(rest)
+        num, den = parts.pop(), self.one.num
+        while parts:
+            den = product(den, base.den)
+            num = product(num, base.num) + product(parts.pop(), den)
+            self.spend(len(num))
+        return num, den

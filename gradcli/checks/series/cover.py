@@ -1,4 +1,4 @@
-"""A derivative, a claim and a box of points go in; the box is cut until each piece is decided, or time ends.
+"""A derivative, a claim and a box of points go in; the box is cut until each piece is decided, or a budget is spent.
 
 On a piece every quantity is a ball that holds its values at all points of the piece. A piece is settled where the
 derivative exists at every point of it and the claim's ball meets the derivative's; it refutes where they do not meet.
@@ -8,7 +8,6 @@ What decided the branches of a piece is its region, so that a proof at one point
 from __future__ import annotations
 
 from collections import deque
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
+MOST_WORK = 2_000_000  # operations on single entries over all pieces
 LOOKS = 4  # halvings before the size of the derivative is looked at
 SHOWN = 4  # open pieces that are told
 
@@ -71,20 +71,20 @@ class Cover:
         self.bound = 0.0  # how far the claim is from the derivative, relative to that size, on settled pieces
         self.regions: dict[tuple[int, ...], tuple[int, list[float]]] = {}  # signs: how many pieces, a point of one
 
-    def run(self, box: Sequence[Side], tolerance: float | None, most: int, seconds: float) -> Answer:
-        """Cut until all is settled, something is refuted or undefined, or `most` pieces or the time are used up.
+    def run(self, box: Sequence[Side], tolerance: float | None, most: int) -> Answer:
+        """Cut until all is settled, something is refuted or undefined, or `most` pieces or MOST_WORK are used up.
 
         With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative
         that was seen at some points of the box.
         """
-        end = monotonic() + seconds
+        most = min(most, max(1, MOST_WORK // max(1, self.asked.work(self.judged))))
         whole = Piece(tuple(box), (0,) * len(box))
         if tolerance is not None:
             self._look(whole)
         queue = deque([whole])
         stuck: list[Piece] = []
         count = 0
-        while queue and count < most and monotonic() < end:
+        while queue and count < most:
             piece = queue.popleft()
             count += 1
             with precision(BITS):
@@ -164,8 +164,7 @@ def cover(
     box: Mapping[str, Side],
     tolerance: float | None,
     pieces: int,
-    seconds: float,
 ) -> Answer:
     """What is known of a claim on a box: an interval per leaf, the same for all of its entries."""
     sides = [box[name] for name in box for _ in point[name][0]]
-    return Cover(asked, judged, field, point, list(box)).run(sides, tolerance, pieces, seconds)
+    return Cover(asked, judged, field, point, list(box)).run(sides, tolerance, pieces)

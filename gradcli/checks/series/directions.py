@@ -49,7 +49,7 @@ class Wholesale:
         """As `relations.compared`; `chance` is the probability that an error of one part in 10**12 goes unseen."""
         code, chance, wrong, claims, bits = relations.OPEN, 1.0, None, [], 0
         failure: Failure | None = None
-        for bits in balls.doubling():
+        for bits in balls.doubling(work=2 * self.count * self.here.asked.paths.cost):
             with balls.precision(bits):
                 lines = self.here.lines(bits)
                 lines.signs, self.signs = [], []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import balls
 from gradcli.checks.entries import Failure, Unsupported
-from gradcli.checks.reading import prepared
+from gradcli.checks.reading import prepared, steps
 from gradcli.checks.series.gradients import Lines
 from gradcli.checks.series.plane import Plane
 from gradcli.checks.series.reading import Paths
@@ -82,6 +82,13 @@ class Asked:
         self._together: Paths | None = None
         self._beyond: dict[Node, Steps] = {}
 
+    def work(self, judged: Node) -> int:
+        """How many operations on single entries a comparison takes, roughly, with any number of bits."""
+        walks = len(self.entries) * self.paths.cost
+        if self.second is not None:
+            walks *= 1 + len(self.entries)
+        return walks + sum(map(steps, reachable([self.output, judged])))
+
     def beyond(self, node: Node) -> Steps:
         """The steps that another node needs, beside those of the derivative."""
         if node not in self._beyond:
@@ -135,13 +142,13 @@ class Here:
             return Plane(paths, self.point, wide=self.wide)
         return Lines(self._field(bits), paths, self.point)
 
-    def value(self, seconds_left: Callable[[], float]) -> Any:
-        """The output with 56 good bits, as far as time allows: a ball or a Failure."""
+    def value(self) -> Any:
+        """The output with 56 good bits, as far as the budget goes: a ball or a Failure."""
         found: Any = None
-        for bits in balls.doubling():
+        for bits in balls.doubling(work=self.asked.paths.cost):
             with balls.precision(bits):
                 found = self.lines(bits).value
-                if balls.settled(found) or seconds_left() < 0:
+                if balls.settled(found):
                     break
         return found
 

@@ -6,7 +6,6 @@ points beside it as are wanted, of those that lie in its region.
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import relations
@@ -32,14 +31,13 @@ MOST_TIES = 64  # entries whose sides are looked at
 
 
 class Judging:
-    """How a claim stands to a derivative, at one point after the other, within a time."""
+    """How a claim stands to a derivative, at one point after the other, within budgets of operations."""
 
     def __init__(
         self,
         asked: Asked,
         judged: Node,
         fields: Fields,
-        seconds: float,
         *,
         rtol: float | None = None,
         wide: bool = False,
@@ -49,10 +47,10 @@ class Judging:
         self.asked = asked
         self.judged = judged
         self.fields = fields
-        self.seconds = seconds
         self.rtol = rtol
         self.flags = {"wide": wide, "decimal": decimal}
         self.printed = printed
+        self.work = asked.work(judged)
 
     def here(self, point: Point) -> Here:
         """The derivative at a point."""
@@ -66,13 +64,13 @@ class Judging:
             here.rough = all_at_once.rough
             return found
         return relations.compared(
-            here.exact, here.claimed(self.judged, self.printed), self.asked.entries, self.rtol, self.seconds
+            here.exact, here.claimed(self.judged, self.printed), self.asked.entries, self.rtol, self.work
         )
 
     def region(self, point: Point) -> list[int]:
         """The signs that decide branches at a point."""
         here = self.here(point)
-        for bits in doubling():
+        for bits in doubling(work=self.work):
             with precision(bits):
                 found = here.exact(bits)
             if not any(isinstance(x, Failure) and x.kind == relations.HOPEFUL for x in found.values()):
@@ -82,8 +80,7 @@ class Judging:
     def given(self, point: Point, directions: Sequence[Mapping[int, Any]]) -> tuple[Here, Answer]:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
         here = self.here(point)
-        end = monotonic() + self.seconds
-        value = here.value(lambda: end - monotonic())
+        value = here.value()
         answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None, "radius": None}
         if isinstance(value, Failure) and value.kind == "undefined":
             return here, answer

@@ -10,7 +10,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.entries import Entries
-from gradcli.checks.reading import Reading, prepared
+from gradcli.checks.reading import Reading, prepared, steps
 from gradcli.checks.series.field import CONTINUOUS
 from gradcli.graph.node import Node, reachable
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.series.field import SeriesField
-
-
-DEFINED = 4  # operations per entry of what is written out by its definition, roughly
 
 
 class Paths:
@@ -54,21 +51,6 @@ class Paths:
             found[target] = Entries(entries[start:stop], target.type.shape)
             start = stop
         return found
-
-
-def steps(node: Node) -> int:
-    """How many operations on single entries a node takes, roughly."""
-    primitive = node.primitive
-    if primitive.entries is None and primitive.definition is not None and not primitive.pointwise and node.args:
-        return DEFINED * max(node.type.size, *(arg.type.size for arg in node.args))
-    if primitive.entries is None or not node.args:
-        return node.type.size
-    first = node.args[0].type
-    if primitive.name == "matmul":
-        return node.type.size * first.shape[-1]
-    if primitive.kind == "structured" and len(first.shape) > 1:
-        return first.size * first.shape[-1] ** 2
-    return max(node.type.size, *(arg.type.size for arg in node.args))
 
 
 class Along(Reading):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.checks.exact import Exact
 from gradcli.checks.floats import ulps
 from gradcli.checks.shown import node_text
 from gradcli.checks.spelling import differences, functions
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 RULES = (*differences.RULES, *functions.RULES)
 MOST_STEPS = 600
 MOST_PROOFS = 4
-SECONDS = 4.0
 BETTER = 8.0  # by what factor the error must shrink
 MOST_NEW = 50_000
 
@@ -140,7 +138,7 @@ def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
     found: list[Spelling] = []
     if not nodes:
         return found
-    exact = Exact(case.exact.oracle, nodes, SECONDS)
+    exact = case.exact.beside(nodes)
     proofs: dict[tuple[Node, Node], str | None] = {}
     try:
         exact.begin()
