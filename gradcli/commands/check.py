@@ -124,12 +124,15 @@ def finished(
     junit: str | None,
     lenient: bool,
 ) -> int:
-    """Emit the reports, write the report files, and say the exit code with its reason."""
-    output.emit(view(reports, show, again))
+    """Write the report files, emit the reports, and say the exit code with its reason.
+
+    The files come first: they are whole even where standard output is closed early or full.
+    """
     if json:
         output.save(json, machine.text(machine.check("check", reports)))
     if junit:
         output.save(junit, ci.junit(reports))
+    output.emit(view(reports, show, again))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in ci.github(reports):
             output.say(line)
