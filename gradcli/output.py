@@ -209,8 +209,8 @@ def written_whole(path: str, text: str) -> None:
             raise FileExistsError
         file = open(beside, "x", encoding="utf-8", newline="\n")  # noqa: SIM115
     except OSError:  # no new file can be made there, but perhaps this one can be written
-        with opened(path) as file:
-            file.write(text)
+        with opened(path) as direct:
+            direct.write(text)
         return
     try:
         with file:

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.child import start
+from gradcli.checks.child import start, whole_lines
 from gradcli.diagnostics import error
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Oracle:
 def _listen(stream: Any, answers: SimpleQueue[str | None]) -> None:
     """Hand on each line; None when there will be no more."""
     try:
-        for line in stream:
+        for line in whole_lines(stream):
             answers.put(line)
     except (OSError, ValueError):
         answers.put(None)  # the stream was closed under us
