@@ -17,7 +17,7 @@ from importlib import import_module
 from gradcli.commands import declaration
 from gradcli.commands._direct import Call, direct
 from gradcli.diagnostics import Diagnostic, GradcliError, visible
-from gradcli.output import Output, colourful, reason
+from gradcli.output import Output, colourful, discard, open_standard_streams, reason, write_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ ROOMS = {
     "settings": "gradcli.commands._settings",
 }
 
-FINE, USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 2, 4, 130, 141, 143
+FINE, USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 0, 2, 4, 130, 141
+TERMINATING = ("SIGHUP", "SIGTERM")  # signals that end a command in order; its exit code is 128 + their number
 DEBUG = "GRADCLI_DEBUG"
 # Graphs are many small objects without cycles. The collector looks at new objects once; a second look at all of a graph
 # of a million nodes would take as long as its making.
@@ -42,7 +43,7 @@ COLLECTION = (100_000, 1_000, 100)
 
 
 class Terminated(BaseException):
-    """The process was asked to end."""
+    """The process was asked to end, by the signal that it carries."""
 
 
 def load(name: str) -> Any:
@@ -60,21 +61,29 @@ def main(argv: Sequence[str]) -> int:
     gc.set_threshold(*COLLECTION)
     if argv[:1] not in (["run"], ["why"]):  # a training step needs them again at once
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # read when NumPy loads; idle BLAS threads do not spin
-    signal.signal(signal.SIGTERM, terminate)
+    for name in TERMINATING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
+            signal.signal(number, terminate)
+    open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         code = guarded(argv)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # as a script that `run` runs may leave it
+            sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader is gone: nothing more to say
-        silence()
+        discard("stdout")
         return BROKEN_PIPE
     except OSError as problem:
-        silence()
+        discard("stdout")
         where = f"{visible(str(problem.filename), 200)}: " if problem.filename else ""
         return complain(where + reason(problem), INTERNAL)
+    except (KeyboardInterrupt, Terminated) as stop:  # while the last of the output is written
+        discard("stdout")
+        return stopped(stop)
 
 
 def guarded(argv: Sequence[str]) -> int:
@@ -83,10 +92,8 @@ def guarded(argv: Sequence[str]) -> int:
         return run(argv)
     except OSError:  # the environment, not the script
         raise
-    except KeyboardInterrupt:
-        return complain("interrupted", INTERRUPTED)
-    except Terminated:
-        return complain("terminated", TERMINATED)
+    except (KeyboardInterrupt, Terminated) as stop:
+        return stopped(stop)
     except GradcliError as refusal:
         return refuse(argv, refusal.diagnostics, USAGE)
     except MemoryError:
@@ -103,13 +110,19 @@ def guarded(argv: Sequence[str]) -> int:
         return refuse(argv, (Diagnostic("GC999", told, help=hint),), INTERNAL)
 
 
-def silence() -> None:
-    """Send what is left of standard output nowhere, so that the interpreter does not complain when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
 def terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
+    """End the command in order; a second signal ends the process at once."""
+    for name in TERMINATING:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    raise Terminated(number)
+
+
+def stopped(stop: BaseException) -> int:
+    """The exit code of a command that was asked to end."""
+    if isinstance(stop, Terminated):
+        return complain("terminated", 128 + int(stop.args[0]))
+    return complain("interrupted", INTERRUPTED)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -121,7 +134,7 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.write(f"gradcli {load('package').__version__}\n")
         return FINE
     if call.command == "--show-settings":
-        sys.stdout.write("\n".join(load("settings").shown(os.getcwd(), os.environ)) + "\n")
+        sys.stdout.write("\n".join(load("settings").shown(current_folder(), os.environ)) + "\n")
         return FINE
     return perform(call)
 
@@ -129,7 +142,7 @@ def run(argv: Sequence[str]) -> int:
 def perform(call: Call) -> int:
     """Call the command's function with what was given, what is configured, and the defaults."""
     declared = declaration(call.command)
-    settings = load("settings").load(call.command, declared, os.getcwd(), os.environ).values
+    settings = load("settings").load(call.command, declared, current_folder(), os.environ).values
     values = {**declared.defaults(), **settings, **call.given}
     formats = declared.spelled()["--format"].choices
     output = Output({**values, "limits": settings.get("limits")}, formats, "format" in call.given)
@@ -139,9 +152,18 @@ def perform(call: Call) -> int:
         output.close()
 
 
+def current_folder() -> str:
+    """The current folder; an error of the system that says so where it has been removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError as problem:
+        problem.strerror = "the current folder was removed; change to another one"
+        raise
+
+
 def refuse(argv: Sequence[str], diagnostics: Sequence[Diagnostic], code: int) -> int:
     """Report errors on standard error, and as an object on standard output where JSON was asked for."""
-    sys.stderr.write(load("diagnostics").render(diagnostics, colourful(option(argv, "--color"), sys.stderr)) + "\n")
+    write_error(load("diagnostics").render(diagnostics, colourful(option(argv, "--color"), sys.stderr)) + "\n")
     if option(argv, "--format", "-f") in ("json", "jsonl"):
         machine = load("machine")
         command = argv[0] if argv and not argv[0].startswith("-") else None
@@ -160,5 +182,5 @@ def option(argv: Sequence[str], *spellings: str) -> str | None:
 
 
 def complain(text: str, code: int) -> int:
-    sys.stderr.write(f"gradcli: {text}\n")
+    write_error(f"gradcli: {text}\n")
     return code

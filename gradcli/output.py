@@ -6,7 +6,9 @@ It chooses the format, the width and the colours, and makes the Console where th
 from __future__ import annotations
 
 import os
+import stat
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 from gradcli.diagnostics import Diagnostic, error, visible
@@ -139,7 +141,7 @@ class Output:
         """One line on standard error."""
         self._wipe()
         sys.stdout.flush()
-        sys.stderr.write(text + "\n")
+        write_error(text + "\n")
 
     def note(self, *diagnostics: Diagnostic) -> None:
         """Diagnostics on standard error."""
@@ -152,20 +154,17 @@ class Output:
             self.drawn = done < total
             filled = 20 * done // max(total, 1)
             bar = f"\r[{'#' * filled}{'.' * (20 - filled)}] {done}/{total} {visible(label, 40)}\x1b[K"
-            sys.stderr.write(bar if self.drawn else "\r\x1b[K")
-            sys.stderr.flush()
+            write_error(bar if self.drawn else "\r\x1b[K")
 
     def _wipe(self) -> None:
         """Take the bar away: lines of results may go to the same terminal."""
         if self.drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            write_error("\r\x1b[K")
             self.drawn = False
 
     def save(self, path: str, text: str) -> None:
-        """Write a report file."""
-        with opened(path) as file:
-            file.write(text if text.endswith("\n") else text + "\n")
+        """Write a report file: whoever reads it finds the earlier file or this one, never a part of it."""
+        written_whole(path, text if text.endswith("\n") else text + "\n")
 
     def read(self, most: int) -> bytes:
         """Standard input, but no more than so many bytes."""
@@ -196,6 +195,61 @@ def opened(path: str) -> IO[str]:
         return open(path, "w", encoding="utf-8", newline="\n")
     except OSError as problem:
         raise error("GC690", f"cannot write {visible(path, 200)}: {reason(problem)}") from None
+
+
+def written_whole(path: str, text: str) -> None:
+    """Write a file beside its place and move it there; what is no regular file (a pipe, a device) is written to.
+
+    Raises GradcliError GC690 where that is not possible.
+    """
+    place = os.path.realpath(path)
+    beside = f"{place}.{os.getpid()}.part"
+    try:
+        if os.path.lexists(place) and not os.path.isfile(place):
+            raise FileExistsError
+        file = open(beside, "x", encoding="utf-8", newline="\n")  # noqa: SIM115
+    except OSError:  # no new file can be made there, but perhaps this one can be written
+        with opened(path) as direct:
+            direct.write(text)
+        return
+    try:
+        with file:
+            file.write(text)
+        if os.path.exists(place):
+            os.chmod(beside, stat.S_IMODE(os.stat(place).st_mode))
+        os.replace(beside, place)
+    except OSError as problem:
+        raise error("GC690", f"cannot write {visible(path, 200)}: {reason(problem)}") from None
+    finally:
+        with suppress(OSError):
+            os.unlink(beside)  # still there only if it was not moved
+
+
+def open_standard_streams() -> None:
+    """Open the null device where a standard stream is closed: what nobody reads is not written.
+
+    No file that is opened later gets the number of a standard stream either. `sys.stdin` stays None.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            if name != "stdin":
+                setattr(sys, name, open(number, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def write_error(text: str) -> None:
+    """Write to standard error; where that is impossible nothing is said, and the exit code still counts."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError):  # ValueError: a script that `run` runs may close it
+        discard("stderr")
+
+
+def discard(name: str) -> None:
+    """Send what is left of a standard stream nowhere, so that the interpreter does not complain when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), {"stdout": 1, "stderr": 2}[name])
 
 
 def reason(problem: OSError) -> str:

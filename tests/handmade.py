@@ -161,6 +161,7 @@ def check(verdict: str, passed: bool, **fields: Any) -> Any:
         "message": "",
         "diagnostics": (),
         "expected": None,
+        "seconds": 0.25,
     }
     return SimpleNamespace(verdict=verdict, passed=passed, **{**usual, **fields})
 

@@ -15,6 +15,7 @@ import pytest
 from handmade import check, report
 
 import gradcli
+from gradcli.checks.report import refused
 from gradcli.cli import main
 from gradcli.codes import CODES
 from gradcli.commands._check_inputs import claims
@@ -61,7 +62,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     )
     hidden = SimpleNamespace(name="hidden", internal=True, aliases=())
     fakes: dict[str, dict[str, Any]] = {
-        "gradcli.checks": {"check_script": check_script},
+        "gradcli.checks": {"check_script": check_script, "refused": refused},
         "gradcli.batch": {"check_paths": check_paths, "serve": serve},
         "gradcli.primitives": {"catalogue": lambda: {"exp": exponential, "hidden": hidden}},
     }
@@ -95,7 +96,7 @@ EXPECTED = check("ERROR", True, diagnostics=(BROKEN,), expected="error GC112")
         ([report(REFUSED, WRONG, OPEN)], 2, 2),
         ([report(CRASHED, REFUSED)], 4, 4),
         ([report(EXPECTED)], 0, 0),
-        ([report(diagnostics=(BROKEN,)), report(WRONG)], 2, 2),
+        ([report(REFUSED), report(WRONG)], 2, 2),
         ([], 5, 5),
         ([report()], 5, 5),
     ],

@@ -186,7 +186,9 @@ def test_internal_error_is_no_failed_check(
         cli.main(["grad", "x"])
 
 
-@pytest.mark.parametrize(("problem", "code"), [(KeyboardInterrupt(), 130), (cli.Terminated(), 143), (MemoryError(), 4)])
+@pytest.mark.parametrize(
+    ("problem", "code"), [(KeyboardInterrupt(), 130), (cli.Terminated(signal.SIGTERM), 143), (MemoryError(), 4)]
+)
 def test_interruptions(
     problem: BaseException, code: int, calculator: Calculator, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import handmade
+import pytest
 
+from gradcli.cli import main
 from gradcli.rendering.ci import github, junit
 
 HOSTILE = handmade.report(
@@ -31,7 +35,10 @@ def test_junit_counts() -> None:
         "failures": "2",
         "errors": "0",
         "skipped": "1",
+        "time": "1.500",
     }
+    assert [suite.get("time") for suite in root] == ["0.500", "1.000"]
+    assert {case.get("time") for case in root.iter("testcase")} == {"0.250"}
     assert [suite.get("name") for suite in root] == ["(x*y + x)**2", "models/loss.grad"]
     failure = root.find("testsuite/testcase/failure")
     assert failure is not None
@@ -69,3 +76,46 @@ def test_github_commands_cannot_be_forged() -> None:
     (line,) = github([forged])
     assert line.count("::") == 2
     assert "\n" not in line
+
+
+BAD = "x = 2\ny = x**\n"
+GOOD = "x = 2\nx**2\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "targets", "tests", "place"),
+    [
+        ({"a.grad": GOOD, "bad.grad": BAD}, ["."], 2, ("bad.grad", "2", "error")),
+        ({"bad.grad": BAD}, ["bad.grad"], 1, ("bad.grad", "2", "error")),
+        ({"a.grad": GOOD, "bad.grad": b"\xff\xfe"}, ["."], 2, ("bad.grad", "1", "error")),
+        ({"bad.grad": b"\xff\xfe"}, ["bad.grad"], 1, ("bad.grad", "1", "error")),
+        ({}, ["bad.grad"], 1, ("bad.grad", None, "error")),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_test_with_an_error(
+    files: dict[str, str | bytes],
+    targets: list[str],
+    tests: int,
+    place: tuple[str, str | None, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert main(["check", *targets, "--junit", "r.xml", "--json", "r.json"]) == 2
+    out, err = capsys.readouterr()
+    root = ElementTree.parse(tmp_path / "r.xml").getroot()
+    assert (root.get("tests"), root.get("errors"), root.get("failures")) == (str(tests), "1", "0")
+    (case,) = [one for one in root.iter("testcase") if len(one)]
+    assert (case.get("file"), case.get("line"), case[0].tag) == place
+    assert all(float(one.get("time", "-1")) >= 0 for one in root.iter() if one.tag not in ("error", "failure"))
+    (annotation,) = [line for line in err.splitlines() if line.startswith("::")]
+    assert annotation.startswith("::error file=bad.grad,")
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert [one["verdict"] for one in found["checks"] if not one["passed"]] == ["ERROR"]
+    assert found["checks"][-1]["diagnostics"][0]["code"] in err
+    if len(files) > 1:
+        assert out.endswith("2 checks in 2 files: 1 passed, 1 failed\n")

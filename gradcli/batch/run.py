@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.batch.discovery import scripts
 from gradcli.batch.transport import report_from_json
-from gradcli.checks.child import start
-from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.child import start, whole_lines
+from gradcli.checks.report import Check, Report, summarised, timed
 
 if TYPE_CHECKING:
     import subprocess
@@ -102,7 +102,7 @@ class Worker:
 
     def _listen(self, stream: Any, life: int) -> None:
         try:
-            for line in stream:
+            for line in whole_lines(stream):
                 self.answers.put((self.number, life, line))
         except (OSError, ValueError):
             return
@@ -166,7 +166,7 @@ class Team:
             return worker, None
         if "failure" in answer:
             return worker, failed(path, f"internal error: {answer['failure']}")
-        return worker, report_from_json(answer["report"])
+        return worker, timed(report_from_json(answer["report"]), answer["seconds"])
 
 
 def failed(path: str, reason: str) -> Report:

@@ -10,11 +10,12 @@ import sys
 from json import dumps, loads
 from queue import SimpleQueue
 from threading import Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from gradcli.batch.transport import report_to_json
 from gradcli.checks.gradcheck import check_script
-from gradcli.checks.report import Report, summarised
+from gradcli.checks.report import Report, refused, timed
 from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import Limits
 from gradcli.language.source import read_source
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def check_file(path: str, options: dict[str, Any], beat: Callable[[], None] | None = None) -> Report:
-    """The report of one file; a file that cannot be read or lowered has its errors as diagnostics."""
+    """The report of one file; a file that cannot be read or lowered is one check that says why."""
+    started = monotonic()
     told = dict(options)
     limits = told.pop("limits", None)
     bounds = Limits(**limits) if isinstance(limits, dict) else limits
@@ -32,7 +34,7 @@ def check_file(path: str, options: dict[str, Any], beat: Callable[[], None] | No
         source = read_source(path) if bounds is None else read_source(path, bounds)
         return check_script(source, limits=bounds, beat=beat, **told)
     except GradcliError as problem:
-        return summarised("", [], problem.diagnostics, file=path)
+        return timed(refused(problem.diagnostics, file=path), [monotonic() - started])
 
 
 def main() -> None:
@@ -55,6 +57,7 @@ def main() -> None:
     while True:
         path = loads(paths.get())
         try:
-            tell({"report": report_to_json(check_file(path, options, lambda: tell({"beat": True})))})
+            report = check_file(path, options, lambda: tell({"beat": True}))
+            tell({"report": report_to_json(report), "seconds": [one.seconds for one in report.checks]})
         except Exception as bug:  # said, not lost: the process goes on with the next file
             tell({"failure": f"{type(bug).__name__}: {bug}"[:400]})

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from gradcli.checks.callables.api import check_callable
     from gradcli.checks.callables.process import check_target
     from gradcli.checks.gradcheck import check_script
-    from gradcli.checks.report import Check, Report
+    from gradcli.checks.report import Check, Report, refused
 
-__all__ = ["Check", "Report", "check_callable", "check_script", "check_target"]
+__all__ = ["Check", "Report", "check_callable", "check_script", "check_target", "refused"]
 
 _ROOMS = {
     "Check": "gradcli.checks.report",
@@ -21,6 +21,7 @@ _ROOMS = {
     "check_callable": "gradcli.checks.callables.api",
     "check_script": "gradcli.checks.gradcheck",
     "check_target": "gradcli.checks.callables.process",
+    "refused": "gradcli.checks.report",
 }
 
 

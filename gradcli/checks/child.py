@@ -8,6 +8,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 CODE = "import sys; sys.path.extend(p for p in {paths!r} if p not in sys.path); from {module} import main; main()"
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
@@ -24,3 +29,8 @@ def start(module: str, environment: dict[str, str] | None = None) -> subprocess.
         encoding="utf-8",
         env={**os.environ, **QUIET, **(environment or {})},
     )
+
+
+def whole_lines(stream: Iterable[str]) -> Iterator[str]:
+    """The lines of a process; what has no newline at its end is what the process wrote when it died."""
+    return takewhile(lambda line: line.endswith("\n"), stream)

@@ -6,6 +6,8 @@ is an answer.
 
 from __future__ import annotations
 
+from itertools import pairwise
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from gradcli.checks.chains import first_wrong_steps
 from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import expected_error, settled
 from gradcli.checks.floats import read_value
-from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.shown import plain, point_text
 from gradcli.checks.steps import ladder
 from gradcli.checks.subjects import Subject, subjects
@@ -81,6 +83,7 @@ def check_script(
     >>> [one.verdict for one in check_script("x**2*y", at={"x": 2, "y": 3}).checks]  # doctest: +SKIP
     ['PROVED', 'PROVED']
     """
+    times = [monotonic()]
     backend = "numpy" if backend == "auto" else backend
     namespace(backend, dtype)  # an error where the library is not installed
     oracle = oracle or worker.shared()
@@ -125,9 +128,11 @@ def check_script(
             if rungs is not None:
                 evidence["ladder"] = plain(rungs)
             outcomes.append((subject, outcome._replace(evidence=evidence)))
+            times.append(monotonic())
     outcomes = first_wrong_steps(outcomes)
     checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
-    return summarised(lowered.text, checks, notes, script_source.path)
+    report = summarised(lowered.text, checks, notes, script_source.path)
+    return timed(report, [after - before for before, after in pairwise(times)])
 
 
 def prepared(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gradcli.diagnostics import Diagnostic
 
@@ -21,6 +21,7 @@ class Check:
     """The verdict on one gradient, claim, hand-written rule or callable.
 
     `evidence` is plain JSON data; `passed` takes into account what the script expected and what the caller required.
+    `seconds` is how long it took, the preparation of the script with the first check; it is no part of the verdict.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Check:
     diagnostics: tuple[Diagnostic, ...] = ()
     expected: str | None = None
     passed: bool = True
+    seconds: float | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -64,3 +66,20 @@ def summarised(
         if count:
             summary[verdict] = count
     return Report(expression, found, summary, tuple(diagnostics), file)
+
+
+def refused(diagnostics: Sequence[Diagnostic], expression: str = "", file: str | None = None) -> Report:
+    """The report of a script that could not be read: one check, ERROR, with the diagnostics that say why."""
+    span = diagnostics[0].span
+    line = None if span is None else span.line
+    codes = list(dict.fromkeys(one.code for one in diagnostics))
+    message = diagnostics[0].message
+    evidence: dict[str, object] = {"codes": codes}
+    check = Check("error", file, line, "gradient", None, "ERROR", evidence, message, tuple(diagnostics), passed=False)
+    return summarised(expression, [check], file=file)
+
+
+def timed(report: Report, seconds: Iterable[float | None]) -> Report:
+    """A report with the seconds that each of its checks took."""
+    checks = [replace(one, seconds=took) for one, took in zip(report.checks, seconds, strict=True)]
+    return replace(report, checks=tuple(checks))

@@ -17,7 +17,7 @@ from subprocess import TimeoutExpired
 from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from gradcli.checks.child import start
+from gradcli.checks.child import start, whole_lines
 from gradcli.diagnostics import error
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Oracle:
 def _listen(stream: Any, answers: SimpleQueue[str | None]) -> None:
     """Hand on each line; None when there will be no more."""
     try:
-        for line in stream:
+        for line in whole_lines(stream):
             answers.put(line)
     except (OSError, ValueError):
         answers.put(None)  # the stream was closed under us

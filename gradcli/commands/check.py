@@ -10,7 +10,7 @@ from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._replay import replay
 from gradcli.commands._shared import EVALUATION, OUTPUT, allowed, is_file, load, names
 from gradcli.commands._views import View
-from gradcli.diagnostics import error
+from gradcli.diagnostics import GradcliError, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 else:
     batch, checks = room("batch"), room("checks")
     ci, machine, verdicts = room("ci"), room("machine"), room("verdicts")
+
+SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge", "jobs")  # options that functions do not have
 
 
 def check(
@@ -86,46 +88,55 @@ def check(
         ("--samples", () if samples == 3 else (str(samples),)),
     ]
     again = replay(targets, asked)
-    if python is not None or grad is not None:
-        name = callable_only(targets, claim, backend, python, "--box" if box else "--dodge" if dodge else None)
-        kept = {name: value for name, value in told.items() if name not in ("claims", "backend")}
-        return finished(output, [checks.check_target(name, grad, **kept)], show, again, json, junit, lenient)
-    told |= {"steps": steps, "box": boxes(box), "dodge": dodge}
+    told |= {"steps": steps, "box": boxes(box), "dodge": dodge, "jobs": jobs}
+    name = targets[0] if len(targets) == 1 else python or ""
+    try:
+        if python is not None or grad is not None:
+            used = "--box" if box else "--dodge" if dodge else None
+            target = callable_only(targets, claim, backend, python, used)
+            kept = {key: value for key, value in told.items() if key not in SCRIPTS_ONLY}
+            reports = [checks.check_target(target, grad, **kept)]
+        else:
+            reports = judged(output, targets, told)
+    except GradcliError as problem:  # reports are for build servers, which show what is in them only
+        file = name if is_file(name) else None
+        save(output, [checks.refused(problem.diagnostics, "" if file else name, file)], json, junit)
+        raise
+    save(output, reports, json, junit)  # first: they are whole even where standard output is closed early
+    output.emit(view(reports, show, again))
+    code, reason = outcome(reports, lenient)
+    if code:
+        output.say(f"gradcli check: {reason}")
+    return code
+
+
+def judged(output: Output, targets: tuple[str, ...], told: dict[str, Any]) -> list[Any]:
+    """The reports on scripts; raises GradcliError where one alone cannot be read, or there is none of a name."""
     single = targets[0] if len(targets) == 1 else None
+    jobs = told.pop("jobs")
     if single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single)):
-        if looks_like_path(single) and not at and not claim:
+        if looks_like_path(single) and not told["at"] and not told["claims"]:
+            shown = visible(single, 200)
             raise error(
                 "GC601",
-                f"cannot read {single}: no such file or folder",
-                help=f'to check it as an expression, give a point, or write "({single})"',
+                f"cannot read {shown}: no such file or folder",
+                help=f'to check it as an expression, give a point, or write "({shown})"',
             )
-        reports = [checks.check_script(load(single, output, bounds), **told)]
-    else:
-        if claim:
-            raise error(
-                "GC725",
-                "--claim needs one expression or one file",
-                help="write the claims as asserts in the scripts",
-            )
-        if box:
-            raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
-        reports = list(
-            batch.check_paths(existing(targets or (".",), at), {**told, "jobs": jobs, "progress": output.progress})
+        return [checks.check_script(load(single, output, told["limits"]), **told)]
+    if told["claims"]:
+        raise error(
+            "GC725",
+            "--claim needs one expression or one file",
+            help="write the claims as asserts in the scripts",
         )
-    return finished(output, reports, show, again, json, junit, lenient)
+    if told["box"]:
+        raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
+    paths = existing(targets or (".",), told["at"])
+    return list(batch.check_paths(paths, {**told, "jobs": jobs, "progress": output.progress}))
 
 
-def finished(
-    output: Output,
-    reports: list[Any],
-    show: str,
-    again: Callable[[Any, Any], str],
-    json: str | None,
-    junit: str | None,
-    lenient: bool,
-) -> int:
-    """Emit the reports, write the report files, and say the exit code with its reason."""
-    output.emit(view(reports, show, again))
+def save(output: Output, reports: list[Any], json: str | None, junit: str | None) -> None:
+    """Write the report files that were asked for, and put failures beside their lines where GitHub runs the command."""
     if json:
         output.save(json, machine.text(machine.check("check", reports)))
     if junit:
@@ -133,10 +144,6 @@ def finished(
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in ci.github(reports):
             output.say(line)
-    code, reason = outcome(reports, lenient)
-    if code:
-        output.say(f"gradcli check: {reason}")
-    return code
 
 
 def view(reports: Sequence[Any], show: str, again: Callable[[Any, Any], str] | None = None) -> View:
@@ -163,7 +170,7 @@ def outcome(reports: Sequence[Any], lenient: bool) -> tuple[int, str]:
     open_checks = [one for report in reports for one in report.checks if not one.passed]
     errors = [one for one in open_checks if one.verdict == "ERROR"]
     broken = sum(1 for one in errors if not one.diagnostics)
-    refused = len(errors) - broken + sum(1 for report in reports if refuses(report))
+    refused = len(errors) - broken
     undecided = sum(1 for one in open_checks if one.verdict == "INCONCLUSIVE")
     failed = len(open_checks) - len(errors) - undecided
     if broken:
@@ -179,11 +186,6 @@ def outcome(reports: Sequence[Any], lenient: bool) -> tuple[int, str]:
     if not any(report.checks for report in reports):
         return 5, "nothing to check"
     return 0, ""
-
-
-def refuses(report: Any) -> bool:
-    """Whether a script has errors of its own and therefore no checks."""
-    return not report.checks and any(one.severity == "error" for one in report.diagnostics)
 
 
 def counted(count: int, noun: str) -> str:

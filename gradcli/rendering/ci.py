@@ -28,7 +28,10 @@ REFERENCES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;
 
 
 def junit(reports: Sequence[Any]) -> str:
-    """A JUnit report: a suite per file, a case per check; inconclusive checks count as skipped."""
+    """A JUnit report: a suite per file, a case per check; inconclusive checks count as skipped.
+
+    `time` is the one thing in it that differs from run to run.
+    """
     suites = "\n".join(line for report in reports for line in suite(report))
     cases = [one for report in reports for one in report.checks]
     return (
@@ -43,7 +46,8 @@ def suite(report: Any) -> Iterator[str]:
         name = f"{subject(one)} line {one.line}" if one.line else subject(one)
         place = f' file="{attribute(one.file)}"' if one.file else ""
         line = f' line="{one.line}"' if one.line else ""
-        head = f'<testcase classname="{attribute(title(report))}" name="{attribute(name)}"{place}{line}'
+        took = time([one])
+        head = f'<testcase classname="{attribute(title(report))}" name="{attribute(name)}"{place}{line}{took}'
         if one.passed:
             yield f"    {head}/>"
             continue
@@ -64,7 +68,12 @@ def counts(checks: Sequence[Any]) -> str:
     tags = [outcome(one) for one in checks if not one.passed]
     told = {"tests": len(checks), "failures": tags.count("failure")}
     told |= {"errors": tags.count("error"), "skipped": tags.count("skipped")}
-    return " ".join(f'{name}="{count}"' for name, count in told.items())
+    return " ".join(f'{name}="{count}"' for name, count in told.items()) + time(checks)
+
+
+def time(checks: Sequence[Any]) -> str:
+    """The seconds that checks took, as an attribute; 0 for one whose process died."""
+    return f' time="{sum(one.seconds or 0.0 for one in checks):.3f}"'
 
 
 def content(text: str) -> str:

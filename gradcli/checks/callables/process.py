@@ -22,7 +22,7 @@ import numpy as np
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.failures import KEPT, innermost
 from gradcli.checks.child import CODE, QUIET
-from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.points import array_of, read_point
 
@@ -65,6 +65,7 @@ def check_target(
             checked_target(text)
     if dtype == "complex128":
         raise error("GC732", "functions of complex numbers are not checked", help="check real and imaginary parts")
+    started = monotonic()
     point, notes = read_point(at, limits)
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
     options = {"wrt": None if wrt is None else list(wrt), "samples": samples, "seed": seed, "dtype": dtype}
@@ -77,6 +78,8 @@ def check_target(
         with (folder / runner.POINT).open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)  # allowed: numbers alone, objects are refused
         report = run(folder, seconds, python, lenient)
+    shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
+    report = timed(report, [shared] * len(report.checks))
     return Report(report.expression, report.checks, report.summary, (*notes, *report.diagnostics))
 
 
