@@ -139,6 +139,38 @@ def test_imprecise_proposes_a_better_spelling(text: str, at: dict[str, Any], rew
     assert rewrite in found[0].message
 
 
+OUT_OF_RANGE = [
+    ("exp(x)", {"x": 800.0}, {}, "inf is out of range: float64 ends at 1.8e+308; exact: 2.72637"),
+    ("-exp(x)*exp(y)", {"x": 500.0, "y": 300.0}, {}, "-inf is out of range: float64 ends at 1.8e+308; exact: -2.72637"),
+    ("sum(exp(w))", {"w": [1.0, 800.0]}, {}, "inf[1] is out of range"),
+    ("sum(exp(w))", {"w": [800.0] * 1200}, {}, "is out of range"),
+    ("exp(x)", {"x": 90.0}, {"dtype": "float32"}, "inf is out of range: float32 ends at 3.4e+38; exact: 1.22040"),
+    ("sum(exp(w))", {"w": [1.0, 90.0]}, {"dtype": "float32"}, "inf[1] is out of range: float32"),
+    ("exp(z)", {"z": 800.0 + 1.0j}, {"dtype": "complex128"}, "is out of range"),
+    ("x**3", {"x": 10.0}, {"claims": {"x": "3*x**2*exp(x + 790)/exp(x + 790)"}}, "nan is not finite; exact: 300.0"),
+    ("exp(x)", {"x": 800.0}, {"claims": {"x": "exp(x - 1)*e"}}, "inf is out of range"),
+    ("exp(x)", {"x": -800.0}, {"claims": {"x": "1/exp(-x)*(1 + 0*exp(-x))"}}, "nan is not finite"),
+    ("exp(x)", {"x": -400.0}, {"claims": {"x": "exp(3*x)/exp(2*x)"}}, "nan is not finite; exact: 1.9"),
+    ("exp(x)", {"x": -300.0}, {"claims": {"x": "exp(4*x)*exp(-3*x)"}}, "is not finite"),
+    ("x**3", {"x": 1e-3}, {"claims": {"x": "3*x**2*(exp(-500)*exp(-500))*exp(500)*exp(500)"}}, "0.0 has no correct digit"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "at", "options", "expected"), OUT_OF_RANGE)
+def test_a_float_out_of_range_is_imprecise(text: str, at: Any, options: Any, expected: str) -> None:
+    """An exact number that the float format cannot hold, or an overflow on the way to one that it can."""
+    for require, passed in ((None, True), ("precise", False)):
+        check = checked(text, at, require=require, **options).checks[-1]
+        assert check.verdict == "IMPRECISE", check.message
+        assert expected in check.message
+        assert check.passed is passed
+
+
+def test_what_is_smaller_than_every_float_is_matched_by_zero() -> None:
+    assert only("exp(-x)", {"x": 800.0}, require="precise").passed
+    assert only("exp(-x)", {"x": 110.0}, dtype="float32", require="precise").passed
+
+
 def test_numerical_evidence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradcli.checks.exact.MOST_NODES", 3)  # the graph is too large for the oracle
     check = only("eigvalsh(X)", {"X": [[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]]})

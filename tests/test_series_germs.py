@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 
 from gradcli.checks import balls, check_script
@@ -62,6 +63,23 @@ TIES = [
     ("where(x > 0, asinh(1/x) + log(x), log(2))", 0.0, "smooth", [0, 0]),
     ("where(x > 0, cosh(1/x), 0)", 0.0, "BOUNDARY", [0, INF]),
     ("where(x > 0, x*floor(1 - x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x == 0, 0, x*log(abs(log(abs(x)))))", 0.0, "BOUNDARY", [INF, INF]),
+    ("where(x == 0, 0, abs(x)/log(abs(log(abs(x)))))", 0.0, "smooth", [0, 0]),
+    ("where(x == 0, 0, x/log(abs(log(abs(x)))) + 3*x)", 0.0, "smooth", [3, 3]),
+    ("where(x == 0, 0, abs(x)*log(abs(x))/log(abs(log(abs(x)))))", 0.0, "BOUNDARY", [INF, -INF]),
+    ("where(x == 0, 0, x*sqrt(abs(log(abs(x)))))", 0.0, "BOUNDARY", [INF, INF]),
+    ("where(x == 0, 0, x/sqrt(abs(log(abs(x)))))", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, log(abs(log(x))), 0)", 0.0, "BOUNDARY", [0, INF]),
+    ("where(x > 0, 1/log(abs(log(x))), 0)", 0.0, "BOUNDARY", [0, INF]),
+    ("where(x > 0, exp(log(abs(log(x)))) + log(x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, x*erf(sqrt(abs(log(x)))), 0)", 0.0, "KINK", [0, 1]),
+    ("where(x > 0, x*log(log(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x*log(abs(log(x)))*sin(1/x), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x*exp(-sqrt(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x*erf(log(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x*erfc(log(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x**(x**x), 0)", 0.0, "KINK", [0, 1]),
+    ("where(x > 0, x**(x**(x**x)), 1)", 0.0, "BOUNDARY", [0, -INF]),
 ]  # fmt: skip
 
 
@@ -81,8 +99,9 @@ def log(x: Any) -> Any:
 
 
 def size(key: Any, x: Any) -> Any:
-    """How large the term of a key is."""
-    return x ** (mpmath.mpf(key[0].numerator) / key[0].denominator) * abs(log(x)) ** -key[1]
+    """The term of a key, without its coefficient."""
+    power, turned, twice = (mpmath.mpf(part.numerator) / part.denominator for part in key)
+    return x**power * log(1 / x) ** -turned * log(log(1 / x)) ** -twice
 
 
 EXPANSIONS: list[tuple[str, Callable[[Any], Any]]] = [
@@ -104,6 +123,16 @@ EXPANSIONS: list[tuple[str, Callable[[Any], Any]]] = [
     ("cbrt(x)/(1 + sqrt(x))", lambda x: mpmath.cbrt(x) / (1 + mpmath.sqrt(x))),
     ("lgamma(x)**2", lambda x: mpmath.loggamma(x) ** 2),
     ("erf(log(x)) + x", lambda x: mpmath.erf(log(x)) + x),
+    ("log(abs(log(x)))", lambda x: log(-log(x))),
+    ("1/(log(abs(log(x))) + 2)", lambda x: 1 / (log(-log(x)) + 2)),
+    ("log(log(x)**2 + 1/x)*log(log(x)**2)", lambda x: log(log(x) ** 2 + 1 / x) * log(log(x) ** 2)),
+    ("log(1 - log(x) + x)", lambda x: log(1 - log(x) + x)),
+    ("log(log(1/x) + sqrt(log(1/x)))", lambda x: log(log(1 / x) + mpmath.sqrt(log(1 / x)))),
+    ("sqrt(abs(log(x)))/(1 + log(x))", lambda x: mpmath.sqrt(-log(x)) / (1 + log(x))),
+    ("exp(2*log(abs(log(x))) - 0.5*log(x))", lambda x: log(x) ** 2 / mpmath.sqrt(x)),
+    ("erfc(sqrt(abs(log(x))))", lambda x: mpmath.erfc(mpmath.sqrt(-log(x)))),
+    ("abs(log(x))**0.75", lambda x: (-log(x)) ** 0.75),
+    ("tanh(log(abs(log(x))))", lambda x: mpmath.tanh(log(-log(x)))),
     ("atan2(1, x) + atan2(x, -1)", lambda x: mpmath.atan2(1, x) + mpmath.atan2(x, -1)),
 ]
 
@@ -121,10 +150,7 @@ def test_an_expansion_is_the_function(text: str, f: Callable[[Any], Any]) -> Non
                 terms[key] = mpmath.mpf(c.mid().str(300, radius=False))
             for exponent in (20, 30):
                 x = mpmath.mpf(10) ** -exponent
-                total = sum(
-                    c * x ** (mpmath.mpf(key[0].numerator) / key[0].denominator) * log(x) ** -key[1]
-                    for key, c in terms.items()
-                )
+                total = sum(c * size(key, x) for key, c in terms.items())
                 gap = abs(f(x) - total)
                 bound = mpmath.mpf(10) ** -280 * max((size(key, x) for key in terms), default=mpmath.mpf(1))
                 if found.rest is not None and found.rest[0] < 10**5:
@@ -148,3 +174,60 @@ def test_verdicts_name_the_limit() -> None:
     left_open = check_script("where(x > 0, x*sin(1/x), 0)", at={"x": 0.0}).checks[0]
     assert left_open.verdict == "INCONCLUSIVE"
     assert check_script("where(x > 0, x*log(x), 0)", at={"x": 0.0}).checks[0].verdict == "BOUNDARY"
+
+
+NASTY: list[tuple[str, float | None]] = [  # at 0, with the derivative there (None: there is none)
+    ("x*log(abs(log(abs(x))))", None),
+    ("abs(x)/log(abs(log(abs(x))))", 0.0),
+    ("x*log(log(abs(log(abs(x)))))", None),
+    ("abs(x)/log(log(abs(log(abs(x)))))", 0.0),
+    ("2*x + x/log(log(abs(log(abs(x)))))", 2.0),
+    ("2*x + x/log(abs(log(abs(x))))", 2.0),
+    ("x*log(abs(log(abs(x))))/sqrt(log(abs(log(abs(x)))))", None),
+    ("x*log(abs(log(abs(x))))**2/abs(log(abs(x)))", 0.0),
+    ("abs(x)**abs(x)*x", 1.0),
+    ("abs(x)**(abs(x)**abs(x))", None),
+    ("x*abs(x)**(abs(x)**abs(x))", 0.0),
+    ("exp(-1/x**2)", 0.0),
+    ("exp(-1/x**2)/x**9 - x", -1.0),
+    ("exp(-1/abs(x))*sin(1/x)", 0.0),
+    ("sin(1/x)*x**2", 0.0),
+    ("x*sin(1/x)", None),
+    ("x + x**2*sin(1/x**3)", 1.0),
+    ("sin(1/x)", None),
+    ("x*sin(log(abs(x)))", None),
+    ("x**2*sin(1/x)*log(abs(log(abs(x))))", 0.0),
+    ("x*log(abs(log(abs(x)))) + x*sin(1/x)", None),
+    ("x*cos(log(abs(log(abs(x)))))", None),
+    ("x*tanh(log(abs(log(abs(x)))))", 1.0),
+    ("x*exp(-sqrt(abs(log(abs(x)))))", 0.0),
+    ("x*exp(sqrt(abs(log(abs(x)))))", None),
+    ("x*erf(log(abs(log(abs(x)))))", 1.0),
+    ("abs(x)*erfc(log(abs(log(abs(x)))))", 0.0),
+    ("x*floor(log(abs(log(abs(x)))))", None),
+    ("x*atan(1/x)*log(abs(log(abs(x))))", None),
+    ("x**3*exp(exp(1/x**2))", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "slope"), NASTY, ids=[text for text, _ in NASTY])
+def test_no_wrong_verdict_where_expansions_end(text: str, slope: float | None) -> None:
+    """A tie that stays open is INCONCLUSIVE: differences neither pass a claim there nor refute one."""
+    script = f"where(x == 0, 0, {text})"
+    right = ("PROVED", "CERTIFIED", "INCONCLUSIVE")
+    wrong = ("BOUNDARY", "DISCONTINUOUS", "KINK", "INCONCLUSIVE")
+    for claim in (0.0, 3.0, 0.5, -1.0, 1.0, 2.0, slope):
+        if claim is not None:
+            found = check_script(script, at={"x": 0.0}, claims={"x": f"{claim} + 0*x"}).checks[-1]
+            if slope is None:
+                assert found.verdict in wrong, (claim, found.message)
+            elif claim == slope:
+                assert found.verdict in right, (claim, found.message)
+            else:
+                assert found.verdict in ("DISAGREES", "INCONCLUSIVE"), (claim, found.message)
+
+
+def test_ties_of_many_entries_are_all_looked_at() -> None:
+    for count in (65, 200):
+        found = check_script("sum(x*abs(x)) + 0*y", at={"x": np.zeros(count), "y": 1.0}, wrt=["x"]).checks[0]
+        assert found.verdict == "CERTIFIED", found.message

@@ -119,7 +119,7 @@ class Judging(ComplexCase):
 
     def right(self, spots: Sequence[tuple[Values, Answer]]) -> Outcome:
         """CERTIFIED, or IMPRECISE where the float is far from the enclosed number."""
-        worst, at = 0.0, (0.0j, 0.0j, 0)
+        worst, at, beyond = 0.0, (0.0j, 0.0j, 0), ""
         rtol = self.subject.rtol or 0.0
         for values, answer in spots:
             made = self.stated(evaluated([self.subject.judged], values, DTYPE)[0].reshape(-1))
@@ -133,6 +133,8 @@ class Judging(ComplexCase):
                 off = max(ulps(getattr(value, p), getattr(true, p), size=abs(true)) for p in ("real", "imag"))
                 if off > worst:
                     worst, at = off, (value, true, k)
+            for part, digits in answer["beyond"]:
+                worst, at, beyond = np.inf, (made[part // 2], 0j, part // 2), digits
         here = spots[0][1]
         shown = sorted(here["details"], key=lambda one: one["entry"])
         made = self.stated(evaluated([self.subject.judged], self.values, DTYPE)[0].reshape(-1))
@@ -150,8 +152,10 @@ class Judging(ComplexCase):
         if worst > LIMIT_ULPS:
             value, true, k = at
             where = self.where(k)
-            message = f"the rule is right, but the float value {plain(value)}{where} is off by {worst:.3g} ulp"
-            return Outcome("IMPRECISE", f"{message}; exact: {plain(true)}", {"entry": where})
+            what = f"is off by {worst:.3g} ulp" if np.isfinite(worst) else "is not finite"
+            what = "is out of range: float64 ends at 1.8e+308" if beyond else what
+            message = f"the rule is right, but the float value {plain(value)}{where} {what}"
+            return Outcome("IMPRECISE", f"{message}; exact: {beyond or plain(true)}", {"entry": where})
         message = f"dL/dx and dL/dy are enclosed at {points_told(len(spots))}"
         if any("~" in one["relations"] for _, one in spots):
             message += f", within the tolerance {self.subject.rtol:g}"

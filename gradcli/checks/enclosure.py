@@ -16,7 +16,7 @@ from gradcli.checks.case import RIGHT, Outcome, exact_digits, points_told, three
 from gradcli.checks.differences import seeded_directions
 from gradcli.checks.quality import float_quality
 from gradcli.checks.refutation import refuted
-from gradcli.checks.rough import at_a_tie, beside, off_a_smooth_tie
+from gradcli.checks.rough import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.shown import shortened_list
 from gradcli.graph.node import reachable
 
@@ -110,8 +110,7 @@ def weighed(
     """The verdict from comparisons at the point and beside it."""
     entries = here["entries"]
     if "E" in here["relations"]:
-        case.tried[oracle] = f"undefined at the point: {here['reason']}"
-        return beside(case, (), here["reason"] or "")
+        return open_tie(case, here["reason"] or "the derivative is undefined")
     if "R" in here["relations"]:
         return judged_undefined(case, here)
     if tie is not None and case.subject.kind == "gradient" and "!" in here["relations"]:

@@ -107,5 +107,5 @@ def ulps(found: float, exact: float, dtype: str = "float64", size: float | None 
         return float("inf")
     kind = np.float32 if dtype == "float32" else np.float64
     with np.errstate(all="ignore"):
-        spacing = float(np.spacing(kind(abs(exact) if size is None else size)))
+        spacing = float(np.spacing(min(kind(abs(exact) if size is None else size), np.finfo(kind).max)))
         return abs(found - exact) / max(spacing, 5e-324)

@@ -31,7 +31,8 @@ MOST_ENTRIES = 20_000
 def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | None:
     """IMPRECISE where a float value is far from the exact one; else the figure goes into the evidence."""
     rtol = case.subject.rtol or 0.0
-    worst, exact_at, float_at, entry_at, normwise = 0.0, 0.0, 0.0, 0, 0.0
+    worst, float_at, entry_at, normwise = 0.0, 0.0, 0, 0.0
+    exact_at: float | str = 0.0
     at: Values = case.values
     for values, answer in found:
         made = case.floats([case.subject.judged], values)[0].reshape(-1)
@@ -44,19 +45,26 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
             if off > worst:
                 worst, exact_at, float_at, entry_at, at = off, exact, value, entry, values
             normwise = max(normwise, ulps(value, exact, case.dtype, largest))
+        for entry, digits in answer.get("beyond", ()) if np.isfinite(worst) else ():
+            worst, normwise = np.inf, np.inf
+            exact_at, float_at, entry_at, at = digits, float(made[entry]), entry, values
     case.evidence |= {"ulps": worst, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
     if worst <= LIMIT_ULPS:
         return None
     where = position(entry_at, case.subject.judged.type.shape)
     what = f"is off by {worst:.3g} ulp"
-    if not np.isfinite(float_at):
+    largest_float = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).max)
+    beyond = isinstance(exact_at, str) or abs(exact_at) > largest_float
+    if beyond:
+        what = f"is out of range: {case.dtype} ends at {largest_float:.2g}"
+    elif not np.isfinite(float_at):
         what = "is not finite"
     elif worst > 2**52:
         what = "has no correct digit"
     evidence: Evidence = {"entry": where, "float_value": float_at, "exact_value": exact_at}
     if where and np.isfinite(normwise) and worst <= 2**52:
         what += f" ({normwise:.3g} ulp of the largest entry)"
-    message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at!r}"
+    message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at}"
     if at is case.values and not case.smooth_tie:
         near, told = float_kink(case)
         evidence |= near
@@ -68,7 +76,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         message += f"; digits are lost in {node_text(node)}"
         diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
     evidence["digits_lost"] = digits_lost(worst, case.dtype)
-    better = spelling.better(case, at, entry_at, exact_at, worst)
+    better = [] if isinstance(exact_at, str) or beyond else spelling.better(case, at, entry_at, exact_at, worst)
     if better:
         evidence["rewrite"] = [one.told() for one in better]
         message += f"; better: {better[0].text}, which leaves {better[0].ulps:.3g} ulp"
@@ -122,6 +130,10 @@ def blamed(case: Case) -> Node | None:
     for node, value, row in zip(order, evaluated(order, case.values), answer["entries"], strict=True):
         for made, entry in zip(value.reshape(-1), row, strict=True):
             exact = entry.get("value")
-            if exact is not None and not abs(made - exact) <= 1e-12 * abs(exact):
+            if exact is None:
+                off = "digits" in entry and not np.isfinite(made)  # a number that no double holds
+            else:
+                off = not abs(made - exact) <= 1e-12 * abs(exact)
+            if off:
                 bad.add(node)
     return next((node for node in order if node in bad and bad.isdisjoint(node.args)), None)

@@ -60,6 +60,7 @@ def compared(
         "entries": list(entries),
         "exact": exacts,
         "claimed": claims,
+        "beyond": beyond({i: one[i] for i in entries}),
         "details": [{"entry": i, "relation": codes[i], **written(one[i], other[i], codes[i])} for i in order[:DETAILS]],
         "reason": None if failure is None else failure.reason,
         "node": None if failure is None else failure.node,
@@ -117,6 +118,12 @@ def nearest(x: Any) -> float | None:
         return None
     value = float(x)
     return value if isfinite(value) else None
+
+
+def beyond(exact: Mapping[int, Any]) -> list[tuple[int, str]]:
+    """The entries that are numbers too large for every double, with their digits."""
+    known = {i: x for i, x in exact.items() if not isinstance(x, Failure) and not isfinite(float(x))}
+    return [(i, balls.digits(x)) for i, x in known.items() if balls.settled(x)]
 
 
 def written(exact: Any, claimed: Any, relation: str) -> dict[str, str]:

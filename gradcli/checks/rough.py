@@ -1,7 +1,7 @@
 """A case at a tie goes in, KINK, BOUNDARY or DISCONTINUOUS comes out, or nothing where the value is smooth.
 
-Ties are exact, and slopes and jumps are coefficients of series on both sides; where there are none, differences of
-values from both sides stand in, and the evidence says so.
+Ties are exact, and slopes and jumps are coefficients of expansions on both sides. What these leave open is
+INCONCLUSIVE: no step of a difference reaches a logarithm of a logarithm.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import kinks, numerical
+from gradcli.checks import kinks
 from gradcli.checks.case import Outcome
-from gradcli.checks.floats import evaluated, moving
+from gradcli.checks.floats import evaluated
 from gradcli.checks.kinks import Behaviour, on
 from gradcli.checks.refutation import refuted
-from gradcli.checks.shown import node_text
+from gradcli.checks.shown import counted, node_text
 from gradcli.diagnostics import Diagnostic
-from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,24 +25,16 @@ if TYPE_CHECKING:
     from gradcli.checks.kinks import Surface
     from gradcli.graph.node import Node
 
-NOT_TOLD = ("a slope that no expansion tells", "a part whose limit is not known")  # reasons of the oracle
-
 
 def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
-    """The verdict where series from both sides say that the output is rough; None where it is smooth.
-
-    Where series do not tell, differences of values from both sides do.
-    """
+    """The verdict where expansions on both sides say that the output is rough, or nothing; None where it is smooth."""
     node = case.exact.node(tie["row"])
     surface = responsible(case, node)
     if tie["kind"] == "unknown":
-        case.tried["series"] = f"both sides: {tie['reason']}"
-        found = beside(case, [] if surface is None else [surface], tie["reason"])
-        if found is None and tie["reason"] in NOT_TOLD:
-            return Outcome("INCONCLUSIVE", f"differences see no kink, but {tie['reason']}", {"open": tie["reason"]})
-        return found
+        return open_tie(case, tie["reason"], node)
     if tie["kind"] == "smooth":
-        return None
+        left = here["relations"].count("T")
+        return open_tie(case, f"not looked at: {counted(left, 'tie')}", node) if left else None
     seen, returned = seen_by_series(case, tie)
     if "!" in here["relations"] and tie["kind"] == "KINK":
         return refuted(case, [(case.values, here)], here["entries"])
@@ -72,28 +63,11 @@ def responsible(case: Case, node: Node | None) -> Surface | None:
     return found[int(np.argmin(np.nan_to_num(gaps, nan=np.inf)))]
 
 
-def beside(case: Case, tied: Sequence[Surface], reason: str = "") -> Outcome | None:
-    """What differences from both sides say of the output here; None where it is smooth and the value is its slope."""
-    f, x = moving(case.output, movable(case), case.values)
-    count = case.target.type.size
-    entries = range(count) if count <= numerical.ALL_ENTRIES else range(numerical.SOME_ENTRIES)
-    seen = kinks.behaviour(f, x, entries, joint=True, seed=case.seed)
-    found = case.floats([case.subject.judged], case.values)[0].reshape(-1)[: len(entries)]
-    returned = [float(value) for value in found]
-    surface = tied[0] if tied else None
-    node = None if surface is None else surface.node
-    basis = {"basis": "numerical", "bound": seen.bound}
-    if seen.verdict != "smooth":
-        return rough_outcome(case, seen, returned, basis, surface, node, reason)
-    case.tried["kinks"] = "a tie, but the value is smooth across it"
-    case.smooth_tie = len(entries) == count and kinks.inside(returned, seen)
-    for value, left, right in zip(returned, seen.left, seen.right, strict=True):
-        if left is None or right is None:
-            continue
-        gap = min(abs(value - left), abs(value - right))
-        if not gap <= 100 * seen.bound + 1e-6 * max(abs(left), abs(value)):
-            return cancelled(node, seen, returned, basis, left, value)
-    return None
+def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
+    """INCONCLUSIVE: what the value does beside the point is not known."""
+    case.tried["series"] = f"both sides: {reason}"
+    where = "" if node is None else f" at {node_text(node)}"
+    return Outcome("INCONCLUSIVE", f"what the value does beside the point is open{where}: {reason}", {"open": reason})
 
 
 def rough_outcome(
@@ -133,13 +107,6 @@ def rough_outcome(
             evidence["reason"] = reason
             message += f"; {reason}"
     return Outcome(seen.verdict, message, evidence, diagnostics, inside)
-
-
-def movable(case: Case) -> list[Node]:
-    """The target, and the other leaves that may move and that the output depends on."""
-    names = case.moving_beside()
-    leaves = {node.params["name"]: node for node in reachable([case.output]) if node.primitive is LEAF}
-    return [case.target, *(leaves[name] for name in names)]
 
 
 def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:

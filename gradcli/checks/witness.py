@@ -14,6 +14,8 @@ from gradcli.checks import differences, everywhere, numerical
 from gradcli.checks.case import Outcome, points_told, usable
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.floats import evaluated, moving
+from gradcli.checks.kinks import on
+from gradcli.checks.quality import float_tie
 from gradcli.checks.refutation import notes, told
 from gradcli.checks.shown import point_text, position, told_apart
 from gradcli.checks.subjects import forward
@@ -41,6 +43,11 @@ def by_differences(case: Case) -> Outcome:
     if not spoken and not case.smooth_tie:
         case.tried["differences"] = seen[0].reason or "silent"
         return Outcome("INCONCLUSIVE", f"differences cannot tell: {seen[0].reason}", {})
+    tie = None if case.smooth_tie else float_tie(case)
+    if tie is not None:
+        reason = f"the point lies on a kink ({on(tie)}), where differences decide nothing"
+        case.tried["differences"] = reason
+        return Outcome("INCONCLUSIVE", reason, {"float_kink": on(tie)})
     bound = max((one.bound for one in spoken), default=0.0)
     case.tried["differences"] = f"agree at {points_told(len(spoken))}"
     evidence: Evidence = {"points": len(spoken), "bound": bound, "covered": seen[0].covered}

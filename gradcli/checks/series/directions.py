@@ -78,6 +78,7 @@ class Wholesale:
             "entries": list(range(len(claims))),
             "exact": exact,
             "claimed": [relations.nearest(x) for x in claims],
+            "beyond": relations.beyond(dict(enumerate(claims))) if code == relations.AGREE else [],
             "details": details,
             "reason": None if failure is None else failure.reason,
             "node": None if failure is None else failure.node,

@@ -14,12 +14,25 @@ from gradcli.checks import balls
 from gradcli.checks.series.functions import capacity
 from gradcli.checks.series.numbers import Series, Unbounded
 
-Key = tuple[Fraction, int]
-ONE: Key = (Fraction(0), 0)
-STEP: Key = (Fraction(1), 0)
-LOGARITHM: Key = (Fraction(0), -1)
-FLAT: Key = (Fraction(10**6), 0)  # of what is smaller than every power
+Key = tuple[Fraction, Fraction, Fraction]
+
+
+def key(step: int, logarithm: int = 0, loglog: int = 0) -> Key:
+    """The key of a term: the exponent of the step, and those of the logarithms with the sign turned."""
+    return Fraction(step), Fraction(-logarithm), Fraction(-loglog)
+
+
+ONE = key(0)
+STEP = key(1)
+LOGARITHM = key(0, 1)
+LOGLOG = key(0, 0, 1)
+FLAT = key(10**6)  # of what is smaller than every power
 POWERS = 10  # of what vanishes, in a composition
+
+
+def faster_than_powers(grown: Key) -> bool:
+    """Whether the exponential of a term grows faster than every power of 1/step (or vanishes so, with a minus)."""
+    return grown < LOGARITHM
 
 
 class GermFunctions:
@@ -90,11 +103,15 @@ class GermFunctions:
 
     def erf(self: Any) -> Any:
         side = self.grows()
-        return self.made({}, FLAT) + side if side else self.local("erf")
+        return side - side * self.gaussian_tail() if side else self.local("erf")
 
     def erfc(self: Any) -> Any:
         side = self.grows()
-        return self.made({}, FLAT) + (1 - side) if side else self.local("erfc")
+        return (1 - side) + side * self.gaussian_tail() if side else self.local("erfc")
+
+    def gaussian_tail(self: Any) -> Any:
+        """What is left of the error function far out: less than exp(-self**2)."""
+        return self.made({}, (-(self * self)).exp().first())
 
     def erfinv(self: Any) -> Any:
         return self.local("erfinv")

@@ -1,8 +1,9 @@
 """A function on one side of a point, where it may have poles and logarithms, goes in and comes out as an expansion.
 
-With tau > 0 the step and l = log(tau), a `Germ` is a sum of terms c * tau**k * l**d with balls c, fractions k and whole
-d, and a remainder that is smaller than a stated one of these. A term is named by its key (k, -d): the smaller the key,
-the larger the term beside the point. What grows faster than every power, and logarithms of logarithms, are not read.
+With tau > 0 the step, l = log(1/tau) and m = log(l), a `Germ` is a sum of terms c * tau**k * l**d * m**e with balls c
+and fractions k, d, e, and a remainder that is bounded by a multiple of a stated one of these. A term has the key
+(k, -d, -e): the smaller the key, the larger the term beside the point. Logarithms of m are not read, and of what grows
+faster than every power only the sign and the logarithm.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from flint import arb, arb_series, fmpq, fmpz
 from gradcli.checks import balls
 from gradcli.checks.entries import UndefinedAt
 from gradcli.checks.series.functions import capacity
-from gradcli.checks.series.germ_functions import FLAT, LOGARITHM, ONE, POWERS, STEP, GermFunctions, Key
+from gradcli.checks.series.germ_functions import (
+    FLAT,
+    LOGARITHM,
+    LOGLOG,
+    ONE,
+    POWERS,
+    STEP,
+    GermFunctions,
+    Key,
+    faster_than_powers,
+)
 from gradcli.checks.series.numbers import TooShort, Unbounded
 
 NUMBERS = (int, fmpz, fmpq, arb)
@@ -62,8 +73,7 @@ class Germ(GermFunctions):
         """The sign right beside the point."""
         if self.is_zero():
             return 0
-        key, c = self.lead()
-        return balls.sign(c) * (-1 if key[1] % 2 else 1)
+        return balls.sign(self.lead()[1])
 
     def is_zero(self) -> bool:
         """Whether it is 0 all along."""
@@ -149,25 +159,20 @@ class Germ(GermFunctions):
     def relative(self) -> tuple[Key, Any, Germ]:
         """The key and the coefficient of the largest term, and what it is multiplied by, less 1."""
         key, c = self.lead()
-        back = (-key[0], -key[1])
+        back = _times(key, Fraction(-1))
         terms = {_sum(other, back): d / c for other, d in self.terms.items() if other != key}
         return key, c, Germ(terms, None if self.rest is None else _sum(self.rest, back))
 
     def raised(self, exponent: Fraction) -> Any:
         """A power; a broken one of what is positive beside the point."""
         key, c, more = self.relative()
-        turned = exponent * -key[1]  # of the logarithm, which is negative
-        if turned.denominator != 1:
-            raise Unbounded("a root of a logarithm")
         if exponent.denominator != 1:
-            if self.sign() < 0:
+            if balls.sign(c) < 0:
                 raise UndefinedAt("a root of a negative number on this side")
-            c = abs(c)
             factor = (c.log() * fmpq(exponent.numerator, exponent.denominator)).exp()
-            factor = -factor if turned % 2 else factor
         else:
             factor = c ** int(exponent) if exponent >= 0 else 1 / c ** int(-exponent)
-        start = Germ({(key[0] * exponent, -int(turned)): factor})
+        start = Germ({_times(key, exponent): factor})
         with capacity(POWERS):
             around = arb_series([1, 1], POWERS).log() * fmpq(exponent.numerator, exponent.denominator)
             return start * more.composed(around.exp())
@@ -182,8 +187,7 @@ class Germ(GermFunctions):
             found = found + power * around[k]
         first = self.first()
         if first != FLAT or self.terms or self.rest is not None:
-            end = (first[0] * around.prec, first[1] * around.prec)
-            found = Germ(found.terms, _nearer(found.rest, end))
+            found = Germ(found.terms, _nearer(found.rest, _times(first, Fraction(around.prec))))
         return found
 
     def sqrt(self) -> Any:
@@ -193,11 +197,12 @@ class Germ(GermFunctions):
         if self.sign() <= 0:
             raise UndefinedAt("the logarithm of a number that is not positive on this side")
         key, c, more = self.relative()
-        if key[1]:
-            raise Unbounded("the logarithm of a logarithm")
+        if key[2]:
+            raise Unbounded("a logarithm three deep")
         with capacity(POWERS):
             around = arb_series([1, 1], POWERS).log()
-        grown = Germ({LOGARITHM: arb(fmpq(key[0].numerator, key[0].denominator)), ONE: c.log()})
+        power, turned = (arb(fmpq(x.numerator, x.denominator)) for x in key[:2])
+        grown = Germ({LOGARITHM: -power, LOGLOG: -turned, ONE: c.log()})
         return grown + more.composed(around)
 
     def log1p(self) -> Any:
@@ -209,12 +214,14 @@ class Germ(GermFunctions):
             around = gone.composed(arb_series([0, 1], POWERS).exp()) * constant.exp()
         if not grown.terms:
             return around
-        if set(grown.terms) == {LOGARITHM}:
-            power = rational(grown.terms[LOGARITHM])
-            if power is None:
-                raise Unbounded("a power whose exponent is no short number")
-            return around * Germ({(power, 0): arb(1)})
-        return Huge(self) if grown.sign() > 0 else flat()
+        if faster_than_powers(grown.lead()[0]):
+            return Huge(self) if grown.sign() > 0 else flat()
+        if not set(grown.terms) <= {LOGARITHM, LOGLOG}:
+            raise Unbounded("the exponential of what is no multiple of a logarithm")
+        power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
+        if power is None or turned is None:
+            raise Unbounded("a power whose exponent is no short number")
+        return around * Germ({(-power, -turned, Fraction(0)): arb(1)})
 
     def expm1(self) -> Any:
         return self.exp() - 1
@@ -305,7 +312,11 @@ def rational(x: Any) -> Fraction | None:
 
 
 def _sum(one: Key, two: Key) -> Key:
-    return one[0] + two[0], one[1] + two[1]
+    return one[0] + two[0], one[1] + two[1], one[2] + two[2]
+
+
+def _times(key: Key, factor: Fraction) -> Key:
+    return key[0] * factor, key[1] * factor, key[2] * factor
 
 
 def _nearer(one: Key | None, two: Key | None) -> Key | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FEW = 16  # entries that always have a series each
 MOST_SINGLE = 1000  # more are looked at along random directions
+TIE_BITS = (balls.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
 MOST_STEPS = 400_000  # or where the series of all entries would take so many steps
 
 
@@ -197,15 +198,24 @@ class Here:
 
     def _joined(self, lines: Lines, i: int) -> Any:
         seen = sides(lines, {i: 1})
+        if seen.lacks_digits:
+            return Failure("undecided", None, seen.reason)
         return seen.slope if seen.kind == SMOOTH else Failure("tie", None, "a tie")
 
     # --- at a tie ---------------------------------------------------------------------------------------------
 
-    def ties(self, entries: Sequence[int], directions: Sequence[Mapping[int, Any]], bits: int) -> Tied:
+    def ties(self, entries: Sequence[int], directions: Sequence[Mapping[int, Any]]) -> Tied:
         """What happens at the point along the axes of some entries, and along directions in which everything moves.
 
         Where all of it is smooth, these entries are `joined` from now on.
         """
+        for bits in TIE_BITS:
+            found = self._tied(entries, directions, bits)
+            if found.worst is None or not found.worst.lacks_digits:
+                break
+        return found
+
+    def _tied(self, entries: Sequence[int], directions: Sequence[Mapping[int, Any]], bits: int) -> Tied:
         with balls.precision(bits):
             lines = self.lines(bits)
             seen = {i: sides(lines, {i: 1}) for i in entries}

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MOST_WIDENED = 4000  # entries of a program that is read again and again to find how far it is smooth
-MOST_TIES = 64  # entries whose sides are looked at
+FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
+MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
 
 
 class Judging:
@@ -87,8 +88,9 @@ class Judging:
         found = self.compared(here)
         tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == relations.TIE]
         if tied:
-            seen = here.rough or here.ties(tied[:MOST_TIES], directions, START_BITS)
-            answer["tie"] = {**told(seen), "node": found["node"], "complete": len(tied) <= MOST_TIES}
+            most = max(FEWEST_TIES, MOST_TIE_STEPS // self.asked.paths.cost)
+            seen = here.rough or here.ties(tied[:most], directions)
+            answer["tie"] = {**told(seen), "node": found["node"]}
             if seen.worst is None:
                 found = self.compared(here)
         answer["given"] = found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FIRST_TERMS = 4  # in powers of the step
 MOST_TERMS = 16
 OPEN = "a slope that no expansion tells"
+SHORT = "both sides are equal as far as the digits go, which is not far enough"
 SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
 
 
@@ -47,6 +48,11 @@ class Sides(NamedTuple):
     left: Side
     right: Side
     reason: str = ""
+
+    @property
+    def lacks_digits(self) -> bool:
+        """Whether more bits may decide what these leave open."""
+        return self.kind == UNKNOWN and self.reason == SHORT
 
     @property
     def slope(self) -> Any:
@@ -171,7 +177,7 @@ def _compared(value: Any, left: Side, right: Side) -> tuple[str, str]:
         return KINK, ""
     if all(_agree(x, y) for x, y in ((left.slope, right.slope), (value, left.limit), (value, right.limit))):
         return SMOOTH, ""
-    return UNKNOWN, "both sides are equal as far as the digits go, which is not far enough"
+    return UNKNOWN, SHORT
 
 
 def _apart(one: Any, other: Any) -> bool:
