@@ -18,6 +18,8 @@ from gradcli.checks.floats import evaluated
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
+from gradcli.language.syntax import FunctionDef
+from gradcli.lowering.scan import assigned_names
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ class Subject:
         self.group = group
         self.derived = derived or {}
         self.names: Mapping[Node, str] = {}
+        self.taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
         self.file: str | None = None  # of a rule that was written in Python
         self.surfaces: list[Surface] = []
 
@@ -139,13 +142,22 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[
     for rule in lowered.rules:
         found += of_rule(rule, values, seed)
     known: dict[Node, list[Surface]] = {}
+    taken = taken_names(lowered)
     for subject in found:
-        subject.names = lowered.names
+        subject.names, subject.taken = lowered.names, taken
         if subject.output is not None:
             if subject.output not in known:
                 known[subject.output] = kinks.surfaces([subject.output])
             subject.surfaces = known[subject.output]
     return found
+
+
+def taken_names(lowered: Lowered) -> frozenset[str]:
+    """The names that a formula beside the script may not use: functions of the script, and names it computes."""
+    statements, leaves = lowered.script.statements, lowered.program.leaves
+    functions = {one.name.id for one in statements if isinstance(one, FunctionDef)}
+    places = assigned_names(statements)
+    return frozenset(functions | {name for name, spans in places.items() if name not in leaves or len(spans) > 1})
 
 
 def forward(subject: Subject, seed: int) -> tuple[Node, Floats]:

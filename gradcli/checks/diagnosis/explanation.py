@@ -14,11 +14,12 @@ import numpy as np
 from gradcli.checks.diagnosis import comparisons, ratios
 from gradcli.checks.diagnosis.blame import blamed
 from gradcli.checks.diagnosis.branches import by_branch
+from gradcli.checks.diagnosis.correction import correction
 from gradcli.checks.diagnosis.edits import by_edits
 from gradcli.checks.diagnosis.judgement import Judgement
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.diagnosis.rederivation import MOST_NEW
-from gradcli.checks.diagnosis.slips import Slips, formula
+from gradcli.checks.diagnosis.slips import Slips
 from gradcli.checks.diagnosis.structures import by_structure
 from gradcli.checks.floats import evaluated
 from gradcli.checks.shown import called
@@ -67,7 +68,9 @@ def _readings(
     try:
         with building(builder, reachable(case.subject.nodes())):
             judged = Judgement(case, known)
-            return [_finished(one, judged) for one in _explained(judged, exact, claimed, sizes)]
+            found = _explained(judged, exact, claimed, sizes)
+            right = correction(case, judged.right) if found and case.subject.output is not None else None
+            return [_finished(one, judged, right) for one in found]
     except GradcliError:  # a limit of the script: what is known by now is told
         return ratios.readings(exact, claimed, sizes)
     finally:
@@ -127,16 +130,15 @@ def _at_held_data(reading: Reading) -> Reading:
     return reading._replace(name="factor at this point", text=f"{reading.text}, {where}")
 
 
-def _finished(reading: Reading, judged: Judgement) -> Reading:
+def _finished(reading: Reading, judged: Judgement, right: str | None) -> Reading:
     """A reading with the right formula, and with the operands of a hand-written rule called as the rule calls them."""
     subject = judged.case.subject
-    if subject.output is not None and reading.correction is None:
-        reading = reading._replace(correction=formula(judged.right))
+    reading = reading._replace(correction=right)
     if subject.kind == "vjp":
         names = [node.params["name"] for node in reachable(subject.nodes()) if node.primitive is LEAF]
         for name in sorted((name for name in names if "." in name), key=len, reverse=True):
             own = name.rpartition(".")[2]
-            changed = {field: getattr(reading, field) for field in ("text", "node", "rule", "correction")}
+            changed = {field: getattr(reading, field) for field in ("text", "node", "rule")}
             reading = reading._replace(**{k: v and v.replace(name, own) for k, v in changed.items()})
     return reading
 

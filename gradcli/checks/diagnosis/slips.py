@@ -5,7 +5,6 @@ The derivation is done again with one rule or several damaged, in floats; what b
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,19 +16,14 @@ from gradcli.checks.diagnosis.judgement import Judgement, Sides, drawn
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, Weighing
 from gradcli.checks.shown import counted, node_text
-from gradcli.graph.node import Node, reachable
-from gradcli.graph.text import script_of
-from gradcli.primitives import functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradcli.checks.case import Values
+    from gradcli.graph.node import Node
 
 NAMED = 2  # places that a slip may be at; the evidence has them all
-LONGEST = 600  # of a corrected formula
-CALLS, MASK = re.compile(r"\b([a-zA-Z_]\w*)\("), " != 0"  # a mask of the engine's is no part of a formula
-LINE = 60  # of a part of it that is used more than once
 CONFIRMED_AT = 3  # points
 
 
@@ -62,7 +56,7 @@ class Slips:
             assert self.sides is not None
             good = confirmed(self.judged, self.sides, find(weighing), chosen)
             if good:
-                return [told(one, self.judged.right, sure) for one, sure in good]
+                return [told(one, sure) for one, sure in good]
         return []
 
 
@@ -99,8 +93,8 @@ def confirmed(
     return good
 
 
-def told(found: Found, gradient: Node, sure: bool) -> Reading:
-    """A slip as a reading: where, what, and the right formula."""
+def told(found: Found, sure: bool) -> Reading:
+    """A slip as a reading: where, and what."""
     rule = rule_of(found)
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
@@ -112,7 +106,6 @@ def told(found: Found, gradient: Node, sure: bool) -> Reading:
         node=node_text(found.node),
         span=span_of(found.node),
         rule=rule,
-        correction=formula(gradient),
         cause=found.cause,
         confirmed=sure,
         places=also or None,
@@ -123,14 +116,4 @@ def span_of(node: Node) -> list[int] | None:
     return None if node.span is None else list(node.span)
 
 
-def formula(gradient: Node) -> str | None:
-    """The right gradient as a formula, or as a short script, if it is not too long and speaks of no inner operation."""
-    order = reachable([gradient])
-    if len(order) > LONGEST:
-        return None
-    text = script_of(gradient, order, LINE)
-    spoken = all(name in functions() for name in CALLS.findall(text)) and MASK not in text
-    return text if spoken and len(text) <= LONGEST else None
-
-
-__all__ = ["Slips", "formula", "span_of"]
+__all__ = ["Slips", "span_of"]
