@@ -49,6 +49,13 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "reshape": lambda x, shape, *more: np.reshape(x, (shape, *more) if more else shape),
     "transpose": lambda x, axes=None, *more: np.transpose(x, (axes, *more) if more else axes),
     "split": lambda x, sections, axis=0: tuple(np.split(x, sections, axis)),
+    "array_split": lambda x, sections, axis=0: tuple(np.array_split(x, sections, axis)),
+    "vsplit": lambda x, sections: tuple(np.vsplit(x, sections)),
+    "hsplit": lambda x, sections: tuple(np.hsplit(x, sections)),
+    "dsplit": lambda x, sections: tuple(np.dsplit(x, sections)),
+    "tensordot": lambda x, y, axes=2: np.tensordot(
+        x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]
+    ),
     "take": lambda x, indices, axis=None: np.take(x, np.asarray(indices, dtype=int), axis),
     "gather": lambda x, indices, axis: np.take_along_axis(x, np.asarray(indices, dtype=int), axis),
     "detach": lambda x: x,
