@@ -151,6 +151,14 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "broadcast_to": torch.broadcast_to, "flatten": lambda x: x.reshape(-1),
         "concatenate": lambda xs, axis=0: torch.cat(list(xs), dim=axis), "stack": lambda xs, axis=0: torch.stack(list(xs), axis),
         "split": lambda x, n, axis=0: tuple(torch.tensor_split(x, n, axis)), "pad": pad,
+        "array_split": lambda x, n, axis=0: tuple(torch.tensor_split(x, n, axis)),
+        **{name: lambda x, n, name=name: tuple(getattr(torch, name)(x, n)) for name in ("vsplit", "hsplit", "dsplit")},
+        **{name: lambda xs, name=name: getattr(torch, name)(list(xs))
+           for name in ("vstack", "hstack", "dstack", "column_stack")},
+        "moveaxis": torch.moveaxis, "diagonal": torch.diagonal,
+        "diff": lambda x, n=1, axis=-1: torch.diff(x, int(n), axis),
+        "tensordot": lambda x, y, axes=2: torch.tensordot(
+            x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]),
         "roll": lambda x, shift, axis=None: torch.roll(x, shift, axis),
         "flip": lambda x, axis=None: torch.flip(
             x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis),
@@ -247,6 +255,10 @@ def jax_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "take": lambda x, i, axis=None: jnp.take(x, jnp.asarray(i).astype(int), axis=axis),
         "where": lambda c, x, y: jnp.where(jnp.asarray(c) != 0, x, y),
         "detach": jax.lax.stop_gradient, "clamp": jnp.clip,
+        **{name: lambda *xs, name=name: tuple(getattr(jnp, name)(*xs)) for name in ("vsplit", "hsplit", "dsplit")},
+        "array_split": lambda x, n, axis=0: tuple(jnp.array_split(x, n, axis)),
+        "tensordot": lambda x, y, axes=2: jnp.tensordot(
+            x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]),
     }  # fmt: skip
 
     class Table(dict[str, Any]):
