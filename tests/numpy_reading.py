@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.special
+import scipy.stats
 
 from gradcli.language import syntax as s
 from gradcli.language.parser import parse
@@ -102,6 +103,19 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "cross_entropy": lambda x, y: _chosen(scipy.special.log_softmax(x, -1), y),
     "nll_loss": lambda x, y: _chosen(x, y),
     "kl_div": lambda x, y: np.mean(scipy.special.rel_entr(y, np.exp(x))),
+    **{
+        f"{name}_{method}": getattr(getattr(scipy.stats, name), method)
+        for name in ("norm", "t", "gamma", "beta", "chi2")
+        for method in ("logpdf", "pdf", "cdf", "ppf")
+    },
+    "poisson_logpmf": lambda k, mu, loc=0: (
+        scipy.special.xlogy(k - loc, mu) - scipy.special.gammaln(k - loc + 1) - mu
+    ),
+    "dirichlet_logpdf": lambda x, alpha: (
+        np.sum(scipy.special.xlogy(alpha - 1, x.T).T, axis=0)
+        + scipy.special.gammaln(np.sum(alpha)) - np.sum(scipy.special.gammaln(alpha))
+    ),
+    "multivariate_normal_logpdf": scipy.stats.multivariate_normal.logpdf,
     "cosine_similarity": lambda x, y, axis=-1: np.sum(x * y, axis)
     / (np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)),
 }  # fmt: skip

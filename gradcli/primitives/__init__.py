@@ -42,6 +42,7 @@ MODULES = (
     "spectral",
     "composites",
     "losses",
+    "densities",
 )
 
 
