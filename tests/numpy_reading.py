@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.special
+import scipy.stats
 
 from gradcli.language import syntax as s
 from gradcli.language.parser import parse
@@ -49,6 +50,13 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "reshape": lambda x, shape, *more: np.reshape(x, (shape, *more) if more else shape),
     "transpose": lambda x, axes=None, *more: np.transpose(x, (axes, *more) if more else axes),
     "split": lambda x, sections, axis=0: tuple(np.split(x, sections, axis)),
+    "array_split": lambda x, sections, axis=0: tuple(np.array_split(x, sections, axis)),
+    "vsplit": lambda x, sections: tuple(np.vsplit(x, sections)),
+    "hsplit": lambda x, sections: tuple(np.hsplit(x, sections)),
+    "dsplit": lambda x, sections: tuple(np.dsplit(x, sections)),
+    "tensordot": lambda x, y, axes=2: np.tensordot(
+        x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]
+    ),
     "take": lambda x, indices, axis=None: np.take(x, np.asarray(indices, dtype=int), axis),
     "gather": lambda x, indices, axis: np.take_along_axis(x, np.asarray(indices, dtype=int), axis),
     "detach": lambda x: x,
@@ -95,6 +103,19 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "cross_entropy": lambda x, y: _chosen(scipy.special.log_softmax(x, -1), y),
     "nll_loss": lambda x, y: _chosen(x, y),
     "kl_div": lambda x, y: np.mean(scipy.special.rel_entr(y, np.exp(x))),
+    **{
+        f"{name}_{method}": getattr(getattr(scipy.stats, name), method)
+        for name in ("norm", "t", "gamma", "beta", "chi2")
+        for method in ("logpdf", "pdf", "cdf", "ppf")
+    },
+    "poisson_logpmf": lambda k, mu, loc=0: (
+        scipy.special.xlogy(k - loc, mu) - scipy.special.gammaln(k - loc + 1) - mu
+    ),
+    "dirichlet_logpdf": lambda x, alpha: (
+        np.sum(scipy.special.xlogy(alpha - 1, x.T).T, axis=0)
+        + scipy.special.gammaln(np.sum(alpha)) - np.sum(scipy.special.gammaln(alpha))
+    ),
+    "multivariate_normal_logpdf": scipy.stats.multivariate_normal.logpdf,
     "cosine_similarity": lambda x, y, axis=-1: np.sum(x * y, axis)
     / (np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)),
 }  # fmt: skip

@@ -26,7 +26,7 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
     """PyTorch's functions by our names, and how its tensors are made."""
     import torch
 
-    f = torch.nn.functional
+    f, d = torch.nn.functional, torch.distributions
 
     class Tensors(Operators):
         @staticmethod
@@ -123,6 +123,21 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "polygamma": lambda n, x: torch.polygamma(int(n), tensor(x)),
         "beta": lambda x, y: torch.exp(torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)),
         "gamma": lambda x: torch.exp(torch.lgamma(x)),
+        "betaln": lambda x, y: torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y),
+        "norm_pdf": lambda x, loc=0, scale=1: torch.exp(d.Normal(tensor(loc), tensor(scale)).log_prob(tensor(x))),
+        "norm_cdf": lambda x, loc=0, scale=1: torch.special.ndtr((x - loc) / scale),
+        "norm_ppf": lambda q, loc=0, scale=1: loc + scale * torch.special.ndtri(q),
+        "norm_logpdf": lambda x, loc=0, scale=1: d.Normal(tensor(loc), tensor(scale)).log_prob(tensor(x)),
+        "t_logpdf": lambda x, df, loc=0, scale=1: d.StudentT(*map(tensor, (df, loc, scale))).log_prob(tensor(x)),
+        "gamma_logpdf": lambda x, a, loc=0, scale=1: d.Gamma(tensor(a), 1 / tensor(scale), False).log_prob(x - loc),
+        "chi2_logpdf": lambda x, df, loc=0, scale=1: d.Gamma(tensor(df) / 2, 0.5 / tensor(scale), False).log_prob(
+            x - loc),
+        "beta_logpdf": lambda x, a, b, loc=0, scale=1: d.Beta(tensor(a), tensor(b), False).log_prob(
+            (x - loc) / scale) - torch.log(tensor(scale)),
+        "poisson_logpmf": lambda k, mu, loc=0: d.Poisson(tensor(mu), False).log_prob(k - loc),
+        "dirichlet_logpdf": lambda x, alpha: d.Dirichlet(alpha, False).log_prob(x.movedim(0, -1)),
+        "multivariate_normal_logpdf": lambda x, mean, cov: d.MultivariateNormal(mean, symmetric(cov)).log_prob(x),
+        "erfcinv": lambda x: torch.erfinv(1 - x), "logit": torch.logit,
         "cbrt": lambda x: torch.sign(x) * torch.abs(x) ** (1 / 3),
         "where": lambda c, x, y: torch.where(c if c.dtype == torch.bool else c != 0, tensor(x), tensor(y)),
         "clamp": clamp,
@@ -151,6 +166,14 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "broadcast_to": torch.broadcast_to, "flatten": lambda x: x.reshape(-1),
         "concatenate": lambda xs, axis=0: torch.cat(list(xs), dim=axis), "stack": lambda xs, axis=0: torch.stack(list(xs), axis),
         "split": lambda x, n, axis=0: tuple(torch.tensor_split(x, n, axis)), "pad": pad,
+        "array_split": lambda x, n, axis=0: tuple(torch.tensor_split(x, n, axis)),
+        **{name: lambda x, n, name=name: tuple(getattr(torch, name)(x, n)) for name in ("vsplit", "hsplit", "dsplit")},
+        **{name: lambda xs, name=name: getattr(torch, name)(list(xs))
+           for name in ("vstack", "hstack", "dstack", "column_stack")},
+        "moveaxis": torch.moveaxis, "diagonal": torch.diagonal,
+        "diff": lambda x, n=1, axis=-1: torch.diff(x, int(n), axis),
+        "tensordot": lambda x, y, axes=2: torch.tensordot(
+            x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]),
         "roll": lambda x, shift, axis=None: torch.roll(x, shift, axis),
         "flip": lambda x, axis=None: torch.flip(
             x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis),
@@ -247,6 +270,16 @@ def jax_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "take": lambda x, i, axis=None: jnp.take(x, jnp.asarray(i).astype(int), axis=axis),
         "where": lambda c, x, y: jnp.where(jnp.asarray(c) != 0, x, y),
         "detach": jax.lax.stop_gradient, "clamp": jnp.clip,
+        **{
+            f"{name}_{method}": getattr(getattr(jax.scipy.stats, name), method)
+            for name in ("norm", "t", "gamma", "beta", "chi2")
+            for method in ("logpdf", "pdf", "cdf", "ppf") if hasattr(getattr(jax.scipy.stats, name), method)
+        },
+        "multivariate_normal_logpdf": jax.scipy.stats.multivariate_normal.logpdf,
+        **{name: lambda *xs, name=name: tuple(getattr(jnp, name)(*xs)) for name in ("vsplit", "hsplit", "dsplit")},
+        "array_split": lambda x, n, axis=0: tuple(jnp.array_split(x, n, axis)),
+        "tensordot": lambda x, y, axes=2: jnp.tensordot(
+            x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]),
     }  # fmt: skip
 
     class Table(dict[str, Any]):

@@ -137,6 +137,22 @@ def heaviside(x: Any, y: Any) -> Any:
     return y if x == 0 else mp.mpf(int(x > 0))
 
 
+def student(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    z = (x - loc) / scale
+    front = mp.gamma((df + 1) / 2) / (mp.gamma(df / 2) * mp.sqrt(df * mp.pi) * scale)
+    return mp.log(front * (1 + z * z / df) ** (-(df + 1) / 2))
+
+
+def gamma_density(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    z = (x - loc) / scale
+    return z ** (a - 1) * mp.exp(-z) / (mp.gamma(a) * scale)
+
+
+def beta_density(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    z = (x - loc) / scale
+    return z ** (a - 1) * (1 - z) ** (b - 1) / (mp.beta(a, b) * scale)
+
+
 # Functions of one or several numbers, under the names that scripts and graphs use for them.
 NUMBERS: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y,
@@ -173,6 +189,9 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "erf": mp.erf,
     "erfc": mp.erfc,
     "erfinv": erfinv,
+    "erfcinv": lambda x: mp.erfinv(1 - x),
+    "logit": lambda x: mp.log(x / (1 - x)),
+    "betaln": lambda x, y: mp.log(abs(mp.beta(x, y))),
     "gamma": mp.gamma,
     "lgamma": lgamma,
     "digamma": mp.digamma,
@@ -184,6 +203,15 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "maximum": lambda x, y: x if x >= y else y,
     "minimum": lambda x, y: x if x <= y else y,
     "clamp": lambda x, low=-mp.inf, high=mp.inf: min(max(x, low), high),
+    "norm_pdf": lambda x, loc=0, scale=1: mp.npdf(x, loc, scale),
+    "norm_cdf": lambda x, loc=0, scale=1: normal((x - loc) / scale),
+    "norm_ppf": lambda q, loc=0, scale=1: loc + scale * mp.sqrt(2) * mp.erfinv(2 * q - 1),
+    "norm_logpdf": lambda x, loc=0, scale=1: mp.log(mp.npdf(x, loc, scale)),
+    "t_logpdf": student,
+    "gamma_logpdf": lambda x, a, loc=0, scale=1: mp.log(gamma_density(x, a, loc, scale)),
+    "beta_logpdf": lambda x, a, b, loc=0, scale=1: mp.log(beta_density(x, a, b, loc, scale)),
+    "chi2_logpdf": lambda x, df, loc=0, scale=1: mp.log(gamma_density(x, df / 2, loc, 2 * scale)),
+    "poisson_logpmf": lambda k, mu, loc=0: mp.log(mu ** (k - loc) * mp.exp(-mu) / mp.gamma(k - loc + 1)),
     "floor": mp.floor,
     "ceil": mp.ceil,
     "round": rint,

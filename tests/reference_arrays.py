@@ -287,6 +287,20 @@ CALLS: dict[str, Callable[..., Any]] = {
     "concatenate": np.concatenate,
     "stack": np.stack,
     "split": split,
+    "array_split": lambda x, sections, axis=0: tuple(np.array_split(x, sections, axis)),
+    "vsplit": lambda x, sections: tuple(np.vsplit(x, sections)),
+    "hsplit": lambda x, sections: tuple(np.hsplit(x, sections)),
+    "dsplit": lambda x, sections: tuple(np.dsplit(x, sections)),
+    "vstack": np.vstack,
+    "hstack": np.hstack,
+    "dstack": np.dstack,
+    "column_stack": np.column_stack,
+    "moveaxis": np.moveaxis,
+    "diagonal": np.diagonal,
+    "diff": np.diff,
+    "tensordot": lambda x, y, axes=2: np.tensordot(
+        x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]
+    ),
     "pad": pad,
     "roll": np.roll,
     "flip": np.flip,
@@ -334,9 +348,26 @@ CALLS: dict[str, Callable[..., Any]] = {
     "nll_loss": nll,
     "kl_div": loss(kl_entry),
     "cosine_similarity": cosine_similarity,
+    "dirichlet_logpdf": lambda x, alpha: _dirichlet(exact(x), exact(alpha)),
+    "multivariate_normal_logpdf": lambda x, mean, cov: _multivariate_normal(exact(x), exact(mean), exact(cov)),
 }
 
 xlogy = NUMBERS["xlogy"]
+
+
+def _dirichlet(x: Any, alpha: Any) -> Any:
+    columns = x.reshape(len(alpha), -1).T
+    front = mp.gamma(mp.fsum(alpha)) / mp.fprod(map(mp.gamma, alpha))
+    found = [mp.log(front * mp.fprod(p ** (a - 1) for p, a in zip(row, alpha, strict=True))) for row in columns]
+    return np.array(found, dtype=object).reshape(x.shape[1:])
+
+
+def _multivariate_normal(x: Any, mean: Any, cov: Any) -> Any:
+    cov = (cov + cov.T) / 2
+    front = mp.log(determinant(2 * mp.pi * cov))
+    rows = (x - mean).reshape(-1, len(mean))
+    found = [-(row @ inverse(cov) @ row + front) / 2 for row in rows]
+    return np.array(found, dtype=object).reshape(x.shape[:-1])
 
 
 def _gelu(x: Any, approximate: str) -> Any:

@@ -32,7 +32,7 @@ SCORE: Counter[str] = Counter()  # printed at the end by conftest.py
 
 # Functions that are the same with their first two operands exchanged: checked to 80 digits below.
 SYMMETRIC = (
-    "equal", "not_equal", "and", "or", "hypot", "maximum", "minimum", "clamp", "logaddexp", "beta", "dot", "inner",
+    "equal", "not_equal", "and", "or", "hypot", "maximum", "minimum", "clamp", "logaddexp", "beta", "betaln", "dot", "inner",
     "vecdot", "mse_loss", "l1_loss", "huber_loss", "cosine_similarity",
 )  # fmt: skip
 _SHIFT = "a shift of all entries cancels, whatever it is"
@@ -45,6 +45,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("log_softmax", "definition", "term 1 dropped"): _SHIFT,
     ("logsumexp", "definition", "term 1 dropped"): _SHIFT,
     ("logsumexp", "definition", "term 3 dropped"): "the shift is held: it has no derivative",
+    ("betaln", "definition", "swapped"): "it is symmetric",
+    **{
+        (name, "definition", "swapped"): "the density of x about loc is that of loc about x"
+        for name in ("norm_logpdf", "norm_pdf", "multivariate_normal_logpdf")
+    },
     ("full", "definition", "axis"): "all entries are equal",
     ("zeros", "definition", "sign"): "-0 equals 0",
     ("zeros", "definition", "factor 2"): "2*0 is 0",

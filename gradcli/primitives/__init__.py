@@ -43,6 +43,7 @@ MODULES = (
     "spectral",
     "composites",
     "losses",
+    "densities",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.domain import REAL, Closed, Open
 from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
 from gradcli.primitives.axes import require_option
 from gradcli.primitives.comparison import and_, or_, where
@@ -56,6 +56,20 @@ sigmoid: Primitive = elementwise(
     examples=[("sigmoid(0)", 0.5), ("sigmoid(1)", 0.7310585786300049), ("sigmoid(-800)", 0)],
     node="SigmoidBackward0",
     formula="1/(1 + exp(-x))",
+)
+
+logit = elementwise(
+    "logit",
+    "Inverse of the logistic function: the logarithm of the odds.",
+    impl=lambda xp, x: xp.logit(x),
+    symbolic=lambda sp, x: sp.log(x) - sp.log(1 - x),
+    ball=lambda fl, x: (x / (1 - x)).log(),
+    partials=lambda x, *, out: (1 / (x * (1 - x)),),
+    domain=[Open(0, 1)],
+    sample=[Closed(0.1, 0.9)],
+    examples=[("logit(0.5)", 0), ("logit(0.25)", -1.0986122886681098)],
+    node="LogitBackward0",
+    formula="log(x/(1 - x))",
 )
 
 logsigmoid = elementwise(

@@ -9,7 +9,7 @@ from gradcli.graph.types import Type, broadcast_shapes, size_of
 from gradcli.primitives.axes import described, diagonal, part, permuted, reshaped
 from gradcli.primitives.broadcasting import stretch, together
 from gradcli.primitives.movement import concat, sum_
-from gradcli.primitives.sizes import bounded, normalize_axis, whole_number
+from gradcli.primitives.sizes import bounded, normalize_axis, whole_number, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,6 +181,47 @@ inner = composite(
     formula="sum of x[i]*y[i]",
     examples=[("inner([1, 2], [3, 4])", 11)],
     node="InnerBackward0",
+)
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    if isinstance(axes, int):
+        count = whole_number(axes, "the number of axes", 0)
+        ours, theirs = tuple(range(len(a.shape) - count, len(a.shape))), tuple(range(count))
+    elif isinstance(axes, tuple) and len(axes) == 2:
+        ours, theirs = whole_numbers(axes[0], "an axis"), whole_numbers(axes[1], "an axis")
+    else:
+        raise error("GC306", f"the axes of tensordot are a count or a pair, not {axes}", help="write axes=([1], [0])")
+    left = [normalize_axis(axis, len(a.shape)) for axis in ours]
+    right = [normalize_axis(axis, len(b.shape)) for axis in theirs]
+    if len(set(left)) != len(ours) or len(set(right)) != len(theirs):
+        raise error("GC303", f"tensordot sums over each axis once, not over {axes}")
+    if [a.shape[axis] for axis in left] != [b.shape[axis] for axis in right]:
+        raise error("GC302", f"tensordot needs axes of equal sizes, not {axes} of {described(a)} and {described(b)}")
+    kept_left = [axis for axis in range(-len(a.shape), 0) if axis not in left]
+    kept_right = [axis for axis in range(-len(b.shape), 0) if axis not in right]
+    rows, columns = tuple(a.shape[axis] for axis in kept_left), tuple(b.shape[axis] for axis in kept_right)
+    summed = size_of(tuple(a.shape[axis] for axis in left))
+    product = reshaped(permuted(a, (*kept_left, *left)), (size_of(rows), summed)) @ reshaped(
+        permuted(b, (*right, *kept_right)), (summed, size_of(columns))
+    )
+    return reshaped(product, (*rows, *columns))
+
+
+tensordot = composite(
+    "tensordot",
+    "Sums of products over some axes of both: the last and the first ones by count, or a pair of lists.",
+    definition=_tensordot,
+    static=("axes",),
+    domain=[REAL, REAL],
+    sample=[(Closed(-2, 2), (2, 3)), (Closed(-2, 2), (2, 3))],
+    formula="sum of x[..., i]*y[i, ...]",
+    examples=[
+        ("tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]])", 5),
+        ("tensordot([[1, 2], [3, 4]], [5, 6], 1)", [17, 39]),
+        ("tensordot([[1, 2], [3, 4]], [[5, 6], [7, 8]], axes=([0], [1]))", [[23, 31], [34, 46]]),
+    ],
+    node="TensordotBackward0",
 )
 
 

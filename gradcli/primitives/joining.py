@@ -10,7 +10,7 @@ from gradcli.primitives.axes import described, part, placed, require_option, res
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import broadcast, concat, reshape
 from gradcli.primitives.positions import take_static
-from gradcli.primitives.sizes import bounded, few_positions, normalize_axis, whole_numbers
+from gradcli.primitives.sizes import bounded, few_positions, normalize_axis, whole_number, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,18 +85,108 @@ stack = composite(
 )
 
 
+def _of_rank(x: Any, rank: int) -> Any:
+    """NumPy's atleast_1d, atleast_2d and atleast_3d: new axes in front, and a last one to reach three."""
+    shape = x.shape
+    if rank == 3 and len(shape) == 2:
+        return reshaped(x, (*shape, 1))
+    if rank == 3 and len(shape) == 1:
+        return reshaped(x, (1, *shape, 1))
+    return reshaped(x, (1,) * (rank - len(shape)) + shape) if len(shape) < rank else x
+
+
+def _joined_along(xs: Sequence[Any], axis: int) -> Any:
+    rank = len(xs[0].shape)
+    if any(len(x.shape) != rank for x in xs):
+        odd = next(x for x in xs if len(x.shape) != rank)
+        raise error("GC301", f"cannot stack {described(xs[0])} and {described(odd)}")
+    return joined(xs, normalize_axis(axis, rank))
+
+
+def _vstack(arrays: Any) -> Any:
+    return _joined_along([_of_rank(x, 2) for x in _rows(arrays, "vstack")], 0)
+
+
+vstack = composite(
+    "vstack",
+    "Arrays one below the other: rows joined along the first axis.",
+    definition=_vstack,
+    aliases=("row_stack",),
+    domain=[REAL],
+    formula="[x; y; ...]",
+    examples=[("vstack(([1, 2], [3, 4]))", [[1, 2], [3, 4]]), ("vstack(([[1], [2]], [[3]]))", [[1], [2], [3]])],
+    node="CatBackward0",
+)
+
+
+def _hstack(arrays: Any) -> Any:
+    xs = [_of_rank(x, 1) for x in _rows(arrays, "hstack")]
+    return _joined_along(xs, 0 if len(xs[0].shape) == 1 else 1)
+
+
+hstack = composite(
+    "hstack",
+    "Arrays side by side: vectors end to end, all others along the second axis.",
+    definition=_hstack,
+    domain=[REAL],
+    formula="[x, y, ...]",
+    examples=[("hstack(([1, 2], [3]))", [1, 2, 3]), ("hstack(([[1], [2]], [[3], [4]]))", [[1, 3], [2, 4]])],
+    node="CatBackward0",
+)
+
+
+def _dstack(arrays: Any) -> Any:
+    return _joined_along([_of_rank(x, 3) for x in _rows(arrays, "dstack")], 2)
+
+
+dstack = composite(
+    "dstack",
+    "Arrays joined along the third axis.",
+    definition=_dstack,
+    domain=[REAL],
+    formula="[x, y, ...] along the third axis",
+    examples=[("dstack(([1, 2], [3, 4]))", [[[1, 3], [2, 4]]])],
+    node="CatBackward0",
+)
+
+
+def _column_stack(arrays: Any) -> Any:
+    xs = [_of_rank(x, 1) for x in _rows(arrays, "column_stack")]
+    return _joined_along([reshaped(x, (*x.shape, 1)) if len(x.shape) == 1 else x for x in xs], 1)
+
+
+column_stack = composite(
+    "column_stack",
+    "Vectors as the columns of a matrix; matrices side by side.",
+    definition=_column_stack,
+    domain=[REAL],
+    formula="[x, y, ...].T",
+    examples=[
+        ("column_stack(([1, 2], [3, 4]))", [[1, 3], [2, 4]]),
+        ("column_stack(([1, 2], [[3, 5], [4, 6]]))", [[1, 3, 5], [2, 4, 6]]),
+    ],
+    node="CatBackward0",
+)
+
+
 def _split(x: Any, sections: int | tuple[int, ...], axis: int = 0) -> tuple[Any, ...]:
+    size = x.shape[normalize_axis(axis, len(x.shape))]
+    if isinstance(sections, int) and (sections < 1 or size % sections):
+        raise error(
+            "GC324",
+            f"cannot split an axis of {size} entries into {sections} equal parts",
+            help="array_split makes parts that differ by one, and split(x, (1,)) cuts at given positions",
+        )
+    return _array_split(x, sections, axis)
+
+
+def _array_split(x: Any, sections: int | tuple[int, ...], axis: int = 0) -> tuple[Any, ...]:
     at = normalize_axis(axis, len(x.shape))
     size = x.shape[at]
     if isinstance(sections, int):
-        if sections < 1 or size % sections:
-            raise error(
-                "GC324",
-                f"cannot split an axis of {size} entries into {sections} equal parts",
-                help="give the positions of the cuts, as in split(x, (1,))",
-            )
-        step = size // sections
-        cuts = [i * step for i in range(1, sections)]
+        few_positions(whole_number(sections, "the number of parts", 1))
+        each, longer = divmod(size, sections)  # the first parts are longer by one
+        cuts = [i * each + min(i, longer) for i in range(1, sections)]
     else:
         positions = whole_numbers(sections, "a cut")
         cuts = [min(max(cut + size if cut < 0 else cut, 0), size) for cut in positions]
@@ -114,6 +204,61 @@ split = composite(
     domain=[REAL],
     formula="x[:i], x[i:j], x[j:]",
     examples=[("split([1, 2, 3, 4], 2)[1]", [3, 4]), ("split([1, 2, 3, 4], (1, 3))[1]", [2, 3])],
+    node="SplitBackward0",
+)
+
+array_split = composite(
+    "array_split",
+    "An array taken apart along an axis, into parts of which the first may be longer by one, or at given positions.",
+    definition=_array_split,
+    static=("sections", "axis"),
+    aliases=("tensor_split",),
+    domain=[REAL],
+    formula="x[:i], x[i:j], x[j:]",
+    examples=[("array_split([1, 2, 3], 2)[0]", [1, 2]), ("array_split([1, 2, 3, 4], (1, 3))[1]", [2, 3])],
+    node="SplitBackward0",
+)
+
+
+def _split_at(rank: int, axis: int, what: str) -> Any:
+    def definition(x: Any, sections: int | tuple[int, ...]) -> tuple[Any, ...]:
+        if len(x.shape) < rank:
+            raise error("GC321", f"{what} needs an array of at least {rank} axes, not {described(x)}")
+        return _split(x, sections, min(axis, len(x.shape) - 1))
+
+    return definition
+
+
+vsplit = composite(
+    "vsplit",
+    "An array taken apart along its first axis: into a number of equal parts, or at given positions.",
+    definition=_split_at(2, 0, "vsplit"),
+    static=("sections",),
+    domain=[REAL],
+    formula="x[:i], x[i:j], x[j:]",
+    examples=[("vsplit([[1, 2], [3, 4]], 2)[1]", [[3, 4]])],
+    node="SplitBackward0",
+)
+
+hsplit = composite(
+    "hsplit",
+    "An array taken apart along its second axis, a vector along its only one.",
+    definition=_split_at(1, 1, "hsplit"),
+    static=("sections",),
+    domain=[REAL],
+    formula="x[:, :i], x[:, i:j], x[:, j:]",
+    examples=[("hsplit([[1, 2], [3, 4]], 2)[1]", [[2], [4]]), ("hsplit([1, 2, 3, 4], (1,))[1]", [2, 3, 4])],
+    node="SplitBackward0",
+)
+
+dsplit = composite(
+    "dsplit",
+    "An array taken apart along its third axis.",
+    definition=_split_at(3, 2, "dsplit"),
+    static=("sections",),
+    domain=[REAL],
+    formula="x[:, :, :i], x[:, :, i:j], x[:, :, j:]",
+    examples=[("dsplit([[[1, 2], [3, 4]]], 2)[1]", [[[2], [4]]])],
     node="SplitBackward0",
 )
 

@@ -10,10 +10,11 @@ from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import composite
 from gradcli.graph.types import broadcast_shapes, size_of
 from gradcli.primitives.axes import described, part, permuted, reshaped, reversed_along
+from gradcli.primitives.axes import diagonal as main_diagonal
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.indexing import index
 from gradcli.primitives.joining import joined
-from gradcli.primitives.sizes import bounded, normalize_axes, normalize_axis, whole_numbers
+from gradcli.primitives.sizes import bounded, normalize_axes, normalize_axis, whole_number, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,10 +67,36 @@ swapaxes = composite(
     "Two axes exchanged.",
     definition=_swapaxes,
     static=("axis1", "axis2"),
+    aliases=("swapdims",),
     domain=[REAL],
     formula="x with axis1 and axis2 exchanged",
     examples=[("swapaxes([[1, 2], [3, 4]], 0, 1)", [[1, 3], [2, 4]])],
     node="TransposeBackward0",
+)
+
+
+def _moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Any:
+    rank = len(x.shape)
+    moved = [normalize_axis(axis, rank) for axis in whole_numbers(source, "an axis")]
+    places = [normalize_axis(axis, rank) for axis in whole_numbers(destination, "an axis")]
+    if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
+        raise error("GC303", f"moveaxis needs a place for each axis, once: not {source} and {destination}")
+    order = [axis for axis in range(-rank, 0) if axis not in moved]
+    for place, axis in sorted(zip(places, moved, strict=True)):
+        order.insert(place + rank, axis)
+    return permuted(x, tuple(order))
+
+
+moveaxis = composite(
+    "moveaxis",
+    "Axes moved to other places; the rest keeps its order.",
+    definition=_moveaxis,
+    static=("source", "destination"),
+    aliases=("movedim",),
+    domain=[REAL],
+    formula="x with the axes at source moved to destination",
+    examples=[("moveaxis([[[1, 2, 3]], [[4, 5, 6]]], 0, -1)", [[[1, 4], [2, 5], [3, 6]]])],
+    node="PermuteBackward0",
 )
 
 
@@ -202,6 +229,54 @@ roll = composite(
     formula="y[i] = x[i - shift]",
     examples=[("roll([1, 2, 3], 1)", [3, 1, 2])],
     node="RollBackward0",
+)
+
+
+def _diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    rank = len(x.shape)
+    if rank < 2:
+        raise error("GC321", f"diagonal needs a matrix, not {described(x)}", help="diag(x) makes a matrix of a vector")
+    first, second = normalize_axis(axis1, rank), normalize_axis(axis2, rank)
+    whole_number(offset, "the offset")
+    if first == second:
+        raise error("GC303", f"diagonal needs two different axes, not {axis1} twice")
+    others = (axis for axis in range(-rank, 0) if axis not in (first, second))
+    return main_diagonal(permuted(x, (*others, first, second)), offset)
+
+
+diagonal = composite(
+    "diagonal",
+    "The diagonal of two axes, the first two unless told otherwise, along a new last axis.",
+    definition=_diagonal,
+    static=("offset", "axis1", "axis2"),
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 3))],
+    formula="x[i, i]",
+    examples=[("diagonal([[1, 2], [3, 4]])", [1, 4]), ("diagonal([[1, 2], [3, 4]], 1)", [2])],
+    node="DiagonalBackward0",
+)
+
+
+def _diff(x: Any, n: int = 1, axis: int = -1) -> Any:
+    at = normalize_axis(axis, len(x.shape))
+    for _ in range(whole_number(n, "the order of diff", 0)):
+        size = x.shape[at]
+        if not size:
+            return x
+        x = part(x, at, 1, size - 1) - part(x, at, 0, size - 1)
+    return x
+
+
+diff = composite(
+    "diff",
+    "Differences of neighbours along an axis, taken n times.",
+    definition=_diff,
+    static=("n", "axis"),
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 4))],
+    formula="x[1:] - x[:-1]",
+    examples=[("diff([1, 4, 9])", [3, 5]), ("diff([1, 4, 9], 2)", [2])],
+    node="DiffBackward0",
 )
 
 

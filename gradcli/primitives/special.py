@@ -7,7 +7,7 @@ from math import comb, factorial, perm, pi, sqrt
 from gradcli.diagnostics import error
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.domain import REAL, Closed, Open
-from gradcli.graph.primitive import Primitive, elementwise
+from gradcli.graph.primitive import Primitive, composite, elementwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +55,19 @@ erfinv = elementwise(
     examples=[("erfinv(0)", 0), ("erfinv(0.5)", 0.4769362762044699)],
     node="ErfinvBackward0",
     formula="erfinv(x)",
+)
+
+erfcinv = elementwise(
+    "erfcinv",
+    "Inverse of erfc, with full precision for small x.",
+    impl=lambda xp, x: xp.erfcinv(x),
+    symbolic=lambda sp, x: sp.erfcinv(x),
+    ball=lambda fl, x: x.erfcinv(),
+    partials=lambda x, *, out: (-1 / erf_derivative(out),),
+    domain=[Open(0, 2)],
+    sample=[Closed(0.2, 1.8)],
+    examples=[("erfcinv(1)", 0), ("erfcinv(0.5)", 0.4769362762044699), ("erfcinv(1e-50)", 10.592090169527364)],
+    formula="erfcinv(x)",
 )
 
 erf_derivative: Primitive = elementwise(
@@ -225,6 +238,19 @@ beta = elementwise(
     sample=[Closed(0.5, 3), Closed(0.5, 3)],
     examples=[("beta(2, 3)", 0.08333333333333333), ("beta(0.5, 0.5)", 3.141592653589793)],
     formula="Γ(x)Γ(y)/Γ(x + y)",
+)
+
+betaln = composite(
+    "betaln",
+    "Logarithm of the beta function, for positive x and y.",
+    definition=lambda x, y: lgamma(x) + lgamma(y) - lgamma(x + y),
+    impl=lambda xp, x, y: xp.betaln(x, y),
+    pointwise=True,
+    arity=2,
+    domain=[REAL, REAL],
+    sample=[Closed(0.5, 3), Closed(0.5, 3)],
+    examples=[("betaln(1, 1)", 0), ("betaln(2, 3)", -2.4849066497880004)],
+    formula="log|Γ(x)Γ(y)/Γ(x + y)|",
 )
 
 # --- sinc -------------------------------------------------------------------------------------------------

@@ -202,6 +202,7 @@ RULES: dict[str, Callable[..., Form]] = {
     "erf": odd("erf"),
     "erfc": lambda x: 1 - odd("erf")(x),
     "erfinv": odd("erfinv"),
+    "erfcinv": lambda x: odd("erfinv")(1 - x),
     "gamma": gamma,
     "loggamma": lambda x: log(gamma(x)),
     "digamma": lambda x: polygamma(0, x),

@@ -168,6 +168,10 @@ class Functions:
         value = self.s[0].erfinv()
         return self.made(inverse(lambda y: y.erf(), value, self.s))
 
+    def erfcinv(self) -> Any:
+        value = self.s[0].erfcinv()
+        return self.made(inverse(lambda y: y.erfc(), value, self.s))
+
     def gamma(self) -> Any:
         return self.made(self.s.gamma())
 

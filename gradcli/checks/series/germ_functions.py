@@ -116,6 +116,9 @@ class GermFunctions:
     def erfinv(self: Any) -> Any:
         return self.local("erfinv")
 
+    def erfcinv(self: Any) -> Any:
+        return self.local("erfcinv")
+
     def rgamma(self: Any) -> Any:
         return self.local("rgamma")
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
 
 ZERO_TESTED = frozenset(("sinc_derivative",))
-REAL_ONLY = frozenset(("lgamma", "polygamma", "erfinv", "cbrt", "atan2", "mod", "floor", "ceil", "round", "trunc"))
+REAL_ONLY = frozenset(
+    ("lgamma", "polygamma", "erfinv", "erfcinv", "cbrt", "atan2", "mod", "floor", "ceil", "round", "trunc")
+)
 
 
 class PlaneField(SeriesField):

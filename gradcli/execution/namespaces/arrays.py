@@ -41,7 +41,7 @@ REAL_ONLY = frozenset(
         *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "max", "min"),
         *("sort", "argsort", "argmax", "argmin", "median", "heaviside"),
         *("floor", "ceil", "trunc", "rint", "mod", "hypot", "arctan2", "cbrt", "logaddexp", "frexp", "ldexp"),
-        *("gammaln", "digamma", "polygamma", "zeta", "beta", "betaln", "erfinv"),
+        *("gammaln", "digamma", "polygamma", "zeta", "beta", "betaln", "erfinv", "erfcinv", "logit"),
     )
 )
 

@@ -24,7 +24,7 @@ MONOTONE = {
     np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.tanh, np.sinh, np.tan,
     np.arctan, np.arcsin, np.arccos, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil, np.trunc, np.rint, np.sign,
 }  # fmt: skip
-SPECIAL_MONOTONE = ("erf", "erfc", "erfinv")
+SPECIAL_MONOTONE = ("erf", "erfc", "erfinv", "erfcinv", "logit")
 GAMMAS = ("gamma", "gammaln", "psi")  # and polygamma, which is no ufunc
 LOWEST_AT, LOWEST = 1.4616321449683622, {"gamma": 0.8856031944108887, "gammaln": -0.12148629053584961}
 SPECIAL_ULPS = 32  # that these may be wrong by
