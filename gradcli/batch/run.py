@@ -31,8 +31,8 @@ def check_paths(
 ) -> list[Report]:
     """The reports of all scripts that the paths name or contain, sorted by path.
 
-    The options are those of `checks.check_script`, and `jobs` (default: one worker per processor) and `progress`, a
-    function of (done, total, label).
+    The options are those of `checks.check_script`, and `jobs` (default: one worker per processor), `select` and
+    `exclude`, patterns as `discovery.scripts` takes them, and `progress`, a function of (done, total, label).
     """
     told = {**(options or {}), **more}
     jobs = told.pop("jobs", None) or jobs or os.cpu_count() or 1
@@ -40,7 +40,7 @@ def check_paths(
     limits = told.pop("limits", None)
     told["limits"] = None if limits is None else limits.as_dict()
     told["at"] = list(told["at"]) if told.get("at") and not isinstance(told["at"], dict) else told.get("at") or []
-    files = scripts(paths)
+    files = scripts(paths, told.pop("select", ()), told.pop("exclude", ()))
     if not files:
         return []
     team = Team(min(jobs, len(files)), told, float(told.get("timeout") or 10.0) * 3 + GRACE)

@@ -49,6 +49,8 @@ def check(
     lenient: bool,
     timeout: float,
     jobs: int | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
     show: str,
     steps: bool,
     json: str | None,
@@ -88,7 +90,8 @@ def check(
         ("--samples", () if samples == 3 else (str(samples),)),
     ]
     again = replay(targets, asked)
-    told |= {"steps": steps, "box": boxes(box), "dodge": dodge, "jobs": jobs}
+    told |= {"steps": steps, "box": boxes(box), "dodge": dodge}
+    running = {"jobs": jobs, "select": select, "exclude": exclude, "progress": output.progress}
     name = targets[0] if len(targets) == 1 else python or ""
     try:
         if python is not None or grad is not None:
@@ -97,7 +100,7 @@ def check(
             kept = {key: value for key, value in told.items() if key not in SCRIPTS_ONLY}
             reports = [checks.check_target(target, grad, **kept)]
         else:
-            reports = judged(output, targets, told)
+            reports = judged(output, targets, told, running)
     except GradcliError as problem:  # reports are for build servers, which show what is in them only
         file = name if is_file(name) else None
         save(output, [checks.refused(problem.diagnostics, "" if file else name, file)], json, junit)
@@ -110,10 +113,12 @@ def check(
     return code
 
 
-def judged(output: Output, targets: tuple[str, ...], told: dict[str, Any]) -> list[Any]:
-    """The reports on scripts; raises GradcliError where one alone cannot be read, or there is none of a name."""
+def judged(output: Output, targets: tuple[str, ...], told: dict[str, Any], running: dict[str, Any]) -> list[Any]:
+    """The reports on scripts: `told` says how each is judged, `running` which files are taken and by whom.
+
+    Raises GradcliError where a single script cannot be read, or there is no file or folder of a name.
+    """
     single = targets[0] if len(targets) == 1 else None
-    jobs = told.pop("jobs")
     if single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single)):
         if looks_like_path(single) and not told["at"] and not told["claims"]:
             shown = visible(single, 200)
@@ -132,7 +137,7 @@ def judged(output: Output, targets: tuple[str, ...], told: dict[str, Any]) -> li
     if told["box"]:
         raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
     paths = existing(targets or (".",), told["at"])
-    return list(batch.check_paths(paths, {**told, "jobs": jobs, "progress": output.progress}))
+    return list(batch.check_paths(paths, {**told, **running}))
 
 
 def save(output: Output, reports: list[Any], json: str | None, junit: str | None) -> None:
@@ -254,6 +259,18 @@ DECLARATION = Declaration(
             help="Time for one case.",
         ),
         Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
+        Option(
+            "--select",
+            many=True,
+            metavar="PATTERN",
+            help="In folders take only files that match a pattern, written as in .gitignore. May be repeated.",
+        ),
+        Option(
+            "--exclude",
+            many=True,
+            metavar="PATTERN",
+            help="In folders leave out files that match a pattern, written as in .gitignore. May be repeated.",
+        ),
         Option(
             "--show",
             choices=("all", "failing"),
