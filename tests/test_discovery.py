@@ -66,8 +66,10 @@ def test_what_git_ignores_is_left_out(files: dict[str, str], without: str, tree:
 
 
 PATTERN = st.sampled_from(
-    ["*", "**", "a.grad", "*.grad", "er", "deep", "deep/er", "/deep", "d*", "**/er", "er/", "e.grad", "?.grad"]
-)
+    ["*", "**", "a.grad", "*.grad", "er", "deep", "deep/er", "/deep", "d*", "**/er", "er/", "e.grad", "?.grad", "deep/**",
+     "**/er/**", "[a-d].grad", "[!a]*", "[^b-z].grad", "deep/*/k*", "*/er", "\\*", "\\a.grad", "deep/**/keep.grad", "[]a].grad",
+     "***", "deep//er", "/", "//", "*/", "/*", "/**", "**/", "k**p.grad", "[", "[a", "a]", "!!a.grad", "er "]
+)  # fmt: skip
 RULE = st.tuples(st.sampled_from(["", "!"]), PATTERN).map("".join)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
-
-from pathspec import GitIgnoreSpec
 
 from gradcli.diagnostics import error, visible
 
@@ -14,6 +13,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".grad"
 IGNORE = ".gitignore"
+# a pattern of a .gitignore file piece by piece (gitignore(5), "Pattern format"), and the regular expression it means
+PIECE = re.compile(r"/\*\*(?=/)|^\*\*/|\*+|\?|\[[!^]?\]?(?:\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
+PIECES = {"/**": "(?:/.*)?", "**/": "(?:.*/)?", "?": "[^/]"}
 
 
 def scripts(paths: Iterable[str], select: Sequence[str] = (), exclude: Sequence[str] = ()) -> list[str]:
@@ -26,45 +28,101 @@ def scripts(paths: Iterable[str], select: Sequence[str] = (), exclude: Sequence[
 
     Raises GradcliError GC721 for a pattern that cannot be read.
     """
-    wanted, unwanted = specification("--select", select), specification("--exclude", exclude)
+    wanted, unwanted = option("--select", select), option("--exclude", exclude)
     found: set[str] = set()
     for path in paths:
         if not os.path.isdir(path):
             found.add(os.path.normpath(path))
             continue
         for file in walk(path):
-            place = os.path.relpath(file)
-            if (not select or wanted.match_file(place)) and not unwanted.match_file(place):
+            place = os.path.relpath(file).replace(os.sep, "/")
+            if (not select or wanted.within(place)) and not unwanted.within(place):
                 found.add(file)
     return sorted(found, key=lambda path: path.split(os.sep))
 
 
-def specification(option: str, patterns: Sequence[str]) -> GitIgnoreSpec:
-    """The patterns of an option as one specification."""
+class Patterns:
+    """The lines of a .gitignore file; paths are relative to its folder, with `/` between names."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        found = [translated(line.rstrip("\r\n")) for line in lines]
+        self.rules = [rule for rule in found if rule is not None][::-1]
+
+    def decision(self, path: str, folder: bool) -> bool | None:
+        """Whether the last pattern that matches says "ignored"; None where no pattern matches."""
+        for negated, folders_only, form in self.rules:
+            if (folder or not folders_only) and form.fullmatch(path):
+                return not negated
+        return None
+
+    def within(self, path: str) -> bool:
+        """Whether a file or one of the folders that it lies in matches."""
+        parts = path.split("/")
+        places = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+        return any(self.decision(place, place != path) for place in places)
+
+
+def translated(line: str) -> tuple[bool, bool, re.Pattern[str]] | None:
+    """A line as (negated, for folders only, expression); None for a comment, an empty line and what git cannot read."""
+    line = re.sub(r"(?<!\\) +$", "", line)
+    negated, line = line.startswith("!"), line.removeprefix("!")
+    folders_only, line = line.endswith("/"), line.removesuffix("/")
+    if not line or (line.startswith("#") and not negated):
+        return None
+    anchored, line = "/" in line, line.removeprefix("/")
+    start, inside, _ = line.rpartition("/**") if line.endswith("/**") else (line, "", "")  # everything in a folder
+    text = ".+" if line == "**" else "".join(map(expression, PIECE.findall(start))) + ("/.+" if inside else "")
     try:
-        return GitIgnoreSpec.from_lines(patterns)
-    except ValueError as problem:
-        raise error("GC721", f"cannot read the pattern of {option}: {visible(str(problem), 200)}") from None
+        return negated, folders_only, re.compile(text if anchored else f"(?:.*/)?{text}", re.DOTALL)
+    except re.error:
+        return None
+
+
+def expression(piece: str) -> str:
+    """A piece of a pattern as a regular expression."""
+    if piece in PIECES:
+        return PIECES[piece]
+    if piece.startswith("*"):
+        return "[^/]*"
+    if piece.startswith("[") and len(piece) > 1:
+        inside = piece[1:-1]
+        inverse = inside[:1] in ("!", "^")
+        inside = inside[1:] if inverse else inside
+        return f"(?!/)[{'^' if inverse else ''}{inside.replace('[', chr(92) + '[')}]"
+    return re.escape(piece[1:] if len(piece) == 2 and piece[0] == "\\" else piece)
+
+
+def option(name: str, patterns: Sequence[str]) -> Patterns:
+    """The patterns of an option; GC721 for one that means nothing."""
+    for pattern in patterns:
+        if translated(pattern) is None:
+            raise error(
+                "GC721", f"{name} cannot read the pattern `{visible(pattern, 200)}`", help="write a/b or *.grad"
+            )
+    return Patterns(patterns)
+
+
+Rules = list[tuple[str, Patterns]]  # folders with a .gitignore file and what it says, the innermost last
 
 
 def walk(folder: str) -> Iterator[str]:
     """The scripts under a folder that git would not ignore."""
-    rules = {os.path.abspath(folder): above(os.path.abspath(folder))}
+    start = os.path.abspath(folder)
+    rules = {start: above(start)}
     for place, folders, files in os.walk(folder):
-        known = rules.pop(os.path.abspath(place))
+        here = os.path.abspath(place)
+        known = rules.pop(here)
         if IGNORE in files:
-            known = [*known, (os.path.abspath(place), ignored_in(place))]
+            known = [*known, (here, ignored_in(here))]
         folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and not is_ignored(known, place, name + "/")
+            name
+            for name in folders
+            if not name.startswith(".") and not is_ignored(known, os.path.join(here, name), True)
         )
-        for name in folders:
-            rules[os.path.abspath(os.path.join(place, name))] = known
+        rules |= {os.path.join(here, name): known for name in folders}
         for name in files:
-            if name.endswith(SUFFIX) and not is_ignored(known, place, name):
+            if name.endswith(SUFFIX) and not is_ignored(known, os.path.join(here, name), False):
                 yield os.path.normpath(os.path.join(place, name))
-
-
-Rules = list[tuple[str, GitIgnoreSpec]]  # the folder of a .gitignore file, and what it says; the innermost comes last
 
 
 def above(folder: str) -> Rules:
@@ -80,20 +138,19 @@ def above(folder: str) -> Rules:
     return found
 
 
-def ignored_in(folder: str) -> GitIgnoreSpec:
+def ignored_in(folder: str) -> Patterns:
     """What the .gitignore file of a folder says; nothing where it cannot be read."""
     try:
         with open(os.path.join(folder, IGNORE), encoding="utf-8", errors="replace") as file:
-            return GitIgnoreSpec.from_lines(file)
-    except (OSError, ValueError):
-        return GitIgnoreSpec.from_lines(())
+            return Patterns(file)
+    except OSError:
+        return Patterns(())
 
 
-def is_ignored(rules: Rules, folder: str, name: str) -> bool:
-    """Whether an entry of a folder is ignored: the innermost .gitignore file that speaks of it decides."""
-    path = os.path.join(os.path.abspath(folder), name)
-    for root, rule in reversed(rules):
-        verdict = rule.check_file(os.path.relpath(path, root) + ("/" if name.endswith("/") else "")).include
-        if verdict is not None:
-            return verdict
+def is_ignored(rules: Rules, path: str, folder: bool) -> bool:
+    """Whether an entry of a folder that is not ignored itself is ignored: the innermost file that speaks of it decides."""
+    for root, patterns in reversed(rules):
+        found = patterns.decision(os.path.relpath(path, root).replace(os.sep, "/"), folder)
+        if found is not None:
+            return found
     return False
