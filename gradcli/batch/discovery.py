@@ -148,7 +148,7 @@ def ignored_in(folder: str) -> Patterns:
 
 
 def is_ignored(rules: Rules, path: str, folder: bool) -> bool:
-    """Whether an entry of a folder that is not ignored itself is ignored: the innermost file that speaks of it decides."""
+    """Whether an entry is ignored, where its folder is not: the innermost file that speaks of it decides."""
     for root, patterns in reversed(rules):
         found = patterns.decision(os.path.relpath(path, root).replace(os.sep, "/"), folder)
         if found is not None:
