@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.eager import devices
+from gradcli.eager.devices import CPU
 from gradcli.eager.normals import TWO_PI, box_muller32, box_muller64, fma32, fma64
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class State(NamedTuple):
 
 
 class Generator:
-    """A stream of random numbers, equal to `torch.Generator()` on the CPU.
+    """A stream of random numbers, equal to `torch.Generator()` on the CPU, the only device that there is.
 
     Every draw takes a shape (a sequence of sizes) and returns a new array. Float formats are "float32", "float64" and
     "float16". RuntimeError for bounds, sizes and formats that PyTorch refuses too.
@@ -49,10 +51,13 @@ class Generator:
     [0, 4, 2, 3, 1]
     """
 
-    __slots__ = ("_bits", "_seed", "_spare")
+    __slots__ = ("_bits", "_seed", "_spare", "device")
 
-    def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self.manual_seed(seed)
+    def __init__(self, seed: Any = DEFAULT_SEED, *, device: Any = CPU) -> None:
+        if not isinstance(seed, int):
+            seed, device = DEFAULT_SEED, seed
+        with devices.device(device) as self.device:
+            self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed` (-2**63 to 2**64-1; ValueError outside) and forget a normal number kept back.
