@@ -168,6 +168,7 @@ _ROOMS = {
     "func": "gradcli.eager.func",
     "nn": "gradcli.eager.nn",
     "optim": "gradcli.eager.optim",
+    "serialization": "gradcli.eager.serialization",
     "utils": "gradcli.eager.utils",
 }
 _TYPED = (
@@ -177,6 +178,7 @@ _TYPED = (
 _LATER = {  # functions that few programs need
     "record": "gradcli.eager.paths",
     "vmap": "gradcli.eager.func",
+    **dict.fromkeys(("load", "save"), "gradcli.eager.serialization"),
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_enabled"), "gradcli.eager.amp"),
 }
 

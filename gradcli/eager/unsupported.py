@@ -16,7 +16,6 @@ VERSION = "2.13.0+gradcli"  # whose semantics these are; the suffix tells librar
 REAL = "gradcli run --real-torch runs the file on an installed PyTorch"
 _ATTENTION = "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one"
 _WHOLE = "leave it out: the function itself runs, and gradcli records it"
-_SAVED = "numpy.savez(file, **{name: x.numpy() for name, x in model.state_dict().items()}) keeps what was learnt"
 _PRECISION = f"leave it out, everything is computed in its own format; {REAL}"
 _ONE = f"gradcli runs in one process; {REAL}"
 
@@ -26,8 +25,6 @@ INSTEAD = {
     "nn.TransformerDecoderLayer": _ATTENTION,
     "nn.DataParallel": _ONE,
     "nn.parallel": _ONE,
-    "save": _SAVED,
-    "load": "numpy.load and model.load_state_dict bring back what numpy.savez has kept",
     "jit": _WHOLE,
     "fx": _WHOLE,
     "export": _WHOLE,
