@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
-import gradcli.eager.nn
 from gradcli import cli
 
 
