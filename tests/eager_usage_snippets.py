@@ -54,8 +54,73 @@ LOADERS = {
     "a stream with an order": _FROM + "class I(IterableDataset):\n    def __iter__(self):\n        return iter(range(5))\nDataLoader(I(), shuffle=True)\n",
 }  # fmt: skip
 
+_CLASS = "class F(torch.autograd.Function):\n    @staticmethod\n    def "
+_FORWARD_AD = "import torch.autograd.forward_ad as fwAD\n"
+_JVP = "        ctx.save_for_forward(x, y)\n        return x * y\n    @staticmethod\n    def jvp(ctx, *given):\n        F.seen = [None if t is None else t.tolist() for t in given]\n        x, y = ctx.saved_for_forward\n        return given[0] * y\nx, y = torch.tensor([2.0]), torch.tensor([3.0])\nwith fwAD.dual_level():\n    d = fwAD.make_dual(x, torch.ones(1))\n"
+FUNCTIONS = {
+    "a result that is a number, with setup_context": _CLASS + "forward(x, n):\n        return x * n, n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        ctx.n = inputs[1]\n        assert len(output) == 2\n    @staticmethod\n    def backward(ctx, g, gn):\n        assert gn is None\n        return g * ctx.n, None\nx = torch.ones(2, requires_grad=True)\ny, n = F.apply(x, 3)\nname = y.grad_fn.name()\ny.sum().backward()\nassert x.grad.tolist() == [3, 3] and n == 3\n",
+    "results that are text and None": _CLASS + "forward(ctx, x, n):\n        y = x * n\n        ctx.save_for_backward(y)\n        return 'text', y, None\n    @staticmethod\n    def backward(ctx, gt, g, gn):\n        assert gt is None and gn is None\n        return g * ctx.saved_tensors[0], None\nx = torch.ones(2, requires_grad=True)\nt, y, n = F.apply(x, 3)\nnr = y.output_nr\ny.sum().backward()\nassert nr == 1 and t == 'text' and n is None and x.grad.tolist() == [3, 3]\n",
+    "a result that is a list": _CLASS + "forward(ctx, x):\n        return [x * 2, x * 3]\nx = torch.ones(1, requires_grad=True)\ny = F.apply(x)\nassert not y[0].requires_grad\n",
+    "a default, with setup_context": _CLASS + "forward(x, n=2.0):\n        return x * n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        x, ctx.n = inputs\n        assert ctx.needs_input_grad == (True, False)\n    @staticmethod\n    def backward(ctx, g):\n        return g * ctx.n, None\nx = torch.ones(2, requires_grad=True)\ny, z = F.apply(x), F.apply(x, n=5.0)\n(y + z).sum().backward()\nassert x.grad.tolist() == [7, 7]\n",
+    "a default without its gradient": _CLASS + "forward(x, n=2.0):\n        return x * n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n    @staticmethod\n    def backward(ctx, g):\n        return g\nx = torch.ones(2, requires_grad=True)\nF.apply(x).sum().backward()\n",
+    "a default, without setup_context": _CLASS + "forward(ctx, x, n=2.0):\n        assert ctx.needs_input_grad == (True,)\n        return x * n\n    @staticmethod\n    def backward(ctx, g):\n        return g * 2\nx = torch.ones(2, requires_grad=True)\ny = F.apply(x)\ny.sum().backward()\n",
+    "named arguments without setup_context": _CLASS + "forward(ctx, x, n=2.0):\n        return x * n\n    @staticmethod\n    def backward(ctx, g):\n        return g * 7, None\nx = torch.ones(1, requires_grad=True)\ny = F.apply(x, n=3.0)\ny.sum().backward()\nassert y.item() == 3 and x.grad.item() == 7\n",
+    "an unknown argument": _CLASS + "forward(x, n=2.0):\n        return x * n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\nF.apply(torch.ones(1), m=3.0)\n",
+    "a jvp without a tangent": _FORWARD_AD + _CLASS + "forward(ctx, x, y):\n" + _JVP + "    t = fwAD.unpack_dual(F.apply(d, y)).tangent\nassert t.tolist() == [3] and F.seen == [[1], [0]]\n",
+    "a jvp without a tangent that stays None": _FORWARD_AD + _CLASS + "forward(ctx, x, y):\n        ctx.set_materialize_grads(False)\n" + _JVP + "    t = fwAD.unpack_dual(F.apply(d, y)).tangent\nassert F.seen == [[1], None]\n",
+    "a jvp of numbers and whole numbers": _FORWARD_AD + _CLASS + "forward(ctx, x, y, n, i):\n" + _JVP + "    t = fwAD.unpack_dual(F.apply(d, y, 3, torch.tensor([1]))).tangent\nassert F.seen == [[1], [0], None, None]\n",
+}  # fmt: skip
+
+_EDGE = "from torch.autograd.graph import get_gradient_edge\nx = torch.ones(2, requires_grad=True)\ny = x * 2\nz = (y * 3).sum()\nclass edge:\n    y, x, z = get_gradient_edge(y), get_gradient_edge(x), get_gradient_edge(z)\n"
+EDGES = {
+    "grad of an edge": _EDGE + "(g,) = torch.autograd.grad(z, edge.y)\nassert g.tolist() == [3, 3] and edge.y == get_gradient_edge(y) and len(edge.y) == 3\n",
+    "grad of edges and tensors": _EDGE + "g = torch.autograd.grad(z, [edge.y, x, edge.x])\nassert [one.tolist() for one in g] == [[3, 3], [6, 6], [6, 6]]\n",
+    "grad of an edge twice": _EDGE + "(g,) = torch.autograd.grad(z, edge.y, create_graph=True)\nh = g * 2\n",
+    "an edge that is not reached": _EDGE + "edge.w = get_gradient_edge(torch.ones(1, requires_grad=True))\ng = torch.autograd.grad(z, [edge.w, edge.y], allow_unused=True, retain_graph=True)\nassert g[0] is None\ntorch.autograd.grad(z, edge.w)\n",
+    "grad from an edge": _EDGE + "(g,) = torch.autograd.grad(edge.y, x, torch.ones(2), retain_graph=True)\n(h,) = torch.autograd.grad([edge.z], x)\nassert g.tolist() == [2, 2] and h.tolist() == [6, 6]\n",
+    "grad from an edge without a seed": _EDGE + "torch.autograd.grad(edge.y, x)\n",
+    "backward from an edge": _EDGE + "torch.autograd.backward(edge.z)\nassert x.grad.tolist() == [6, 6]\n",
+    "backward to an edge": _EDGE + "z.backward(inputs=edge.x)\nassert x.grad.tolist() == [6, 6]\n",
+    "an edge of several": "from torch.autograd.graph import get_gradient_edge\nx = torch.ones(3, requires_grad=True)\na, b, c = x.unbind()\nclass edge:\n    b = get_gradient_edge(b)\n(g,) = torch.autograd.grad(a + b * 2 + c * 3, edge.b)\nassert edge.b.output_nr == 1 and g.item() == 2\n",
+}  # fmt: skip
+
+_HOOK = "m = M()\nseen = []\nh = m.register_full_backward_hook(lambda m, gi, go: seen.append((len(gi), len(go))))\nx = torch.ones(2, requires_grad=True)\nr = m(x)\ndel m, h\n"
+_CALL = (
+    "from torch.func import functional_call\nm = torch.nn.Sequential(torch.nn.Linear(1, 1))\nones = torch.ones(1, 1)\n"
+)
+_TRANSPOSED = (
+    "torch.manual_seed(0)\nm = torch.nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1)\nx = torch.ones(1, 2, 4, 4)\n"
+)
+MODULES = {
+    "a hook around a named tuple": "from collections import namedtuple\nP = namedtuple('P', 'a b')\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return P(x * 2, x * 3)\n" + _HOOK + "(r.a + r.b).sum().backward()\nassert type(r) is P and seen == [(1, 2)]\n",
+    "a hook around a dictionary": "class M(torch.nn.Module):\n    def forward(self, x):\n        return {'a': x * 2}\n" + _HOOK + "assert type(r) is dict\ndel r\n",
+    "functional_call with an unknown name": _CALL + "y = functional_call(m, {'0.weight': ones, '0.bias': ones[0], '0.other': ones, 'top': ones}, ones)\nassert y.item() == 2 and not hasattr(m, 'top') and not hasattr(m[0], 'other')\ndel functional_call, m\n",
+    "functional_call with an attribute": "class M(torch.nn.Module):\n    def forward(self, x):\n        return x * self.scale\nm = M()\ny = torch.func.functional_call(m, {'scale': torch.ones(1) * 3}, torch.ones(1))\nm.scale = torch.ones(1) * 5\nz = torch.func.functional_call(m, {'scale': torch.ones(1) * 3}, torch.ones(1))\nassert y.item() == 3 and z.item() == 3 and m.scale.item() == 5\ndel m\n",
+    "functional_call with an unknown module": _CALL + "functional_call(m, {'1.weight': ones}, ones)\n",
+    "functional_call in place of a number": _CALL + "m[0].factor = 3\nfunctional_call(m, {'0.factor': ones}, ones)\n",
+    "functional_call that is strict": _CALL + "functional_call(m, {'0.weight': ones, '0.other': ones}, ones, strict=True)\n",
+    "output_size": _TRANSPOSED + "a, b, c = m(x), m(x, output_size=(8, 8)), m(x, [1, 3, 8, 7])\nd = torch.nn.ConvTranspose1d(2, 3, 3, stride=2)(x[0, :, 0], output_size=torch.Size([10]))\nassert (a.shape, b.shape, c.shape, d.shape) == ((1, 3, 7, 7), (1, 3, 8, 8), (1, 3, 8, 7), (3, 10))\ndel m\n",
+    "an output_size that is impossible": _TRANSPOSED + "m(x, output_size=(9, 9))\n",
+    "an output_size of another rank": _TRANSPOSED + "m(x, output_size=(9,))\n",
+}  # fmt: skip
+
+_A = "a = torch.arange(6.0).reshape(2, 3)\n"
+INDICES = {
+    "True and False": _A + "y = [a[True], a[False], a[True, 0], a[False, 0], a[0, True], a[None, True], a[:, True], a[..., True], a[True, False], a[torch.tensor(True)], a[torch.tensor(False)]]\nassert [tuple(one.shape) for one in y] == [(1, 2, 3), (0, 2, 3), (1, 3), (0, 3), (1, 3), (1, 1, 2, 3), (2, 1, 3), (2, 3, 1), (0, 2, 3), (1, 2, 3), (0, 2, 3)]\n",
+    "True, and back": "a = torch.ones(2, 3, requires_grad=True)\n(a[True] * 2).sum().backward()\nassert a.grad.tolist() == [[2, 2, 2], [2, 2, 2]]\n",
+    "True of a number": "a = torch.tensor(3.0)\nb, c, d = a[True], a[False], a[torch.tensor(True)]\na[True] = 5\ne = a.clone()\na[False] = 6\nassert b.tolist() == [3] and c.tolist() == [] and e == a == 5\n",
+    "assigned to True": _A + "a[True] = 1.0\nb = a.clone()\na[True] = torch.tensor([1.0, 2.0, 3.0])\nc = a.clone()\na[False] = 9.0\na[0, True] = 7.0\nassert a.tolist() == [[7, 7, 7], [1, 2, 3]]\n",
+    "leading ones": "a = torch.zeros(3)\na[:] = torch.ones(1, 3)\na[0:2] = torch.ones(1, 1, 2) * 2\na[1] = torch.ones(1, 1) * 4\nb = torch.zeros(2, 3)\nb[0] = torch.ones(1, 3)\nb[:, 1] = torch.ones(1, 2) * 5\nc = b.clone()\nb[[0, 1]] = torch.ones(1, 2, 3) * 6\nd = b.clone()\nb[b > 2] = torch.ones(1, 1, 1)\nb[0, 0] = torch.ones(1) * 3\nassert a.tolist() == [2, 4, 1] and b.tolist() == [[3, 1, 1], [1, 1, 1]]\n",
+    "leading ones, and back": "a, b = torch.zeros(3), torch.zeros(3)\nv = torch.ones(1, 1, 2, requires_grad=True)\na[:2] = v\nb[[0, 2]] = v\n(a + 2 * b).sum().backward()\nassert v.grad.tolist() == [[[3, 3]]]\ndel a, b\n",
+    "leading axes that are no ones": "a = torch.zeros(3)\na[:] = torch.ones(2, 3)\n",
+    "copy_ drops nothing": "torch.zeros(3).copy_(torch.ones(1, 3))\n",
+}  # fmt: skip
+
 USAGE = {
     f"{kind}: {name}": text
-    for kind, table in (("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS))
+    for kind, table in (
+        *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS), ("edge", EDGES)),
+        *(("module", MODULES), ("index", INDICES)),
+    )
     for name, text in table.items()
 }

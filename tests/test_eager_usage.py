@@ -27,6 +27,17 @@ ERRORS: dict[str, type[Exception]] = {
     "loader: persistent without workers": ValueError,
     "loader: an option that is none": TypeError,
     "loader: a stream with an order": ValueError,
+    "Function: a default without its gradient": RuntimeError,
+    "Function: an unknown argument": TypeError,
+    "edge: an edge that is not reached": RuntimeError,
+    "edge: grad from an edge without a seed": RuntimeError,
+    "module: functional_call with an unknown module": AttributeError,
+    "module: functional_call in place of a number": TypeError,
+    "module: functional_call that is strict": RuntimeError,
+    "module: an output_size that is impossible": ValueError,
+    "module: an output_size of another rank": ValueError,
+    "index: leading axes that are no ones": RuntimeError,
+    "index: copy_ drops nothing": RuntimeError,
 }
 
 
