@@ -116,11 +116,27 @@ INDICES = {
     "copy_ drops nothing": "torch.zeros(3).copy_(torch.ones(1, 3))\n",
 }  # fmt: skip
 
+_SEED = "torch.manual_seed(0)\n"
+DRAWS = {
+    "randint": _SEED + "a = torch.randint(96, size=(1,))\nb = [torch.randint(3, 10, (2,)), torch.randint(high=5, size=(2,)), torch.randint(low=1, high=5, size=(2,)), torch.randint(5, (2, 2)), torch.randint(1, high=5, size=(2,)), torch.randint(0, 2, (3,), dtype=torch.bool)]\nassert a.tolist() == [44]\n",
+    "randint without a bound": "torch.randint(size=(2,))\n",
+    "randint without a size": "torch.randint(5)\n",
+    "normal": _SEED + "a = torch.normal(0, 0.01, (2, 1), requires_grad=True)\nb = [torch.normal(0.0, 1.0, size=(3,)), torch.normal(mean=0.0, std=2.0, size=(2, 2), dtype=torch.float64), torch.normal(2, 3, (20,))]\nc = [torch.normal(torch.zeros(3), torch.ones(3)), torch.normal(torch.arange(3.0)), torch.normal(torch.zeros(2), 2.0), torch.normal(1.0, torch.ones(2))]\nassert a.requires_grad and a.is_leaf and a.shape == (2, 1)\n",
+    "normal without a size": "torch.normal(0, 1)\n",
+    "normal of tensors with a size": "torch.normal(torch.zeros(2), 1.0, (2,))\n",
+    "normal of a negative deviation": "torch.normal(0.0, -1.0, (2,))\n",
+    "normal of negative deviations": "torch.normal(torch.zeros(2), -torch.ones(2))\n",
+    "normal_ of a negative deviation": "torch.zeros(2).normal_(0, -1)\n",
+    "uniform_ of an empty range": "torch.zeros(2).uniform_(3, 1)\n",
+    "complex": _SEED + "y = []\nfor n in (3, 20, 7):\n    for kind in (torch.complex64, torch.complex128):\n        y += [torch.rand(n, dtype=kind), torch.randn(n, dtype=kind), torch.zeros(n, dtype=kind).normal_(1, 2), torch.zeros(n, dtype=kind).uniform_()]\nz = [torch.rand_like(y[0]), torch.randn_like(y[2]), torch.rand(2), torch.randn(2)]\nassert abs(y[0][0].item() - (0.4963 + 0.7682j)) < 1e-4\n",
+    "views": _SEED + "x, y = torch.zeros(3, 4).T, torch.zeros(3, 4)[:, ::2]\na, b, c, d, e = x.uniform_().clone(), x.random_(0, 10).clone(), x.exponential_().clone(), y.normal_().clone(), y.uniform_().clone()\nf = [torch.zeros(5, 6).T.normal_(), torch.zeros(5, 12)[:, ::2].normal_(), torch.zeros(()).normal_(), torch.zeros(2, 3, 4).permute(2, 0, 1).uniform_(), torch.zeros(4, 5, dtype=torch.cfloat)[:, ::2].normal_(1, 2)]\nassert abs(a[1, 0].item() - 0.7682) < 1e-4\n",
+}  # fmt: skip
+
 USAGE = {
     f"{kind}: {name}": text
     for kind, table in (
         *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS), ("edge", EDGES)),
-        *(("module", MODULES), ("index", INDICES)),
+        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS)),
     )
     for name, text in table.items()
 }

@@ -38,6 +38,14 @@ ERRORS: dict[str, type[Exception]] = {
     "module: an output_size of another rank": ValueError,
     "index: leading axes that are no ones": RuntimeError,
     "index: copy_ drops nothing": RuntimeError,
+    "draw: randint without a bound": TypeError,
+    "draw: randint without a size": TypeError,
+    "draw: normal without a size": TypeError,
+    "draw: normal of tensors with a size": TypeError,
+    "draw: normal of a negative deviation": RuntimeError,
+    "draw: normal of negative deviations": RuntimeError,
+    "draw: normal_ of a negative deviation": RuntimeError,
+    "draw: uniform_ of an empty range": RuntimeError,
 }
 
 
