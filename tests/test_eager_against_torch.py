@@ -7,10 +7,9 @@ and edges of the graph, numbers, and the printed text. `KEPT` lists the differen
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -20,12 +19,14 @@ import pytest
 import gradcli.eager
 import gradcli.eager.nn.functional
 import gradcli.eager.optim
+from gradcli.eager import running
 from tests.eager_snippets import SNIPPETS
 from tests.eager_snippets_more import MORE
+from tests.eager_usage_snippets import USAGE
 
 ULPS = 4  # of float32, for each operation of a program, on its way forward and back
 DOUBLE = 1e-12
-PROGRAMS = {**SNIPPETS, **MORE}
+PROGRAMS = {**SNIPPETS, **MORE, **USAGE}
 KEPT = {
     "complex z.conj().real": "PyTorch conjugates lazily, and undoes it with a second ConjBackward0",
     "in place y.logit_()": "outside of (0, 1) the derivative of the formula goes on, PyTorch gives NaN",
@@ -46,20 +47,8 @@ def torch() -> Any:
 @contextmanager
 def standing_for(module: ModuleType) -> Iterator[None]:
     """`import torch` and `import torch.nn` give this implementation."""
-    before = {name: known for name, known in sys.modules.items() if name == "torch" or name.startswith("torch.")}
-    if module is not gradcli.eager:
+    with running.aliases() if module is gradcli.eager else nullcontext():
         yield
-        return
-    for name in before:
-        del sys.modules[name]
-    ours = {name: known for name, known in sys.modules.items() if name.startswith("gradcli.eager")}
-    sys.modules.update({"torch" + name[len("gradcli.eager") :]: known for name, known in ours.items()})
-    try:
-        yield
-    finally:
-        for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
-            del sys.modules[name]
-        sys.modules.update(before)
 
 
 def walk(node: Any) -> list[Any]:

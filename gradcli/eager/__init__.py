@@ -23,8 +23,11 @@ from gradcli.eager import (
 )
 from gradcli.eager import methods as _methods
 from gradcli.eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from gradcli.eager.devices import cuda, device
+from gradcli.eager.backends import FUNCTIONS as _HARMLESS
+from gradcli.eager.backends import TOP as _TOP
+from gradcli.eager.devices import device
 from gradcli.eager.dtypes import (
+    bfloat16,
     bool,  # noqa: A004 - PyTorch's names
     cdouble,
     cfloat,
@@ -61,21 +64,22 @@ from gradcli.eager.signatures import checked as _checked
 from gradcli.eager.sizes import grouped as _grouped
 from gradcli.eager.state import always as _always
 from gradcli.eager.tensor import Size, Tensor
+from gradcli.eager.unsupported import VERSION as _VERSION
 from gradcli.eager.unsupported import missing as _missing
 
-__version__ = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
+__version__ = _VERSION
 _methods.equip()
 
 __all__ = [
     "Size",
     "Tensor",
     "autograd",
+    "bfloat16",
     "bool",
     "cdouble",
     "cfloat",
     "complex128",
     "complex64",
-    "cuda",
     "device",
     "double",
     "dtype",
@@ -152,26 +156,35 @@ _FUNCTIONS = {name: _checked(function) for name, function in _FUNCTIONS.items() 
 _FUNCTIONS.update(detach=_checked(_detach))
 _FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
 _FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch.strided")
+_FUNCTIONS.update(_HARMLESS)
 globals().update(_FUNCTIONS)
-
+globals().update(_TOP)  # accelerator, compiler, version, ...
 
 _ROOMS = {
+    "amp": "gradcli.eager.amp",
+    "cuda": "gradcli.eager.cuda",
     "distributions": "gradcli.eager.distributions",
     "testing": "gradcli.eager.testing",
     "func": "gradcli.eager.func",
     "nn": "gradcli.eager.nn",
     "optim": "gradcli.eager.optim",
+    "serialization": "gradcli.eager.serialization",
     "utils": "gradcli.eager.utils",
 }
 _TYPED = (
     *("HalfTensor", "FloatTensor", "DoubleTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor"),
     *("LongTensor", "BoolTensor"),
 )
-_LATER = {"record": "gradcli.eager.paths", "vmap": "gradcli.eager.func"}  # functions that few programs need
+_LATER = {  # functions that few programs need
+    "record": "gradcli.eager.paths",
+    "vmap": "gradcli.eager.func",
+    **dict.fromkeys(("load", "save"), "gradcli.eager.serialization"),
+    **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_enabled"), "gradcli.eager.amp"),
+}
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_FUNCTIONS, *_ROOMS, *_LATER, *_TYPED})
+    return sorted({*__all__, *_FUNCTIONS, *_TOP, *_ROOMS, *_LATER, *_TYPED})
 
 
 def __getattr__(name: str) -> Any:

@@ -48,6 +48,8 @@ def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Callable[..., Tens
     def in_place(self: Tensor, *args: Any, generator: Any = None, **options: Any) -> Tensor:
         source = generator or random.default_generator
         raw = np.asarray(draw(source, self, *args, **options)).astype(self._raw.dtype)
+        if raw.shape != self._raw.shape:  # a row, as the numbers are drawn
+            raw = random.laid_out(raw, self._array)
         return change(self, lambda old: overwritten(old, Tensor(raw), node, 1))
 
     in_place.__name__ = in_place.__qualname__ = name
@@ -56,11 +58,12 @@ def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Callable[..., Tens
 
 
 def _normal(source: Any, x: Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
-    return source.randn(x._raw.shape, x.dtype.name) * std + mean
+    contiguous = x._array.flags.c_contiguous
+    return source.normal((x._raw.size,), float(mean), float(std), x.dtype.name, contiguous=contiguous)
 
 
 def _uniform(source: Any, x: Tensor, low: float = 0.0, high: float = 1.0) -> Any:
-    return source.rand(x._raw.shape, x.dtype.name) * (high - low) + low
+    return source.uniform((x._raw.size,), float(low), float(high), x.dtype.name)
 
 
 def _bernoulli(source: Any, x: Tensor, p: Any = 0.5) -> Any:
@@ -71,11 +74,11 @@ def _bernoulli(source: Any, x: Tensor, p: Any = 0.5) -> Any:
 def _random(source: Any, x: Tensor, low: int = 0, high: int | None = None) -> Any:
     if high is None:
         low, high = (0, low) if low else (0, 2**24 if x._raw.dtype == np.float32 else 2**53)
-    return source.randint(low, high, x._raw.shape)
+    return source.randint(low, high, (x._raw.size,))
 
 
 def _exponential(source: Any, x: Tensor, lambd: float = 1.0) -> Any:
-    return -np.log1p(-source.rand(x._raw.shape, "float64")) / lambd
+    return -np.log1p(-source.rand((x._raw.size,), "float64")) / lambd
 
 
 _DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}

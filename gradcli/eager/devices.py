@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager.unsupported import missing
-
 
 class device:
     """Where a tensor lives: a type, and a number where there are several."""
@@ -49,6 +47,16 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
+    def __enter__(self) -> device:
+        """The processor is where tensors are made anyway; a GPU is refused."""
+        if self.type != "cpu":
+            need_gpu()
+            raise RuntimeError(f"new tensors are made on the processor: move them with .to({str(self)!r})")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
 
 CPU = device("cpu")
 
@@ -71,13 +79,18 @@ def cuda_is_available() -> bool:
         return False
 
 
+def need_gpu() -> None:
+    """AssertionError where there is no GPU."""
+    if not cuda_is_available():
+        raise AssertionError("gradcli uses a GPU through CuPy, and there is none: pip install 'gradcli[cuda]'")
+
+
 def moved(raw: Any, to: Any) -> Any:
     """A payload on a device; AssertionError where there is no GPU."""
     wanted = device(to)
     if wanted.type == "cpu":
         return raw if isinstance(raw, (np.ndarray, np.generic)) else raw.get()
-    if not cuda_is_available():
-        raise AssertionError("gradcli uses a GPU through CuPy, and there is none: pip install 'gradcli[cuda]'")
+    need_gpu()
     cupy = import_module("cupy")
     with cupy.cuda.Device(wanted.index or 0):
         return cupy.asarray(raw)
@@ -92,31 +105,3 @@ def same(raws: list[Any]) -> None:
             known = where
         elif where != known:
             raise RuntimeError(f"expected all tensors to be on the same device, but found {known} and {where}")
-
-
-class _Room(type):
-    def __getattr__(cls, name: str) -> Any:
-        raise missing("cuda", name, [known for known in vars(cls) if not known.startswith("_")])
-
-
-class cuda(metaclass=_Room):
-    """`torch.cuda`: what can be asked about the GPU."""
-
-    is_available = staticmethod(cuda_is_available)
-
-    @staticmethod
-    def device_count() -> int:
-        """How many GPUs there are."""
-        return int(import_module("cupy").cuda.runtime.getDeviceCount()) if cuda_is_available() else 0
-
-    @staticmethod
-    def synchronize() -> None:
-        """Wait for the GPU; nothing to wait for without one."""
-        if cuda_is_available():
-            import_module("cupy").cuda.Device().synchronize()
-
-    @staticmethod
-    def manual_seed_all(seed: int) -> None:
-        """Seeds of GPUs; the streams here are the processor's."""
-
-    manual_seed = manual_seed_all

@@ -5,6 +5,7 @@ Arguments are checked here. `short.py` sweeps where nobody can watch, `sweep.py`
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from gradcli.eager import recorder, short, tracing
 from gradcli.eager.accumulate import add_to_grad, copied
 from gradcli.eager.hooking import hook_on, retain
+from gradcli.eager.nodes import GradientEdge
 from gradcli.eager.rules import fitted_tensor, source_of
 from gradcli.eager.state import SILENT, SPECIAL, state, sweeps, warn
 from gradcli.eager.sweep import Sweep
@@ -20,7 +22,7 @@ from gradcli.eager.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["add_to_grad", "backward", "copied", "hook_on", "retain", "run", "seeds_of"]
+__all__ = ["add_to_grad", "backward", "copied", "ends_of", "hook_on", "retain", "run", "seeds_of"]
 
 
 def backward(
@@ -38,10 +40,10 @@ def backward(
         if (kind is np.float32 or kind is np.float64) and tensors._requires and not tensors._odd and _unwatched():
             _swept([tensors._node or tensors], [kind(1)], bool(retain_graph))  # what a training step does
             return
-    roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    roots = ends_of(tensors, gradients)
     chosen = None
     if inputs is not None:
-        chosen = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        chosen = ends_of(inputs)
         if not chosen:
             raise RuntimeError("inputs= of backward() cannot be empty")
         if not all(x.requires_grad for x in chosen):
@@ -60,6 +62,32 @@ def backward(
         for x, value in zip(chosen, found, strict=True):
             if value is not None:
                 add_to_grad(x, value, create_graph)
+
+
+def ends_of(given: Any, seeds: Any = None) -> tuple[Tensor, ...]:
+    """The tensors that are meant: one or several, or edges of the graph, for which tensors stand in."""
+    xs = (given,) if isinstance(given, (Tensor, GradientEdge)) else tuple(given)
+    if not any(isinstance(x, GradientEdge) for x in xs):
+        return xs
+    first = [seeds] if isinstance(seeds, Tensor) else list(seeds or ())
+    found = []
+    for x, seed in zip_longest(xs, first[: len(xs)]):
+        if isinstance(x, GradientEdge):
+            leaf = getattr(x.node, "variable", None)
+            x = _stand_in(x, seed) if leaf is None else leaf
+        found.append(x)
+    return tuple(found)
+
+
+def _stand_in(edge: GradientEdge, seed: Tensor | None) -> Tensor:
+    """A tensor whose gradient arrives at an edge, of the shape of the one that the edge was taken from."""
+    like = edge.ownership_token
+    if like is None:
+        like = ((), np.dtype(np.float32)) if seed is None else (seed._raw.shape, seed._raw.dtype)
+    shape, kind = like
+    found = Tensor(np.broadcast_to(kind.type(0), shape))
+    found._requires, found._edge = True, (edge.node, edge.output_nr)
+    return found
 
 
 def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:

@@ -149,9 +149,8 @@ class Form:
         node.context, node.owner = context, self.owner
         node.slots = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in self.args]
         given = [
-            cts[k] if k in cts else Tensor(np.zeros(x._raw.shape, x._raw.dtype))
+            cts[k] if k in cts else Tensor(np.zeros(x._raw.shape, x._raw.dtype)) if isinstance(x, Tensor) else None
             for k, x in enumerate(found.values)
-            if isinstance(x, Tensor)
         ]
         with modes.enable_grad():
             sent = node.asked(given, True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcli.eager import dtypes, tracing
 from gradcli.eager.dispatch import cast, record
-from gradcli.eager.movement import axis_of, unsqueeze, viewed
+from gradcli.eager.movement import axis_of, reshape, unsqueeze, viewed
 from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import Traced, known
 from gradcli.primitives import catalogue
@@ -130,6 +130,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
             axis += 1
         else:
             array = _positions(item)
+            if array.dtype == np.bool_ and not array.ndim:  # True is a new axis with one entry, False one with none
+                x, array = unsqueeze(x, axis), np.arange(int(array))
             if array.dtype == np.bool_ and array.shape != x._raw.shape[axis : axis + array.ndim]:
                 raise IndexError(
                     f"the shape of the mask {list(array.shape)} at index {axis} does not match the shape of the "
@@ -186,7 +188,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     items = _items(index)
     recording = tracing.current is not None and tracing.traced((x, value))
     if not recording and all(_is_plain(item) for item in items):
-        copy_(part(x, index), value)
+        target = part(x, index)
+        copy_(target, _without_leading_ones(value, target.ndim) if isinstance(value, Tensor) else value)
         return
     value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._raw.dtype))
     plain = tuple(
@@ -194,6 +197,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     )
     numbers = np.full(x._raw.shape, -1, np.int64)
     wanted = numbers[plain].shape
+    value = _without_leading_ones(value, len(wanted))
     try:
         source = np.broadcast_to(np.arange(value._raw.size).reshape(value._raw.shape), wanted)
     except ValueError:
@@ -205,6 +209,14 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         lambda old: record(_put, (old, value, hit, at), {}, "IndexPutBackward0", whole=True, apart=(2, 3), edges=2),
         (value,),
     )
+
+
+def _without_leading_ones(value: Tensor, rank: int) -> Tensor:
+    """A value without the axes of size 1 in front that are too many for a place of some rank."""
+    extra = 0
+    while extra < value.ndim - rank and value.shape[extra] == 1:
+        extra += 1
+    return reshape(value, tuple(value.shape[extra:])) if extra else value
 
 
 def _put(x: Any, value: Any, hit: Any, at: Any) -> Any:

@@ -8,7 +8,7 @@ its `AccumulateGrad` is made when someone looks, and stays the same as long as s
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
@@ -35,6 +35,14 @@ class Output:
     def __init__(self, node: Node, nr: int) -> None:
         self.node = node
         self.nr = nr
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor arrives: a node, and the number of its output."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None  # PyTorch's name; here the shape and format of the tensor
 
 
 class Extra:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.eager import devices
+from gradcli.eager.devices import CPU
 from gradcli.eager.normals import TWO_PI, box_muller32, box_muller64, fma32, fma64
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SEED = 67280421310721  # of a new torch.Generator()
 _FLOATS = ("float32", "float64", "float16")
+_PARTS = {"complex64": "float32", "complex128": "float64"}
 _LANES = 8  # Box-Muller pairs are the entries i and i + 8 of each 16
 
 
@@ -40,19 +43,23 @@ class State(NamedTuple):
 
 
 class Generator:
-    """A stream of random numbers, equal to `torch.Generator()` on the CPU.
+    """A stream of random numbers, equal to `torch.Generator()` on the CPU, the only device that there is.
 
-    Every draw takes a shape (a sequence of sizes) and returns a new array. Float formats are "float32", "float64" and
-    "float16". RuntimeError for bounds, sizes and formats that PyTorch refuses too.
+    Every draw takes a shape (a sequence of sizes) and returns a new array. Formats of numbers with a point are
+    "float32", "float64", "float16", "complex64" and "complex128". RuntimeError for bounds, sizes and formats that PyTorch refuses
+    too.
 
     >>> Generator(1).randperm(5).tolist()
     [0, 4, 2, 3, 1]
     """
 
-    __slots__ = ("_bits", "_seed", "_spare")
+    __slots__ = ("_bits", "_seed", "_spare", "device")
 
-    def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self.manual_seed(seed)
+    def __init__(self, seed: Any = DEFAULT_SEED, *, device: Any = CPU) -> None:
+        if not isinstance(seed, int):
+            seed, device = DEFAULT_SEED, seed
+        with devices.device(device) as self.device:
+            self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed` (-2**63 to 2**64-1; ValueError outside) and forget a normal number kept back.
@@ -102,7 +109,9 @@ class Generator:
         return self.normal(shape, 0.0, 1.0, dtype)
 
     def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Array:
-        """Uniform numbers in [low, high)."""
+        """Uniform numbers in [low, high); of complex formats both parts."""
+        if dtype in _PARTS:
+            return self.uniform((*shape, 2), low, high, _PARTS[dtype]).view(dtype).reshape(shape)
         _require(dtype)
         largest = float(np.finfo(dtype).max)
         if not (abs(low) <= largest and abs(high) <= largest):
@@ -132,7 +141,11 @@ class Generator:
 
         From 16 elements on, in blocks of 16 and in the format itself; fewer (or the elements of a tensor that is not
         contiguous) one by one in double precision, where the second number of a pair is kept for the next call.
+        Both parts of complex numbers are drawn with half of the variance and, as in PyTorch, with the mean.
         """
+        if dtype in _PARTS:
+            parts = self.normal((*shape, 2), mean, std / math.sqrt(2), _PARTS[dtype], contiguous=contiguous)
+            return parts.view(dtype).reshape(shape)
         _require(dtype)
         if not std >= 0:
             raise RuntimeError(f"normal: the standard deviation must not be negative, it is {std}")
@@ -275,7 +288,7 @@ def linear_init(
 
 def _require(dtype: str) -> None:
     if dtype not in _FLOATS:
-        raise RuntimeError(f"random floats are drawn in {', '.join(_FLOATS)}; {dtype} is none of them")
+        raise RuntimeError(f"random floats are drawn in {', '.join((*_FLOATS, *_PARTS))}; {dtype} is none of them")
 
 
 def _count(shape: Shape) -> int:
@@ -284,8 +297,14 @@ def _count(shape: Shape) -> int:
     return math.prod(shape)
 
 
-def _fill(array: Array, values: Array) -> Array:
-    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+def laid_out(values: Array, like: Array) -> Array:
+    """Values in the shape of an array, the first where that lies first in memory."""
+    return _fill(np.empty(like.shape, values.dtype), values, like)
+
+
+def _fill(array: Array, values: Array, like: Array | None = None) -> Array:
+    strides = (array if like is None else like).strides
+    order = sorted(range(array.ndim), key=lambda axis: -abs(strides[axis]))
     array.transpose(order)[...] = values.reshape([array.shape[axis] for axis in order])
     return array
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,14 @@ from gradcli.eager import dtypes
 from gradcli.eager import random as streams
 from gradcli.eager.entrywise import refused
 from gradcli.eager.factory import _leaf, _shape, placed_on_device
+from gradcli.eager.indexing import renamed
+from gradcli.eager.pointwise import add, mul
 from gradcli.eager.recorder import noted
 from gradcli.eager.state import recording
 from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradcli.eager.signatures import Operand, Sizes
 
 
 def _name(dtype: dtypes.dtype | None) -> str:
@@ -47,7 +52,7 @@ def randn(
 
 
 def randint(
-    low: int = 0,
+    low: int | None = None,
     high: Any = None,
     size: Any = None,
     *,
@@ -59,11 +64,40 @@ def randint(
     if size is None:
         if not isinstance(high, (tuple, list)):
             raise TypeError("randint() needs bounds and a size: randint(high, size) or randint(low, high, size)")
-        low, high, size = 0, low, high
-    if not isinstance(size, (tuple, list)) or high is None:
+        high, size = None, high
+    if high is None:
+        low, high = 0, low
+    low = 0 if low is None else low
+    if not isinstance(size, (tuple, list)) or high is None or isinstance(high, (tuple, list)):
         raise TypeError("randint(): argument 'size' must be tuple of ints, and 'high' a whole number")
     found = (generator or streams.default_generator).randint(low, high, _shape((size,)))
     return _leaf(found if dtype is None else found.astype(dtype.np), requires_grad)
+
+
+def normal(
+    mean: Operand,
+    std: Operand = 1.0,
+    size: Sizes | None = None,
+    *,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal numbers: of a mean and a deviation in a size, or one for each entry of tensors of these.
+
+    TypeError for numbers without a size, RuntimeError for a negative deviation.
+    """
+    source = generator or streams.default_generator
+    given = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if not given or size is not None:
+        if size is None or given:
+            raise TypeError("normal() takes tensors without a size, or numbers and a size")
+        return _leaf(source.normal(_shape((size,)), float(mean), float(std), _name(dtype)), requires_grad)
+    if isinstance(std, Tensor) and (std._array < 0).any():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
+    found = add(mul(Tensor(np.asarray(source.randn(shape, kind.name))), std), mean)
+    return found.detach() if not any(x.requires_grad for x in given) else renamed(found, "NormalBackward3")
 
 
 def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
@@ -146,7 +180,7 @@ def set_rng_state(new_state: streams.State) -> None:
 
 TABLE: dict[str, Any] = {
     function.__name__: placed_on_device(function)
-    for function in (rand, randn, randint, randperm, rand_like, randn_like)
+    for function in (rand, randn, randint, normal, randperm, rand_like, randn_like)
 }
 TABLE.update(
     {

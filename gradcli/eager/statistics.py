@@ -13,7 +13,7 @@ from gradcli.eager import random
 from gradcli.eager.arranging import diag_embed
 from gradcli.eager.dispatch import record
 from gradcli.eager.extremes import sort
-from gradcli.eager.indexing import narrow, renamed, select
+from gradcli.eager.indexing import narrow, select
 from gradcli.eager.joining import cat
 from gradcli.eager.matrices import mm
 from gradcli.eager.members import need_bits
@@ -30,7 +30,7 @@ from gradcli.eager.tensor import Size, Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager.signatures import Dims, Operand, Sizes, Tensors
+    from gradcli.eager.signatures import Dims, Operand, Tensors
 
 
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
@@ -156,21 +156,6 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
-def normal(mean: Any, std: Any = 1.0, size: Sizes | None = None, *, generator: Any = None) -> Tensor:
-    """Normal numbers: of a mean and a deviation in a size, or one for each entry of tensors of these."""
-    source = generator or random.default_generator
-    given = [x for x in (mean, std) if isinstance(x, Tensor)]
-    if not given:
-        if size is None:
-            raise TypeError("normal() needs a size where mean and std are numbers")
-        shape = (size,) if isinstance(size, int) else tuple(size)
-        return Tensor(np.asarray(source.randn(shape, "float32") * np.float32(std) + np.float32(mean)))
-    kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
-    drawn = Tensor(np.asarray(source.randn(shape, kind.name)))
-    found = add(mul(drawn, std), mean)
-    return found.detach() if not any(x.requires_grad for x in given) else renamed(found, "NormalBackward3")
-
-
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
     """Whole numbers from `low` (or 0) below `high`, in the shape and format of a tensor."""
     low, high = (0, low) if high is None else (low, high)
@@ -205,8 +190,5 @@ TABLE.update({name: _bitwise(name) for name in ("bitwise_and", "bitwise_or", "bi
 # these are no methods
 FUNCTIONS: dict[str, Any] = {
     "trapz": trapezoid,
-    **{
-        function.__name__: function
-        for function in (column_stack, broadcast_shapes, broadcast_tensors, normal, randint_like)
-    },
+    **{function.__name__: function for function in (column_stack, broadcast_shapes, broadcast_tensors, randint_like)},
 }

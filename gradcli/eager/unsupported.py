@@ -12,10 +12,10 @@ from gradcli.diagnostics import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+VERSION = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
 REAL = "gradcli run --real-torch runs the file on an installed PyTorch"
 _ATTENTION = "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one"
 _WHOLE = "leave it out: the function itself runs, and gradcli records it"
-_SAVED = "numpy.savez(file, **{name: x.numpy() for name, x in model.state_dict().items()}) keeps what was learnt"
 _PRECISION = f"leave it out, everything is computed in its own format; {REAL}"
 _ONE = f"gradcli runs in one process; {REAL}"
 
@@ -25,20 +25,12 @@ INSTEAD = {
     "nn.TransformerDecoderLayer": _ATTENTION,
     "nn.DataParallel": _ONE,
     "nn.parallel": _ONE,
-    "save": _SAVED,
-    "load": "numpy.load and model.load_state_dict bring back what numpy.savez has kept",
     "jit": _WHOLE,
-    "compile": _WHOLE,
     "fx": _WHOLE,
     "export": _WHOLE,
     "onnx": _WHOLE,
     "distributed": _ONE,
     "multiprocessing": _ONE,
-    "amp": _PRECISION,
-    "autocast": _PRECISION,
-    "cuda.amp": _PRECISION,
-    "cuda": "torch.cuda.is_available() and device='cuda' work without importing it",
-    "backends": f"leave it out, there is nothing to switch; {REAL}",
     "quantization": _PRECISION,
     "profiler": "`gradcli run --trace` shows what ran; Python's cProfile where the time went",
     "autograd.profiler": "`gradcli run --trace` shows what ran; Python's cProfile where the time went",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.engine import backward, run, seeds_of
+from gradcli.eager.engine import backward, ends_of, run, seeds_of
 from gradcli.eager.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
@@ -12,6 +12,8 @@ from gradcli.eager.unsupported import missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gradcli.eager.nodes import GradientEdge
 
 __all__ = [
     "Function",
@@ -37,8 +39,8 @@ Variable = Tensor  # its old name
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -54,8 +56,7 @@ def grad(
     """
     if not only_inputs:
         warn("only_inputs=False is no longer done: call backward() to fill .grad", FutureWarning)
-    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    roots, targets = ends_of(outputs, grad_outputs), ends_of(inputs)
     if not targets:
         raise RuntimeError("grad requires non-empty inputs")
     if materialize_grads and allow_unused is False:

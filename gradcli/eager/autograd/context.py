@@ -76,7 +76,7 @@ class FunctionNode(Node):
     context: Context
     owner: type[Function]
     slots: list[Any]  # for each argument the shape and format of a tensor, else None
-    results: list[Any]  # for each result its shape and format
+    results: list[Any]  # for each result the shape and format of a tensor, else None
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -106,9 +106,9 @@ class FunctionNode(Node):
         """What the class's backward returns, fitted to the inputs."""
         self.check_not_freed()
         given = []
-        for ct, (shape, kind) in zip(cts, self.results, strict=True):
-            if ct is None and self.context._materialize:
-                ct = np.zeros(shape, kind)
+        for ct, result in zip(cts, self.results, strict=True):
+            if ct is None and result is not None and self.context._materialize:
+                ct = np.zeros(*result)
             given.append(ct if ct is None or isinstance(ct, Tensor) else Tensor(ct))
         with modes.set_grad_enabled(create_graph):
             return self.asked(given, create_graph)
@@ -172,16 +172,14 @@ def class_of(owner: type[Function]) -> type[FunctionNode]:
 
 def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
     """Give the results of a Function its node, which keeps what was saved."""
-    results = [out for out in outputs if isinstance(out, Tensor)]
-    given = [answer for answer in answers if isinstance(answer, Tensor)]
-    node.outputs = len(results)
-    node.results = [(out._raw.shape, out._raw.dtype) for out in results]
+    node.outputs = len(outputs)
+    node.results = [(out._raw.shape, out._raw.dtype) if isinstance(out, Tensor) else None for out in outputs]
     context = node.context
     for x in context._dirty:
         refuse(x)
     saved: list[Any] = []
     for one in context._to_save:
-        at = next((i for i, out in enumerate(given) if one is out), None)
+        at = next((i for i, out in enumerate(answers) if one is out), None)
         if one is None:
             saved.append(None)
         elif at is None:
@@ -191,8 +189,8 @@ def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
     context._to_save = ()
     node.saved = tuple(saved)
     node.vers = versions(node.saved)
-    for i, out in enumerate(results):
-        if out.dtype.kind < 2 or any(out is one for one in context._fixed):
+    for i, out in enumerate(outputs):
+        if not isinstance(out, Tensor) or out.dtype.kind < 2 or any(out is one for one in context._fixed):
             continue
         if any(out is x for x in context._dirty):
             made = Tensor(out._array)

@@ -6,6 +6,8 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradcli.eager import modes, recorder, tracing
 from gradcli.eager.autograd.context import Context, FunctionNode, attach, class_of
 from gradcli.eager.rules import source_of
@@ -68,8 +70,15 @@ class Function:
         return cls.vjp if cls.backward is Function.backward and cls.vjp is not Function.vjp else cls.backward
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run forward, and leave a node where an input requires grad."""
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward, and leave a node where an input requires grad.
+
+        Arguments may be given by their names in `forward`; with `setup_context`, defaults count as arguments too.
+        """
+        if cls.setup_context is not None:
+            args = _bound(cls.forward, args, kwargs)
+        elif kwargs:
+            args = _bound(cls.forward, (None, *args), kwargs, False)[1:]
         tensors = [x for x in args if isinstance(x, Tensor)]
         if tracing.current is not None and tracing.traced(args):
             if tracing.current.values_only:
@@ -129,16 +138,38 @@ class Function:
             return answer
 
 
+def _bound(
+    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], complete: bool = True
+) -> tuple[Any, ...]:
+    """The arguments of a forward in their order; `complete` with the defaults of those that were left out."""
+    code = getattr(forward, "__code__", None)
+    if code is not None and len(args) == code.co_argcount and not kwargs:
+        return args
+    from inspect import signature
+
+    found = signature(forward).bind(*args, **kwargs)
+    if complete or found.kwargs:
+        found.apply_defaults()
+    return found.args
+
+
 def _push(node: FunctionNode, args: tuple[Any, ...], outputs: list[Any], dual: Any) -> None:
-    tangents = [x._tangent if isinstance(x, Tensor) else None for x in args]
     state.dual = None
     try:
+        tangents = [_tangent(x, node.context) for x in args]
         answer = node.owner.jvp(node.context, *tangents)
     finally:
         state.dual = dual
     for out, tangent in zip(outputs, answer if isinstance(answer, tuple) else (answer,), strict=True):
         if isinstance(out, Tensor) and tangent is not None:
             dual.give(out, tangent)
+
+
+def _tangent(x: Any, context: Context) -> Any:
+    """The tangent of an argument: zeros where a tensor has none, unless the Function asks for None."""
+    if not isinstance(x, Tensor) or x._tangent is not None or not context._materialize or x.dtype.kind < 2:
+        return x._tangent if isinstance(x, Tensor) else None
+    return Tensor(np.zeros(x._raw.shape, x._raw.dtype))
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.hooks import Handle
-from gradcli.eager.nodes import AccumulateGrad, Node, accumulator
+from gradcli.eager.nodes import AccumulateGrad, GradientEdge, Node, accumulator
 from gradcli.eager.state import place, state, sweeps
 from gradcli.eager.tensor import Tensor
 
@@ -68,19 +68,13 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
         x._counter.bump(place())
 
 
-class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor arrives: a node, and the number of its output."""
-
-    node: Any
-    output_nr: int
-
-
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge of a tensor. RuntimeError where no gradient will come."""
     if not tensor.requires_grad:
         raise RuntimeError("there is no gradient edge for a tensor that does not require grad")
     node = tensor.grad_fn
-    return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr)
+    kind = (tensor._raw.shape, tensor._raw.dtype)
+    return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr, kind)
 
 
 class _Several:

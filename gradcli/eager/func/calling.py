@@ -24,7 +24,9 @@ def functional_call(
 ) -> Any:
     """Call a module with other tensors in place of parameters and buffers, named by their dotted names.
 
-    RuntimeError with `strict` where names are missing or unknown, ValueError for a name in two dictionaries.
+    Unknown names become attributes for the time of the call. RuntimeError with `strict` where names are missing or
+    unknown, AttributeError for the name of a module that is not there, TypeError for one of an attribute that is no
+    tensor, ValueError for a name in two dictionaries.
 
     >>> import gradcli.eager as torch
     >>> layer = torch.nn.Linear(1, 1)
@@ -49,7 +51,8 @@ def functional_call(
     try:
         for name, value in values.items():
             if name not in places:
-                raise KeyError(name)
+                swapped.append(_put(module, name, value))
+                continue
             for table, own in _tied(places, name) if tie_weights else [places[name]]:
                 swapped.append((table, own, table[own]))
                 table[own] = value
@@ -57,7 +60,21 @@ def functional_call(
         return module(*given, **(kwargs or {}))
     finally:
         for table, own, before in reversed(swapped):
-            table[own] = before
+            if before is None:
+                del table[own]
+            else:
+                table[own] = before
+
+
+def _put(module: Module, name: str, value: Tensor) -> tuple[dict[str, Any], str, Any]:
+    """Make a value an attribute of a module, by its dotted name; what stood there before."""
+    path, _, own = name.rpartition(".")
+    table = module.get_submodule(path).__dict__
+    before = table.get(own)
+    if before is not None and not isinstance(before, Tensor):
+        raise TypeError(f"{name} is {type(before).__name__}, so a tensor cannot stand in its place")
+    table[own] = value
+    return table, own, before
 
 
 def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:

@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+class _LRScheduler(LRScheduler):
+    """Its old name, of which programs make subclasses."""
+
+
 class LambdaLR(ByFunctions):
     """The first rates times a function of the epoch, or one function for each group."""
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import did_you_mean
@@ -19,11 +20,24 @@ from gradcli.eager.unsupported import COMPANIONS, INSTEAD, advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
 
 ALIAS, HOME = "torch", "gradcli.eager"
 # the rooms below `torch` that a script may import; everything else in the package is inside matter
-PUBLIC = ("autograd", "func", "linalg", "nn", "optim", "special", "utils")
+PUBLIC = (
+    *("accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributions", "func", "linalg", "mps", "nn"),
+    *("optim", "serialization", "special", "testing", "utils", "version", "xpu"),
+)
+# files of PyTorch's whose names all stand in one module here, which is imported under their names too
+SAME = {
+    "autograd": ("variable",),
+    "nn.modules": (
+        *("activation", "batchnorm", "container", "conv", "dropout", "instancenorm", "linear", "loss", "normalization"),
+        *("rnn", "sparse", "transformer", "utils"),
+    ),
+    "nn.utils": ("clip_grad", "convert_parameters"),
+    "optim": ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"),
+    "utils.data": ("dataloader", "dataset", "sampler"),
+}
 
 
 class Finder:
@@ -38,56 +52,90 @@ class Finder:
         if name != ALIAS and not name.startswith(ALIAS + "."):
             return None
         if not exists(name):
-            told = instead(name) or hint(name, submodules())
-            raise ModuleNotFoundError(f"No module named {name!r} in gradcli{told}", name=name)
-        home = HOME + name.removeprefix(ALIAS)
-        loader: Any = _Loader(home)
-        return ModuleSpec(name, loader, is_package=hasattr(import_module(home), "__path__"))
+            raise ModuleNotFoundError(unknown(name), name=name)
+        module = below_torch(name)
+        loader: Any = _Loader(module)
+        return ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
 
 
 class _Loader:
-    def __init__(self, home: str) -> None:
-        self.home = home
+    def __init__(self, module: Any) -> None:
+        self.module = module
         self.spec: Any = None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
+    def create_module(self, spec: ModuleSpec) -> Any:
         """The module that is already there."""
-        module = import_module(self.home)
-        self.spec = module.__spec__
-        return module
+        self.spec = self.module.__spec__
+        return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is executed again; the import system has overwritten the spec, which is put back."""
+        """Nothing is executed again; the import system has overwritten the spec, which is put back.
+
+        The modules below are entered too. Where one has the name of a function (`autograd.gradcheck`), the package
+        has put the function in the module's place, and a second import would put the module back.
+        """
+        name = module.__spec__.name if module.__spec__ is not None else ALIAS
         module.__spec__ = self.spec
+        _enter(name, module)
+
+
+def _enter(name: str, module: Any) -> None:
+    """Enter the loaded modules below a public module, by the names that scripts import them by."""
+    for part, inner in _children(module):
+        if name == ALIAS and part not in PUBLIC:
+            continue
+        if sys.modules.setdefault(f"{name}.{part}", inner) is inner and inner is not module:
+            _enter(f"{name}.{part}", inner)
+        if inner is module:
+            vars(module).setdefault(part, inner)
+
+
+def _children(module: Any) -> list[tuple[str, Any]]:
+    """The modules below a module that scripts may import, without loading any."""
+    start = module.__name__ + "."
+    found: dict[str, Any] = {
+        name.removeprefix(start): one for name, one in sys.modules.items() if name.startswith(start)
+    }
+    found |= {name: one for name, one in vars(module).items() if getattr(one, "__name__", "") == start + name}
+    found |= dict.fromkeys(SAME.get(module.__name__.removeprefix(HOME + "."), ()), module)
+    return [
+        (name, one)
+        for name, one in found.items()
+        if isinstance(one, ModuleType) and "." not in name and not name.startswith("_")
+    ]
+
+
+def below_torch(name: str) -> Any:
+    """The module that a dotted name below `torch` means; None where scripts have none to import."""
+    module: Any = import_module(HOME)
+    parts = name.split(".")[1:]
+    if parts and parts[0] not in PUBLIC:
+        return None
+    for part in parts:
+        home = f"{module.__name__}.{part}"
+        if not part.startswith("_") and hasattr(module, "__path__") and find_spec(home) is not None:
+            module = import_module(home)
+        elif part not in SAME.get(module.__name__.removeprefix(HOME + "."), ()):
+            module = getattr(module, part, None)
+            if not isinstance(module, ModuleType) or module.__name__ != home:
+                return None
+    return module
 
 
 def exists(name: str) -> bool:
     """Whether a dotted name below `torch` is a module that scripts may import."""
-    parts = name.split(".")[1:]
-    if not parts:
-        return True
-    if parts[0] not in PUBLIC or any(part.startswith("_") for part in parts):
-        return False
-    for at in range(len(parts)):
-        home = ".".join((HOME, *parts[: at + 1]))
-        if (at and not hasattr(import_module(home.rpartition(".")[0]), "__path__")) or find_spec(home) is None:
-            return False
-    return True
+    return below_torch(name) is not None
 
 
 def submodules() -> list[str]:
     """All modules below `torch` that scripts may import, by their dotted names."""
-    found, waiting = [], [f"{ALIAS}.{name}" for name in PUBLIC]
+    found, waiting = set(), [f"{ALIAS}.{name}" for name in PUBLIC]
     while waiting:
         name = waiting.pop()
-        if not exists(name):
-            continue
-        found.append(name)
-        module = import_module(HOME + name.removeprefix(ALIAS))
-        for below in vars(module):
-            nested = sys.modules.get(f"{module.__name__}.{below}")
-            if hasattr(module, "__path__") and nested is not None:
-                waiting.append(f"{name}.{below}")
+        module = below_torch(name)
+        if module is not None:
+            found.add(name)
+            waiting += [f"{name}.{part}" for part, inner in _children(module) if inner is not module]
     return sorted(found)
 
 
@@ -108,16 +156,22 @@ def hint(name: str, known: Sequence[str]) -> str:
 
 
 def explained(error: ImportError) -> str | None:
-    """The message of `from torch import NAME` for a name that does not exist, with the nearest one that does.
+    """The message of an import of a name that does not exist, with the nearest one that does.
 
-    None for other errors. Python's own message has lost what the module said.
+    None for other errors. Python's own messages have lost what the module said.
     """
     found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error.msg))
-    if found is None or not (found[2] == HOME or found[2].startswith(HOME + ".")):
-        return None
-    known = [name for name in dir(import_module(found[2])) if not name.startswith("_")]
-    room = found[2].removeprefix(HOME)
-    return f"cannot import name {found[1]!r} from {ALIAS + room!r}{advice(room.removeprefix('.'), found[1], known)}"
+    if found is not None and (found[2] == HOME or found[2].startswith(HOME + ".")):
+        room = found[2].removeprefix(HOME)
+        known = [name for name in dir(below_torch(ALIAS + room) or import_module(found[2])) if not name.startswith("_")]
+        return f"cannot import name {found[1]!r} from {ALIAS + room!r}{advice(room.removeprefix('.'), found[1], known)}"
+    found = re.match(rf"No module named '({ALIAS}\.[\w.]+)'; '[\w.]+' is not a package", str(error.msg))
+    return None if found is None else unknown(found[1])
+
+
+def unknown(name: str) -> str:
+    """What is said of a module below `torch` that does not exist."""
+    return f"No module named {name!r} in gradcli{instead(name) or hint(name, submodules())}"
 
 
 @contextmanager

@@ -1,21 +1,33 @@
 """Examples go in, batches of them come out, in the order that PyTorch's stream of random numbers gives.
 
-One process loads everything: `num_workers` and what belongs to it are refused.
+One process loads everything, whatever `num_workers` says; a warning says so once.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager import dtypes
 from gradcli.eager import random as streams
-from gradcli.eager.factory import tensor
+from gradcli.eager.devices import cuda_is_available
+from gradcli.eager.factory import as_tensor, tensor
 from gradcli.eager.joining import stack
+from gradcli.eager.sampling import multinomial
+from gradcli.eager.state import once, warn
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = [
+    *("BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler"),
+    *("Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler"),
+    *("default_collate", "default_convert", "get_worker_info", "random_split"),
+]
 
 
 class Dataset:
@@ -27,12 +39,48 @@ class Dataset:
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
+    def __add__(self, other: Any) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
 
 class IterableDataset(Dataset):
     """Base of data sets that are only gone through: a subclass defines `__iter__`."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+
+    def __add__(self, other: Any) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset):
+    """Several iterable data sets, one after the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self.datasets)
+
+
+class ConcatDataset(Dataset):
+    """Several data sets as one. AssertionError for none, and for iterable ones."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets or any(isinstance(one, IterableDataset) for one in self.datasets):
+            raise AssertionError("ConcatDataset takes one dataset or more that have a length")
+        self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> Any:
+        if not -len(self) <= index < len(self):
+            raise ValueError("the index is larger than the dataset")
+        index %= len(self)
+        at = bisect_right(self.cumulative_sizes, index)
+        return self.datasets[at][index - (self.cumulative_sizes[at - 1] if at else 0)]
 
 
 class TensorDataset(Dataset):
@@ -118,6 +166,119 @@ def _drawn(generator: Any) -> int:
     return int(words[0]) % 2**63
 
 
+class Sampler:
+    """Base of orders in which examples are taken: a subclass defines `__iter__`, which gives positions."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return cls
+
+    def __init__(self, data_source: Any = None) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError("Subclasses of Sampler should implement __iter__.")
+
+
+class SequentialSampler(Sampler):
+    """All positions in order."""
+
+    def __init__(self, data_source: Any) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """All positions in random order, or `num_samples` drawn with `replacement`. ValueError for fewer than one."""
+
+    def __init__(
+        self, data_source: Any, replacement: Any = False, num_samples: Any = None, generator: Any = None
+    ) -> None:
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        self.data_source, self.replacement, self.generator = data_source, replacement, generator
+        self._num_samples = num_samples
+
+    @property
+    def num_samples(self) -> int:
+        """How many positions are drawn."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        generator = self.generator or streams.Generator(_drawn(None))
+        count, wanted = len(self.data_source), self.num_samples
+        if self.replacement:
+            for size in (*[32] * (wanted // 32), wanted % 32):
+                yield from generator.randint(0, count, (size,)).tolist()
+        else:
+            for size in (*[count] * (wanted // count if count else 0), wanted % count if count else 0):
+                yield from generator.randperm(count).tolist()[:size]
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """Some positions in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+        self.indices, self.generator = indices, generator
+
+    def __iter__(self) -> Iterator[int]:
+        for at in (self.generator or streams.default_generator).randperm(len(self.indices)).tolist():
+            yield self.indices[at]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """Positions drawn with probabilities in proportion to weights. ValueError for fewer than one."""
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: Any, replacement: Any = True, generator: Any = None
+    ) -> None:
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.weights = as_tensor(weights, dtypes.float64)
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+
+    def __iter__(self) -> Iterator[int]:
+        yield from multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """The positions of another sampler in lists of one size; the last may be shorter, or is dropped."""
+
+    def __init__(self, sampler: Any, batch_size: Any, drop_last: Any) -> None:
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        positions = iter(self.sampler)
+        while batch := list(islice(positions, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def __len__(self) -> int:
+        count = len(self.sampler)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
 class DataLoader:
     """Batches of a data set; with `shuffle` in another random order each time.
 
@@ -142,87 +303,88 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
         generator: Any = None,
-        **more: Any,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
     ) -> None:
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if prefetch_factor is not None and (num_workers == 0 or prefetch_factor < 0):
+            raise ValueError("prefetch_factor is a number of batches for each of num_workers > 0 workers")
+        if persistent_workers and num_workers == 0:
+            raise ValueError("persistent_workers option needs num_workers > 0")
         if num_workers:
-            raise RuntimeError("DataLoader with num_workers is not supported: leave it out, one process loads the data")
+            once("workers", f"one process loads the data: num_workers={num_workers} is taken as 0")
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
             raise ValueError("batch_sampler is mutually exclusive with batch_size, shuffle, sampler and drop_last")
         if batch_size is None and drop_last:
             raise ValueError("batch_size=None disables batching, and drop_last needs it")
-        if batch_size is not None and batch_size <= 0:
-            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if isinstance(dataset, IterableDataset):
+            if shuffle or sampler is not None or batch_sampler is not None:
+                raise ValueError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
+        elif sampler is None and batch_sampler is None:
+            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+        if batch_sampler is not None:
+            batch_size, drop_last = None, False
+        elif batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
-        self.shuffle, self.sampler, self.batch_sampler = bool(shuffle), sampler, batch_sampler
-        self.collate_fn = collate_fn or (_as_tensor if batch_size is None else default_collate)
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.generator = generator
-        self.num_workers = 0
-
-    def _order(self) -> Any:
-        if self.sampler is not None:
-            return self.sampler
-        if not self.shuffle:
-            return range(len(self.dataset))
-        generator = self.generator or streams.Generator(_drawn(None))
-        return generator.randperm(len(self.dataset)).tolist()
-
-    def _batches(self) -> Iterator[list[Any]]:
-        if self.batch_sampler is not None:
-            yield from self.batch_sampler
-            return
-        batch: list[Any] = []
-        for index in self._order():
-            batch.append(index)
-            if len(batch) == self.batch_size:
-                yield batch
-                batch = []
-        if batch and not self.drop_last:
-            yield batch
+        self.num_workers, self.pin_memory, self.timeout = num_workers, pin_memory, timeout
+        self.worker_init_fn, self.persistent_workers = worker_init_fn, persistent_workers
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
 
     def __iter__(self) -> Iterator[Any]:
+        if self.pin_memory and not cuda_is_available():
+            warn("pin_memory is set, but there is no GPU: memory is not pinned", UserWarning)
         _drawn(self.generator)  # the seed of the workers, which PyTorch draws although there are none
         if isinstance(self.dataset, IterableDataset):
             return self._of_stream()
         return self._of_map()
 
     def _of_map(self) -> Iterator[Any]:
-        if self.batch_size is None and self.batch_sampler is None:
-            for index in self._order():
+        if self.batch_sampler is None:
+            for index in self.sampler:
                 yield self.collate_fn(self.dataset[index])
             return
-        for batch in self._batches():
+        for batch in self.batch_sampler:
             yield self.collate_fn([self.dataset[index] for index in batch])
 
     def _of_stream(self) -> Iterator[Any]:
-        batch: list[Any] = []
-        for one in self.dataset:
-            if self.batch_size is None:
-                yield self.collate_fn(one)
-                continue
-            batch.append(one)
-            if len(batch) == self.batch_size:
+        examples = iter(self.dataset)
+        if self.batch_size is None:
+            yield from map(self.collate_fn, examples)
+            return
+        while batch := list(islice(examples, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
                 yield self.collate_fn(batch)
-                batch = []
-        if batch and not self.drop_last:
-            yield self.collate_fn(batch)
 
     def __len__(self) -> int:
-        if self.batch_sampler is not None:
-            return len(self.batch_sampler)
-        count = len(self.dataset if self.sampler is None else self.sampler)
-        if self.batch_size is None:
-            return count
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        if isinstance(self.dataset, IterableDataset):
+            count = len(self.dataset)  # type: ignore[arg-type]
+            if self.batch_size is None:
+                return count
+            return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
 
-def _as_tensor(one: Any) -> Any:
+def default_convert(one: Any) -> Any:
     """An example as it is: arrays as tensors, tuples as lists."""
     if isinstance(one, tuple):
-        parts = [_as_tensor(part) for part in one]
+        parts = [default_convert(part) for part in one]
         return type(one)(*parts) if hasattr(one, "_fields") else parts
     return Tensor(one) if isinstance(one, np.ndarray) else one
+
+
+def get_worker_info() -> None:
+    """None: there are no workers."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from gradcli.eager.nn.modules import (
     activations,
     attention,
@@ -45,3 +48,14 @@ for _file in (
         }
     )
 globals().update(TABLE)
+
+# base classes and helpers that programs ask for by PyTorch's names
+_BatchNorm, _ConvNd, _Loss = norms.BatchNorm1d, convolution._Convolution, losses._Loss
+
+
+def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that repeats a number `n` times, and makes a tuple of anything else."""
+    return lambda x: tuple(x) if isinstance(x, Iterable) else (x,) * n
+
+
+_single, _pair, _triple, _quadruple = _ntuple(1), _ntuple(2), _ntuple(3), _ntuple(4)

@@ -171,12 +171,34 @@ class _Backward(_Convolution):
         sizes = (kernel_size, stride, padding, dilation, output_padding)
         self._built((in_channels, out_channels), sizes, groups, bias, padding_mode, dtype)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The transposed convolution with the filters, plus the bias."""
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """The transposed convolution with the filters, plus the bias; of a given size, if that is possible.
+
+        ValueError for sizes that no `output_padding` gives.
+        """
         function = getattr(functional, f"conv_transpose{self.axes}d")
-        more = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+        added = self.output_padding if output_size is None else self._added(input, list(output_size))
+        more = (self.stride, self.padding, added, self.groups, self.dilation)
         found: Tensor = function(input, self.weight, self.bias, *more)
         return found
+
+    def _added(self, input: Tensor, wanted: list[int]) -> tuple[int, ...]:
+        """The `output_padding` that gives an output of the wanted size."""
+        before = input.ndim - self.axes
+        if len(wanted) == input.ndim:
+            wanted = wanted[before:]
+        if len(wanted) != self.axes:
+            raise ValueError(
+                f"output_size has {self.axes} or {input.ndim} elements for an input of {input.ndim} axes, not "
+                f"{len(wanted)}"
+            )
+        padding = spread(self.padding, self.axes, "padding")
+        rows = zip(input.shape[before:], self.kernel_size, self.stride, padding, self.dilation, strict=True)
+        least = [(n - 1) * step - 2 * edge + gap * (k - 1) + 1 for n, k, step, edge, gap in rows]
+        most = [n + step - 1 for n, step in zip(least, self.stride, strict=True)]
+        if not all(low <= n <= high for low, n, high in zip(least, wanted, most, strict=True)):
+            raise ValueError(f"an output of size {wanted} is not possible: sizes range from {least} to {most}")
+        return tuple([n - low for n, low in zip(wanted, least, strict=True)])
 
 
 class ConvTranspose1d(_Backward):

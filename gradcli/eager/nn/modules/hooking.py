@@ -76,6 +76,12 @@ class BackwardHooks:
 
     def around_outputs(self, result: Any) -> Any:
         """The result, its tensors behind a node that notes their gradients."""
+        if not isinstance(result, (Tensor, tuple)):
+            warn(
+                "backward hooks are called for a module whose output is a tensor or a tuple of tensors, and this is "
+                f"{type(result)}",
+                UserWarning,
+            )
         outputs = result if isinstance(result, tuple) else (result,)
         found, node = _behind(outputs)
         if node is not None:
@@ -113,4 +119,6 @@ def _behind(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
         return args, None
     waiting = iter(BackwardHookFunction.apply(*tensors))
     found = tuple([next(waiting) if isinstance(x, Tensor) else x for x in args])
+    if type(args) is not tuple:  # a named tuple stays one
+        found = type(args)(*found)
     return found, next(x.grad_fn for x in found if isinstance(x, Tensor) and x.grad_fn is not None)

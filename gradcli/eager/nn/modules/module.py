@@ -207,6 +207,9 @@ class Module(Whole):
         """Copy a state into the module. RuntimeError names the keys that are missing, unexpected or of other sizes."""
         return load(self, state_dict, strict, assign)
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing has to be done: `torch.compile` changes nothing either."""
+
     # --- text ---------------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:

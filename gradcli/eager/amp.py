@@ -1,0 +1,282 @@
+"""PyTorch's `torch.amp`: mixed precision, which gradcli computes in the dtype of the operands, and scaled losses.
+
+`autocast` is accepted and changes no dtype, which a warning says once. `GradScaler` multiplies a loss by a power of two
+and divides the gradients by it again, and skips a step whose gradients are not finite, as PyTorch's does.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gradcli.eager import dtypes
+from gradcli.eager.devices import cuda_is_available, device
+from gradcli.eager.state import once, warn
+from gradcli.eager.tensor import Tensor
+from gradcli.eager.unsupported import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.eager.optim.optimizer import Optimizer
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+_TARGETS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+
+
+class _Modes(threading.local):
+    """The kinds of devices for which autocast is on in this thread."""
+
+    def __init__(self) -> None:
+        self.enabled: frozenset[str] = frozenset()
+
+
+_modes = _Modes()
+
+
+class autocast:
+    """A context or decorator under which PyTorch computes products in half precision; here dtypes stay as they are.
+
+    UserWarning, once, where it is enabled; and where the device is a GPU that is not there.
+    """
+
+    def __init__(
+        self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"expected device_type of type str, got {type(device_type)}")
+        self.device = device(device_type).type
+        self.fast_dtype = _TARGETS[self.device] if dtype is None else dtype
+        if enabled and self.device == "cuda" and not cuda_is_available():
+            warn("CUDA is not available: autocast is disabled", UserWarning)
+            enabled = False
+        if enabled and self.device == "cpu" and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
+            warn("autocast on the CPU supports bfloat16 and float16 only: it is disabled", UserWarning)
+            enabled = False
+        self._enabled = bool(enabled)
+
+    def __enter__(self) -> Self:
+        self._before = _modes.enabled
+        if self._enabled:
+            once("autocast", "autocast changes nothing in gradcli: operations keep the dtype of their operands")
+        _modes.enabled = self._before | {self.device} if self._enabled else self._before - {self.device}
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _modes.enabled = self._before
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.device, self.fast_dtype, self._enabled):
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether `autocast` is accepted for a kind of device."""
+    return device(device_type).type == "cpu" or cuda_is_available()
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether a block of `autocast` for this kind of device is open."""
+    return device_type in _modes.enabled
+
+
+def get_autocast_dtype(device_type: str) -> dtypes.dtype:
+    """The dtype that PyTorch would compute products in."""
+    return _TARGETS[device(device_type).type]
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+    """A decorator for the forward of a `Function`: the function itself."""
+    return fwd if fwd is not None else functools.partial(custom_fwd, device_type=device_type)
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """A decorator for the backward of a `Function`: the function itself."""
+    return bwd if bwd is not None else functools.partial(custom_bwd, device_type=device_type)
+
+
+class GradScaler:
+    """Scales losses, so that small gradients survive in half precision, and the gradients back before a step.
+
+    With `enabled=False`, or for a GPU that is not there (UserWarning), everything passes unchanged.
+
+    >>> import gradcli.eager as torch
+    >>> w = torch.ones(1, requires_grad=True)
+    >>> optimizer, scaler = torch.optim.SGD([w], lr=0.25), GradScaler("cpu")
+    >>> scaler.scale((w * w).sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> w, scaler.get_scale()
+    (tensor([0.5000], requires_grad=True), 65536.0)
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        if enabled and device == "cuda" and not cuda_is_available():
+            warn("GradScaler is enabled, but CUDA is not available: it is disabled", UserWarning)
+            enabled = False
+        if enabled and growth_factor <= 1:
+            raise AssertionError("the growth factor must be > 1.0")
+        if enabled and backoff_factor >= 1:
+            raise AssertionError("the backoff factor must be < 1.0")
+        self._enabled = enabled
+        self._scale, self._growth_factor, self._backoff_factor = init_scale, growth_factor, backoff_factor
+        self._growth_interval, self._growth_tracker = growth_interval, 0
+        self._used = False  # whether a loss was scaled
+        self._finite: dict[int, bool] = {}  # by optimizer, whether the gradients that were scaled back are finite
+        self._stepped: set[int] = set()
+
+    def scale(self, outputs: Any) -> Any:
+        """A tensor, or the tensors of a sequence, times the scale."""
+        if not self._enabled:
+            return outputs
+        self._used = True
+        if isinstance(outputs, Tensor):
+            scaled: Any = outputs * self._scale
+            return scaled
+        if isinstance(outputs, (list, tuple)):
+            found = [self.scale(one) for one in outputs]
+            return type(outputs)(*found) if hasattr(outputs, "_fields") else type(outputs)(found)
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divide the gradients by the scale. RuntimeError where that is done since the last update()."""
+        if not self._enabled:
+            return
+        self._need_scale("unscale_")
+        if id(optimizer) in self._stepped:
+            raise RuntimeError("unscale_() is being called after step().")
+        if id(optimizer) in self._finite:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        grads = [x._grad for group in optimizer.param_groups for x in group["params"] if x._grad is not None]
+        if not grads:
+            raise AssertionError("no gradient of this optimizer was scaled: call backward() first")
+        self._finite[id(optimizer)] = all(bool(np.isfinite(grad._array).all()) for grad in grads)
+        for grad in grads:
+            grad.detach().mul_(1.0 / self._scale)
+
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        """The optimizer's step, on gradients that are scaled back; skipped where one is not finite.
+
+        RuntimeError where there was a step since the last update().
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("closure use is not currently supported if GradScaler is enabled.")
+        self._need_scale("step")
+        if id(optimizer) in self._stepped:
+            raise RuntimeError("step() has already been called since the last update().")
+        if id(optimizer) not in self._finite:
+            self.unscale_(optimizer)
+        self._stepped.add(id(optimizer))
+        return optimizer.step(*args, **kwargs) if self._finite[id(optimizer)] else None
+
+    def update(self, new_scale: Any = None) -> None:
+        """Take a smaller scale after gradients that were not finite, a larger one after many that were."""
+        if not self._enabled:
+            return
+        self._need_scale("update")
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif not self._finite:
+            raise AssertionError("no gradients were scaled back before update(): call step() first")
+        elif not all(self._finite.values()):
+            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
+        else:
+            self._growth_tracker += 1
+            if self._growth_tracker == self._growth_interval:
+                self._scale, self._growth_tracker = self._scale * self._growth_factor, 0
+        self._finite, self._stepped = {}, set()
+
+    def _need_scale(self, verb: str) -> None:
+        if not self._used:
+            raise AssertionError(f"{verb}() before any loss was scaled: use scaler.scale(loss).backward()")
+
+    def is_enabled(self) -> bool:
+        """Whether losses are scaled."""
+        return self._enabled
+
+    def get_scale(self) -> float:
+        """The scale; 1 where losses are not scaled."""
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        """By how much the scale grows."""
+        return self._growth_factor
+
+    def get_backoff_factor(self) -> float:
+        """By how much the scale shrinks."""
+        return self._backoff_factor
+
+    def get_growth_interval(self) -> int:
+        """After how many finite steps the scale grows."""
+        return self._growth_interval
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale and how it changes; empty where losses are not scaled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a `state_dict()`. RuntimeError for an empty one where losses are scaled."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError("the source state dict is empty: it comes from a disabled GradScaler")
+        self._scale, self._growth_factor = state_dict["scale"], state_dict["growth_factor"]
+        self._backoff_factor, self._growth_interval = state_dict["backoff_factor"], state_dict["growth_interval"]
+        self._growth_tracker = state_dict["_growth_tracker"]
+
+
+def deprecated(kind: str) -> dict[str, Any]:
+    """The names of `torch.cuda.amp` and `torch.cpu.amp`, which need no device; each use is a FutureWarning."""
+
+    def said(name: str) -> None:
+        warn(f"torch.{kind}.amp.{name} is deprecated: use torch.amp.{name}({kind!r}, ...)", FutureWarning)
+
+    class Autocast(autocast):
+        def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
+            said("autocast")
+            super().__init__(kind, dtype, enabled)
+
+    class Scaler(GradScaler):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            said("GradScaler")
+            super().__init__(kind, *args, **kwargs)
+
+    def forward(fwd: Any = None, **options: Any) -> Any:
+        said("custom_fwd")
+        return custom_fwd(fwd, device_type=kind)
+
+    def backward(bwd: Any) -> Any:
+        said("custom_bwd")
+        return bwd
+
+    return {"autocast": Autocast, "GradScaler": Scaler, "custom_fwd": forward, "custom_bwd": backward}
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("amp", name, __all__)

@@ -1,0 +1,139 @@
+"""What training scripts write around their tensors works, with the results that the snippets state."""
+
+from __future__ import annotations
+
+import warnings
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import gradcli.eager
+from gradcli.eager import state
+from gradcli.eager.running import aliases
+from tests.eager_usage_snippets import USAGE
+
+# snippets that end in an error of this class; the others end in none
+ERRORS: dict[str, type[Exception]] = {
+    "switch: no threads": RuntimeError,
+    "switch: unknown default device": RuntimeError,
+    "switch: generator of an unknown device": RuntimeError,
+    "switch: autocast of an unknown device": RuntimeError,
+    "switch: scaled back twice": RuntimeError,
+    "switch: two scaled steps": RuntimeError,
+    "switch: a step without a scaled loss": AssertionError,
+    "switch: an update without a scaled loss": AssertionError,
+    "loader: prefetching without workers": ValueError,
+    "loader: persistent without workers": ValueError,
+    "loader: an option that is none": TypeError,
+    "loader: a stream with an order": ValueError,
+    "Function: a default without its gradient": RuntimeError,
+    "Function: an unknown argument": TypeError,
+    "edge: an edge that is not reached": RuntimeError,
+    "edge: grad from an edge without a seed": RuntimeError,
+    "module: functional_call with an unknown module": AttributeError,
+    "module: functional_call in place of a number": TypeError,
+    "module: functional_call that is strict": RuntimeError,
+    "module: an output_size that is impossible": ValueError,
+    "module: an output_size of another rank": ValueError,
+    "index: leading axes that are no ones": RuntimeError,
+    "index: copy_ drops nothing": RuntimeError,
+    "draw: randint without a bound": TypeError,
+    "draw: randint without a size": TypeError,
+    "draw: normal without a size": TypeError,
+    "draw: normal of tensors with a size": TypeError,
+    "draw: normal of a negative deviation": RuntimeError,
+    "draw: normal of negative deviations": RuntimeError,
+    "draw: normal_ of a negative deviation": RuntimeError,
+    "draw: uniform_ of an empty range": RuntimeError,
+}
+
+
+def run(text: str) -> list[str]:
+    """Run a snippet under `import torch`; the categories of its warnings."""
+    with warnings.catch_warnings(record=True) as heard, aliases():
+        warnings.simplefilter("always")
+        exec(compile("import torch\n" + text, "snippet.py", "exec"), {})
+    return [warning.category.__name__ for warning in heard]
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_a_snippet_keeps_what_it_states(name: str) -> None:
+    wanted = ERRORS.get(name)
+    if wanted is None:
+        run(USAGE[name])
+        return
+    with pytest.raises(wanted) as found:
+        run(USAGE[name])
+    assert str(found.value)
+
+
+def submodules() -> list[tuple[ModuleType, str]]:
+    """Each public package and the name of each module below it."""
+    from gradcli.eager.running import finder
+
+    found = []
+    for name in finder.submodules():
+        home, _, part = name.rpartition(".")
+        found.append((finder.below_torch(home), part))
+    return found
+
+
+def test_importing_a_module_never_hides_a_function_of_its_name() -> None:
+    """`import torch.autograd.gradcheck` leaves the function `torch.autograd.gradcheck` where it is."""
+    known = submodules()
+    before = [getattr(package, part) for package, part in known]
+    functions = [part for (_, part), value in zip(known, before, strict=True) if not isinstance(value, ModuleType)]
+    assert "gradcheck" in functions
+    from gradcli.eager.running import finder
+
+    with aliases():
+        for name in finder.submodules():
+            __import__(name)
+    for (package, part), value in zip(known, before, strict=True):
+        assert getattr(package, part) is value, f"{package.__name__}.{part}"
+
+
+def test_what_changes_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_said", set())
+    loader = "from torch.utils.data import DataLoader\nd = DataLoader([1, 2], num_workers=4, persistent_workers=True)\n"
+    loader += "assert [b.item() for b in d] == [1, 2] and d.num_workers == 4 and d.prefetch_factor == 2\n"
+    cast = "with torch.autocast('cpu'):\n    assert torch.is_autocast_enabled('cpu')\n"
+    cast += "    assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32\n"
+    for text in (loader, cast):
+        assert run(text) == ["UserWarning"]
+        assert run(text) == []
+
+
+def test_compile_returns_what_it_is_given() -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    torch = gradcli.eager
+    layer = torch.nn.Linear(1, 1)
+    assert torch.compile(double) is torch.compile(mode="max-autotune")(double) is double
+    assert torch.compile(layer) is layer and layer.compile(fullgraph=True) is None
+    with pytest.raises(AssertionError):
+        torch.compile(3)
+
+
+def test_a_dtype_that_no_tensor_has_names_the_one_to_use() -> None:
+    torch = gradcli.eager
+    for make in (
+        lambda: torch.ones(1, dtype=torch.bfloat16),
+        lambda: torch.ones(1).to(torch.bfloat16),
+        lambda: torch.nn.Linear(1, 1).to(torch.bfloat16),
+        lambda: torch.set_default_dtype(torch.bfloat16) or torch.ones(1),
+    ):
+        with pytest.raises(TypeError, match="bfloat16 in gradcli: use float32"):
+            make()
+    assert torch.get_default_dtype() is torch.float32
+
+
+def test_unknown_names_below_the_tables_propose_the_nearest() -> None:
+    torch = gradcli.eager
+    for text, wanted in (("torch.backends.cudnnn", "cudnn"), ("torch.backends.cudnn.benchmarc", "benchmark")):
+        with pytest.raises(AttributeError, match=f"the nearest that exists is {wanted}"):
+            run(text)
+    with pytest.raises(AttributeError, match="has no 'is_availabl'"):
+        torch.cuda.is_availabl()
