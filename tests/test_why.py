@@ -19,7 +19,15 @@ from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import running, why
 from gradcli.eager.why.texts import CURES
-from gradcli.execution.findings import Explanation, Finding
+from gradcli.execution.findings import (
+    Accumulated,
+    Explanation,
+    Finding,
+    GradientPath,
+    Masked,
+    NodeNorm,
+    Unregistered,
+)
 from tests.test_rendering_schema import parsed, validator
 
 ROOT = Path(__file__).parent.parent
@@ -218,8 +226,9 @@ def test_an_infinite_mask_is_no_fault(tmp_path: Path) -> None:
 def test_norms_are_shown_where_a_gradient_explodes(tmp_path: Path) -> None:
     (found,) = explained(tmp_path, W + "h = w * 1\nfor _ in range(20):\n    h = h * 10\nh.sum().backward()\n").findings
     assert found.reason == "exploding" and found.line == 5
-    norms = found.evidence["norms"]
-    assert len(norms) == 12 and norms[0]["arrived"] < norms[-1]["sent"]
+    assert isinstance(found.evidence, GradientPath)
+    norms = found.evidence.norms
+    assert len(norms) == 12 and norms[0].arrived < norms[-1].sent
 
 
 # --- what adds up -------------------------------------------------------------------------------------------
@@ -271,12 +280,120 @@ for step in range(3):
 
 def test_a_parameter_that_the_optimizer_does_not_know_is_told_points_of_a_penalty_are_not(tmp_path: Path) -> None:
     assert reasons(tmp_path, W + PINN) == []
-    assert reasons(tmp_path, UNREGISTERED) == [("accumulated", "model.ws[0]", 16)]
+    assert reasons(tmp_path, UNREGISTERED) == [("unregistered", "model.ws", 5)]
+
+
+MASKED = """scores = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+mask = torch.tensor([[False, True], [True, True]])
+s = {mask}
+p = {softmax}
+{loss}.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "softmax", "loss", "line"),
+    [
+        ("scores.masked_fill(mask, float('-inf'))", "torch.softmax(s, -1)", "p.sum()", 4),
+        ("scores + torch.where(mask, float('-inf'), 0.0)", "torch.softmax(s, -1)", "p[0, 0]", 4),
+        ("torch.where(mask.T, float('-inf'), scores)", "torch.nn.functional.softmax(s, 0)", "p.sum()", 4),
+        ("scores + torch.full((2, 2), float('-inf')).triu()", "torch.softmax(s, -1)", "(p * torch.eye(2)).sum()", 4),
+        ("scores * 1", "torch.nn.functional.scaled_dot_product_attention(s, s, s, attn_mask=~mask)", "p.sum()", None),
+    ],
+)
+def test_rows_of_a_softmax_that_are_masked_throughout(
+    tmp_path: Path, mask: str, softmax: str, loss: str, line: int | None
+) -> None:
+    text = MASKED.format(mask=mask, softmax=softmax, loss=loss)
+    (found,) = explained(tmp_path, text).findings
+    assert found.reason == "masked-row" and found.line == 5
+    assert isinstance(found.evidence, Masked)
+    assert (found.evidence.rows, found.evidence.of) == (1, 2)
+    assert found.evidence.mask == (line or found.line)
+
+
+def test_masked_rows_are_blamed_for_nan_only(tmp_path: Path) -> None:
+    fill = "scores.masked_fill(mask, float('-inf'))"
+    text = MASKED.format(mask=fill, softmax="torch.softmax(s, -1)", loss="p[0].sum()")
+    assert reasons(tmp_path, text) == []  # the masked row is not read, and the mask keeps its gradient away
+    text = MASKED.format(mask=fill, softmax="torch.log_softmax(s, -1)", loss="p[0].sum()")
+    assert [one for one, _, _ in reasons(tmp_path, text)] == ["nan-forward"]  # the masked entry is read
+    text = MASKED.format(mask="scores.masked_fill(mask, -1e30)", softmax="torch.softmax(s, -1)", loss="p.sum()")
+    assert "masked-row" not in {one for one, _, _ in reasons(tmp_path, text)}
+    text = MASKED.format(mask="scores / 0", softmax="torch.softmax(s, -1)", loss="p.sum()")
+    assert [one for one, _, _ in reasons(tmp_path, text)] == ["nan-forward"]
+
+
+NET = """from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {held}
+        self.last = nn.Linear(2, 1)
+    def forward(self, x):
+        return self.last({use})
+model = Net()
+optimizer = torch.optim.SGD({given}, lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+"""
+LAYERS = [
+    ("self.layers = [nn.Linear(2, 2), nn.Tanh()]", "self.layers[1](self.layers[0](x))", "torch.nn.ModuleList", 1, 2),
+    ("self.layers = [[nn.Linear(2, 2)], [nn.Linear(2, 2)]]", "self.layers[0][0](x)", "torch.nn.ModuleList", 2, 4),
+    ("self.layers = {'a': nn.Linear(2, 2)}", "self.layers['a'](x)", "torch.nn.ModuleDict", 1, 2),
+    ("self.layers = (nn.Parameter(torch.ones(2)),)", "x * self.layers[0]", "torch.nn.ParameterList", 0, 1),
+    ("self.layers = {1: nn.Parameter(torch.ones(2))}", "x * self.layers[1]", "torch.nn.ParameterDict", 0, 1),
+    ("self.layers = torch.ones(2, requires_grad=True)", "x * self.layers", "torch.nn.Parameter", 0, 1),
+]
+
+
+@pytest.mark.parametrize(("held", "use", "wanted", "layers", "parameters"), LAYERS)
+def test_parameters_in_plain_containers(
+    tmp_path: Path, held: str, use: str, wanted: str, layers: int, parameters: int
+) -> None:
+    text = NET.format(held=held, use=use, given="model.parameters()")
+    (found,) = explained(tmp_path, text).findings
+    assert (found.reason, found.subject, found.line) == ("unregistered", "model.layers", 6)
+    assert wanted in found.cure and "`layers` of Net" in found.message and "model.parameters()" in found.message
+    assert isinstance(found.evidence, Unregistered)
+    assert (found.evidence.layers, found.evidence.parameters) == (layers, parameters)
+    asked = explained(tmp_path, text, "model.last.bias").findings
+    assert [one.reason for one in asked] == []
+
+
+@pytest.mark.parametrize(
+    ("held", "use", "given"),
+    [
+        (LAYERS[0][0], LAYERS[0][1], "[*model.parameters(), *model.layers[0].parameters()]"),
+        ("self.layers = nn.ModuleList([nn.Linear(2, 2)])", "self.layers[0](x)", "model.parameters()"),
+        ("self.one = nn.Linear(2, 2)\n        self.layers = [self.one]", "self.layers[0](x)", "model.parameters()"),
+        ("self.layers = [nn.Linear(2, 2).requires_grad_(False)]", "self.layers[0](x)", "model.parameters()"),
+        ("self.layers = [nn.Linear(2, 2)]", "self.layers[0](x).detach()", "model.parameters()"),
+    ],
+)
+def test_containers_whose_parameters_are_trained_or_not_meant_to_be(
+    tmp_path: Path, held: str, use: str, given: str
+) -> None:
+    found = reasons(tmp_path, NET.format(held=held, use=use, given=given))
+    assert "unregistered" not in [one for one, _, _ in found]
+
+
+def test_an_optimizer_without_parameters_and_an_update_by_hand(tmp_path: Path) -> None:
+    text = NET.format(held=LAYERS[0][0], use="x", given="model.parameters()").replace("self.last = ", "last = ")
+    assert [one for one, _, _ in reasons(tmp_path, text)] == ["unregistered", "stopped"]
+    by_hand = "with torch.no_grad():\n        for p in model.parameters(): p -= 0.1 * p.grad"
+    text = NET.format(held=LAYERS[0][0], use=LAYERS[0][1], given="[torch.zeros(1, requires_grad=True)]")
+    text = text.replace("optimizer = ", "other = ").replace("optimizer.step()", by_hand)
+    text = text.replace("other = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)\n", "")
+    assert ("unregistered", "model.layers", 6) in reasons(tmp_path, text.replace("optimizer.zero", "model.zero"))
 
 
 def test_the_factor_is_shown(tmp_path: Path) -> None:
     (found,) = explained(tmp_path, W + "for _ in range(4):\n    (w * w).sum().backward()\n").findings
-    assert found.evidence == {"backwards": 4, "factor": 4}
+    assert found.evidence == Accumulated(backwards=4, factor=4)
+    assert found.numbers() == {"backwards": 4, "factor": 4}
     assert "4 times the gradient of one backward" in found.message
 
 
@@ -429,5 +546,7 @@ def test_a_script_file_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_findings_are_plain_data() -> None:
-    one = Finding("flat", None, None, "m", "c", {})
-    assert parsed({"found": list(one)}) == {"found": ["flat", None, None, "m", "c", {}]}
+    path = GradientPath(2.0, (NodeNorm("n", None, 1.0, 2.0),))
+    one = Finding("exploding", "a and b", None, "m", "c", path, ("a", "b"))
+    row = {"node": "n", "line": None, "arrived": 1.0, "sent": 2.0}
+    assert parsed(one.numbers()) == {"norm": 2.0, "norms": [row], "others": [], "tensors": ["a", "b"]}

@@ -36,6 +36,8 @@ CURES: dict[str, str] = {
     "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
     "nan-branch": "make the operand safe inside the branch too: torch.where(c, f(torch.where(c, x, safe)), other). As "
     "a .grad script the same expression gives the finite gradient: there a branch not taken never counts",
+    "masked-row": "leave at least one entry of each row unmasked, or mask with a large finite number instead of -inf: "
+    "torch.finfo(scores.dtype).min gives even weights where a whole row is masked",
     "nan-data": "clean the data first: torch.isfinite(x) tells which entries to drop",
     "changed-carried": "detach() what is carried from step to step, and leave retain_graph=True out: the graph of an "
     "earlier step is walked again, after its weights were changed",
@@ -47,6 +49,8 @@ CURES: dict[str, str] = {
     "flat": "nothing is wrong with the graph: here the slope itself is zero",
     "not-selected": "no entry of it was selected here; the gradient of what is not selected is zero",
     "times-zero": "the other factor is zero here, so the product does not depend on it",
+    "unregistered": "use $use: a module finds parameters in attributes that are a Module, a Parameter, or one of "
+    "torch.nn's lists and dictionaries of these",
     "returned-none": "return a gradient for it from backward, at its place among forward's arguments",
     "stopped": "`gradcli run` shows the traceback",
 }
