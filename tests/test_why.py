@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from gradcli.execution.findings import (
     NodeNorm,
     Unregistered,
 )
+from gradcli.graph.text import kink_texts
+from gradcli.primitives import catalogue
 from tests.test_rendering_schema import parsed, validator
 
 ROOT = Path(__file__).parent.parent
@@ -519,6 +522,64 @@ def test_reasons_of_scripts(script: str, at: dict[str, Any], wanted: list[str]) 
     found = calculator.why(script, at=at)
     assert [one.reason for one in found.findings] == wanted
     assert all(one.cure == SCRIPT_CURES[one.reason] for one in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("script", "at", "words"),
+    [
+        ("x**x", {"x": 0}, "x = 0"),
+        ("p**q", {"p": 0, "q": 0}, "(p = 0): its derivative is taken as q*p**(q - 1) in the base, but 0 for q = 0"),
+        ("maximum(a, b + 1)", {"a": 1, "b": 0}, "(a = b + 1)"),
+        ("clip(q, 0, 1)", {"q": 0}, "(q = 0): its derivative is taken as 1 in q"),
+        (
+            "mod(q + 1, r)",
+            {"q": 1, "r": 1},
+            "(q + 1 a multiple of r): its derivative is taken as 1 in q + 1, -(q + 1)/r",
+        ),
+        ("heaviside(2*q, r)", {"q": 0, "r": 1}, "0 in 2*q, 1 in r"),
+        ("atan2(p, q)", {"p": 0, "q": -1}, "(p = 0 and q < 0): its derivative is taken as the limit from p > 0"),
+        (
+            "hypot(sin(u)*cos(u)*exp(u)*(u + 1)*(u + 2)*(u + 3), v)",
+            {"u": 0, "v": 0},
+            "(the first argument = 0 and v = 0)",
+        ),
+    ],
+)
+def test_reasons_speak_of_the_scripts_own_names(script: str, at: dict[str, Any], words: str) -> None:
+    (found,) = [one for one in calculator.why(script, at=at).findings if one.reason in ("kink", "step-function")]
+    assert words in found.message
+    assert set(re.findall(r"\b[a-z]\b", found.message)) <= {*at, "a"}
+
+
+def test_no_text_about_a_kink_keeps_the_name_of_a_declared_operand() -> None:
+    for primitive in catalogue().values():
+        for kink in primitive.kinks:
+            code = kink.surface.__code__
+            operands = code.co_varnames[: code.co_argcount]
+            told = " ".join(kink_texts(kink, [f"t{at}" for at in range(len(operands))]))
+            assert not set(re.findall(r"[a-z]\w*", told)) & set(operands), (primitive.name, told)
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("w = torch.ones(2, requires_grad=True)\nw = 0.1 * w\nw.sum().backward()\nprint(w.grad)\n", "`w = (0.1"),
+        (
+            "theta = torch.ones(2, requires_grad=True)\ntheta.sum().backward()\ntheta = theta - 0.1 * theta.grad\n"
+            "theta.sum()\nprint(theta.grad)\n",
+            "theta -= lr * theta.grad",
+        ),
+        ("data = torch.tensor([float('nan')], requires_grad=True)\ndata.sum().backward()\n", "isfinite(data)"),
+    ],
+)
+def test_cures_speak_of_the_files_own_names(tmp_path: Path, text: str, cure: str) -> None:
+    (found,) = explained(tmp_path, text).findings
+    assert cure in found.cure and "$" not in found.cure
+
+
+def test_no_cure_keeps_a_placeholder() -> None:
+    golden = "".join(path.read_text("utf-8") for path in FOLDER.glob("*.why"))
+    assert "$" not in golden
 
 
 def test_a_script_with_a_constant_and_one_leaf_that_is_asked_for() -> None:

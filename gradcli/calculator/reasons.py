@@ -12,6 +12,7 @@ from gradcli.execution.evaluate import Tape
 from gradcli.execution.findings import AtStep, Explanation, Finding
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node
+from gradcli.graph.text import kink_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,15 +255,16 @@ def _kinks(
     story = _Story(result)
     reachable = None if wanted is None or wanted not in story.leaves else _reached(story, story.leaves[wanted])
     for index, kink, zero in surfaces:
-        value: Any = found[zero]
-        if bool((value == 0).any() if hasattr(value, "any") else value == 0) and (
+        apart: Any = found[zero]
+        if bool((apart == 0).any() if hasattr(apart, "any") else apart == 0) and (
             reachable is None or index in reachable
         ):
             what = "jumps" if kink.discontinuity else "has a kink"
+            where, value = kink_texts(kink, [story.steps[read].text for read in story.steps[index].inputs])
             yield _find(
                 "step-function" if kink.discontinuity else "kink",
                 None,
                 story.line(index),
-                f"{story.at(index)} {what} here ({kink.where}): its derivative is taken as {kink.value}",
+                f"{story.at(index)} {what} here ({where}): its derivative is taken as {value}",
                 AtStep(order[index].primitive.name, index),
             )

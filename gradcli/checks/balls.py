@@ -18,6 +18,8 @@ from gradcli.checks.entries import Entries, Failure, Field, Undecided, Undefined
 from gradcli.checks.literals import FEW_DIGITS, last_unit
 from gradcli.checks.products import product
 from gradcli.checks.reading import Reading
+from gradcli.checks.shown import node_text
+from gradcli.graph.text import operand_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +35,6 @@ MOST_BITS = 8192
 GOOD_BITS = 56
 DIGITS_A_BIT = 0.30103
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
-OPERANDS = "xyzuvw"
 
 
 class precision:
@@ -184,7 +185,7 @@ class BallField(Field):
         balls = [x for x in xs if type(x) is arb]
         for position, (x, domain) in enumerate(zip(balls, node.primitive.domain, strict=False)):
             if is_outside(x, domain):
-                which = f"{OPERANDS[position]} = " if len(balls) > 1 else ""
+                which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
                 return Failure("undefined", node, f"{name} is undefined at {which}{shown(x)}")
         infinite = [x for x in balls if not x.is_finite()]
         if infinite:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gradcli.diagnostics import did_you_mean, error, visible
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["explain", "reason"]
 
 SHOWN = 4  # names that one finding lists
+NAME = re.compile(r"[\w.]+(\[[^\]]*\])*[\w.]*")  # what code can say: w, net.0.weight, ws[2]
 
 
 def explain(watch: Watch, path: str, problem: BaseException | None = None, tensor: str | None = None) -> Explanation:
@@ -75,7 +77,8 @@ def together(findings: list[Finding]) -> list[Finding]:
         tensors = tuple(names) if len(names) > 1 else ()
         message = same[0].message.replace("$it.grad", f"the .grad of {told}" if len(names) > 1 else f"{told}.grad", 1)
         message = message.replace("$it", told, 1)
-        joined.append(same[0]._replace(subject=told or None, message=message, tensors=tensors))
+        cure = same[0].cure.replace("$it", names[0] if len(names) == 1 and NAME.fullmatch(names[0]) else "x")
+        joined.append(same[0]._replace(subject=told or None, message=message, cure=cure, tensors=tensors))
     return joined
 
 
