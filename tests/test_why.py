@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,17 @@ from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import running, why
 from gradcli.eager.why.texts import CURES
-from gradcli.execution.findings import Explanation, Finding
+from gradcli.execution.findings import (
+    Accumulated,
+    Explanation,
+    Finding,
+    GradientPath,
+    Masked,
+    NodeNorm,
+    Unregistered,
+)
+from gradcli.graph.text import kink_texts
+from gradcli.primitives import catalogue
 from tests.test_rendering_schema import parsed, validator
 
 ROOT = Path(__file__).parent.parent
@@ -218,8 +229,9 @@ def test_an_infinite_mask_is_no_fault(tmp_path: Path) -> None:
 def test_norms_are_shown_where_a_gradient_explodes(tmp_path: Path) -> None:
     (found,) = explained(tmp_path, W + "h = w * 1\nfor _ in range(20):\n    h = h * 10\nh.sum().backward()\n").findings
     assert found.reason == "exploding" and found.line == 5
-    norms = found.evidence["norms"]
-    assert len(norms) == 12 and norms[0]["arrived"] < norms[-1]["sent"]
+    assert isinstance(found.evidence, GradientPath)
+    norms = found.evidence.norms
+    assert len(norms) == 12 and norms[0].arrived < norms[-1].sent
 
 
 # --- what adds up -------------------------------------------------------------------------------------------
@@ -271,12 +283,120 @@ for step in range(3):
 
 def test_a_parameter_that_the_optimizer_does_not_know_is_told_points_of_a_penalty_are_not(tmp_path: Path) -> None:
     assert reasons(tmp_path, W + PINN) == []
-    assert reasons(tmp_path, UNREGISTERED) == [("accumulated", "model.ws[0]", 16)]
+    assert reasons(tmp_path, UNREGISTERED) == [("unregistered", "model.ws", 5)]
+
+
+MASKED = """scores = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+mask = torch.tensor([[False, True], [True, True]])
+s = {mask}
+p = {softmax}
+{loss}.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "softmax", "loss", "line"),
+    [
+        ("scores.masked_fill(mask, float('-inf'))", "torch.softmax(s, -1)", "p.sum()", 4),
+        ("scores + torch.where(mask, float('-inf'), 0.0)", "torch.softmax(s, -1)", "p[0, 0]", 4),
+        ("torch.where(mask.T, float('-inf'), scores)", "torch.nn.functional.softmax(s, 0)", "p.sum()", 4),
+        ("scores + torch.full((2, 2), float('-inf')).triu()", "torch.softmax(s, -1)", "(p * torch.eye(2)).sum()", 4),
+        ("scores * 1", "torch.nn.functional.scaled_dot_product_attention(s, s, s, attn_mask=~mask)", "p.sum()", None),
+    ],
+)
+def test_rows_of_a_softmax_that_are_masked_throughout(
+    tmp_path: Path, mask: str, softmax: str, loss: str, line: int | None
+) -> None:
+    text = MASKED.format(mask=mask, softmax=softmax, loss=loss)
+    (found,) = explained(tmp_path, text).findings
+    assert found.reason == "masked-row" and found.line == 5
+    assert isinstance(found.evidence, Masked)
+    assert (found.evidence.rows, found.evidence.of) == (1, 2)
+    assert found.evidence.mask == (line or found.line)
+
+
+def test_masked_rows_are_blamed_for_nan_only(tmp_path: Path) -> None:
+    fill = "scores.masked_fill(mask, float('-inf'))"
+    text = MASKED.format(mask=fill, softmax="torch.softmax(s, -1)", loss="p[0].sum()")
+    assert reasons(tmp_path, text) == []  # the masked row is not read, and the mask keeps its gradient away
+    text = MASKED.format(mask=fill, softmax="torch.log_softmax(s, -1)", loss="p[0].sum()")
+    assert [one for one, _, _ in reasons(tmp_path, text)] == ["nan-forward"]  # the masked entry is read
+    text = MASKED.format(mask="scores.masked_fill(mask, -1e30)", softmax="torch.softmax(s, -1)", loss="p.sum()")
+    assert "masked-row" not in {one for one, _, _ in reasons(tmp_path, text)}
+    text = MASKED.format(mask="scores / 0", softmax="torch.softmax(s, -1)", loss="p.sum()")
+    assert [one for one, _, _ in reasons(tmp_path, text)] == ["nan-forward"]
+
+
+NET = """from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {held}
+        self.last = nn.Linear(2, 1)
+    def forward(self, x):
+        return self.last({use})
+model = Net()
+optimizer = torch.optim.SGD({given}, lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+"""
+LAYERS = [
+    ("self.layers = [nn.Linear(2, 2), nn.Tanh()]", "self.layers[1](self.layers[0](x))", "torch.nn.ModuleList", 1, 2),
+    ("self.layers = [[nn.Linear(2, 2)], [nn.Linear(2, 2)]]", "self.layers[0][0](x)", "torch.nn.ModuleList", 2, 4),
+    ("self.layers = {'a': nn.Linear(2, 2)}", "self.layers['a'](x)", "torch.nn.ModuleDict", 1, 2),
+    ("self.layers = (nn.Parameter(torch.ones(2)),)", "x * self.layers[0]", "torch.nn.ParameterList", 0, 1),
+    ("self.layers = {1: nn.Parameter(torch.ones(2))}", "x * self.layers[1]", "torch.nn.ParameterDict", 0, 1),
+    ("self.layers = torch.ones(2, requires_grad=True)", "x * self.layers", "torch.nn.Parameter", 0, 1),
+]
+
+
+@pytest.mark.parametrize(("held", "use", "wanted", "layers", "parameters"), LAYERS)
+def test_parameters_in_plain_containers(
+    tmp_path: Path, held: str, use: str, wanted: str, layers: int, parameters: int
+) -> None:
+    text = NET.format(held=held, use=use, given="model.parameters()")
+    (found,) = explained(tmp_path, text).findings
+    assert (found.reason, found.subject, found.line) == ("unregistered", "model.layers", 6)
+    assert wanted in found.cure and "`layers` of Net" in found.message and "model.parameters()" in found.message
+    assert isinstance(found.evidence, Unregistered)
+    assert (found.evidence.layers, found.evidence.parameters) == (layers, parameters)
+    asked = explained(tmp_path, text, "model.last.bias").findings
+    assert [one.reason for one in asked] == []
+
+
+@pytest.mark.parametrize(
+    ("held", "use", "given"),
+    [
+        (LAYERS[0][0], LAYERS[0][1], "[*model.parameters(), *model.layers[0].parameters()]"),
+        ("self.layers = nn.ModuleList([nn.Linear(2, 2)])", "self.layers[0](x)", "model.parameters()"),
+        ("self.one = nn.Linear(2, 2)\n        self.layers = [self.one]", "self.layers[0](x)", "model.parameters()"),
+        ("self.layers = [nn.Linear(2, 2).requires_grad_(False)]", "self.layers[0](x)", "model.parameters()"),
+        ("self.layers = [nn.Linear(2, 2)]", "self.layers[0](x).detach()", "model.parameters()"),
+    ],
+)
+def test_containers_whose_parameters_are_trained_or_not_meant_to_be(
+    tmp_path: Path, held: str, use: str, given: str
+) -> None:
+    found = reasons(tmp_path, NET.format(held=held, use=use, given=given))
+    assert "unregistered" not in [one for one, _, _ in found]
+
+
+def test_an_optimizer_without_parameters_and_an_update_by_hand(tmp_path: Path) -> None:
+    text = NET.format(held=LAYERS[0][0], use="x", given="model.parameters()").replace("self.last = ", "last = ")
+    assert [one for one, _, _ in reasons(tmp_path, text)] == ["unregistered", "stopped"]
+    by_hand = "with torch.no_grad():\n        for p in model.parameters(): p -= 0.1 * p.grad"
+    text = NET.format(held=LAYERS[0][0], use=LAYERS[0][1], given="[torch.zeros(1, requires_grad=True)]")
+    text = text.replace("optimizer = ", "other = ").replace("optimizer.step()", by_hand)
+    text = text.replace("other = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)\n", "")
+    assert ("unregistered", "model.layers", 6) in reasons(tmp_path, text.replace("optimizer.zero", "model.zero"))
 
 
 def test_the_factor_is_shown(tmp_path: Path) -> None:
     (found,) = explained(tmp_path, W + "for _ in range(4):\n    (w * w).sum().backward()\n").findings
-    assert found.evidence == {"backwards": 4, "factor": 4}
+    assert found.evidence == Accumulated(backwards=4, factor=4)
+    assert found.numbers() == {"backwards": 4, "factor": 4}
     assert "4 times the gradient of one backward" in found.message
 
 
@@ -404,6 +524,64 @@ def test_reasons_of_scripts(script: str, at: dict[str, Any], wanted: list[str]) 
     assert all(one.cure == SCRIPT_CURES[one.reason] for one in found.findings)
 
 
+@pytest.mark.parametrize(
+    ("script", "at", "words"),
+    [
+        ("x**x", {"x": 0}, "x = 0"),
+        ("p**q", {"p": 0, "q": 0}, "(p = 0): its derivative is taken as q*p**(q - 1) in the base, but 0 for q = 0"),
+        ("maximum(a, b + 1)", {"a": 1, "b": 0}, "(a = b + 1)"),
+        ("clip(q, 0, 1)", {"q": 0}, "(q = 0): its derivative is taken as 1 in q"),
+        (
+            "mod(q + 1, r)",
+            {"q": 1, "r": 1},
+            "(q + 1 a multiple of r): its derivative is taken as 1 in q + 1, -(q + 1)/r",
+        ),
+        ("heaviside(2*q, r)", {"q": 0, "r": 1}, "0 in 2*q, 1 in r"),
+        ("atan2(p, q)", {"p": 0, "q": -1}, "(p = 0 and q < 0): its derivative is taken as the limit from p > 0"),
+        (
+            "hypot(sin(u)*cos(u)*exp(u)*(u + 1)*(u + 2)*(u + 3), v)",
+            {"u": 0, "v": 0},
+            "(the first argument = 0 and v = 0)",
+        ),
+    ],
+)
+def test_reasons_speak_of_the_scripts_own_names(script: str, at: dict[str, Any], words: str) -> None:
+    (found,) = [one for one in calculator.why(script, at=at).findings if one.reason in ("kink", "step-function")]
+    assert words in found.message
+    assert set(re.findall(r"\b[a-z]\b", found.message)) <= {*at, "a"}
+
+
+def test_no_text_about_a_kink_keeps_the_name_of_a_declared_operand() -> None:
+    for primitive in catalogue().values():
+        for kink in primitive.kinks:
+            code = kink.surface.__code__
+            operands = code.co_varnames[: code.co_argcount]
+            told = " ".join(kink_texts(kink, [f"t{at}" for at in range(len(operands))]))
+            assert not set(re.findall(r"[a-z]\w*", told)) & set(operands), (primitive.name, told)
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("w = torch.ones(2, requires_grad=True)\nw = 0.1 * w\nw.sum().backward()\nprint(w.grad)\n", "`w = (0.1"),
+        (
+            "theta = torch.ones(2, requires_grad=True)\ntheta.sum().backward()\ntheta = theta - 0.1 * theta.grad\n"
+            "theta.sum()\nprint(theta.grad)\n",
+            "theta -= lr * theta.grad",
+        ),
+        ("data = torch.tensor([float('nan')], requires_grad=True)\ndata.sum().backward()\n", "isfinite(data)"),
+    ],
+)
+def test_cures_speak_of_the_files_own_names(tmp_path: Path, text: str, cure: str) -> None:
+    (found,) = explained(tmp_path, text).findings
+    assert cure in found.cure and "$" not in found.cure
+
+
+def test_no_cure_keeps_a_placeholder() -> None:
+    golden = "".join(path.read_text("utf-8") for path in FOLDER.glob("*.why"))
+    assert "$" not in golden
+
+
 def test_a_script_with_a_constant_and_one_leaf_that_is_asked_for() -> None:
     script = "const k = 2\ny = 3.0\nx = 1.0\nk*floor(y)*x\n"
     assert [one.reason for one in calculator.why(script).findings] == ["step-function"]
@@ -429,5 +607,7 @@ def test_a_script_file_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_findings_are_plain_data() -> None:
-    one = Finding("flat", None, None, "m", "c", {})
-    assert parsed({"found": list(one)}) == {"found": ["flat", None, None, "m", "c", {}]}
+    path = GradientPath(2.0, (NodeNorm("n", None, 1.0, 2.0),))
+    one = Finding("exploding", "a and b", None, "m", "c", path, ("a", "b"))
+    row = {"node": "n", "line": None, "arrived": 1.0, "sent": 2.0}
+    assert parsed(one.numbers()) == {"norm": 2.0, "norms": [row], "others": [], "tensors": ["a", "b"]}

@@ -7,7 +7,8 @@ CURES = {
     "no-path": "compute the output from it; what does not enter it has a gradient of zero",
     "detached": "take detach(...) out where the gradient is wanted",
     "branch": "this is right: a branch that is not taken does not count. Choose another point to see its gradient",
-    "step-function": "use a smooth stand-in, such as sigmoid, or keep the step's value only: x + detach(round(x) - x)",
+    "step-function": "use a smooth stand-in, such as sigmoid, or keep only the value of the step, and the slope of its "
+    "argument u: u + detach(step(u) - u)",
     "kink": "any slope between the two sides is as good; choose another point, or a smooth function such as softplus",
     "saturated": "scale the argument down: far from zero this function is flat",
     "times-zero": "the other factor is zero here, so the product does not depend on it",

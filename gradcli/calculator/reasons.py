@@ -9,9 +9,10 @@ from gradcli.calculator.reason_texts import CHOOSING, COMPARING, CURES, FLAT, SH
 from gradcli.calculator.sizes import finite, holds_nan, largest_of, state, word
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.findings import Explanation, Finding
+from gradcli.execution.findings import AtStep, Explanation, Finding
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node
+from gradcli.graph.text import kink_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,15 +44,15 @@ def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping
         if wanted is None or name == wanted:
             found += _about(story, name, value, wanted is not None)
     kinks = list(_kinks(lowered, result, values, dtype, wanted))
-    there = {one.evidence["step"] for one in kinks}
-    found = [one for one in found if one.evidence.get("step") not in there or one.reason not in SHARP] + kinks
+    there = {one.evidence for one in kinks}
+    found = [one for one in found if one.evidence not in there or one.reason not in SHARP] + kinks
     if not finite(result.value) and not any(one.reason == "not-finite" for one in found):
         found += list(_origin(story, None, None))
     gradients = {name: state(value) for name, value in result.gradient.items() if wanted in (None, name)}
     return Explanation(lowered.source.name, tuple(found), gradients)
 
 
-def _find(reason: str, subject: str | None, line: int | None, message: str, **evidence: Any) -> Finding:
+def _find(reason: str, subject: str | None, line: int | None, message: str, evidence: AtStep | None = None) -> Finding:
     told = message if subject is None else f"the gradient of {subject} {message}"
     return Finding(reason, subject, line, told, CURES[reason], evidence)
 
@@ -112,7 +113,7 @@ def _origin(story: _Story, name: str | None, at: int | None) -> Iterator[Finding
                 name,
                 story.line(step.index),
                 f"{lead}the value of {story.at(step.index)} is {word(step.value)}{' already' if name else ''}",
-                operation=step.primitive,
+                AtStep(step.primitive, step.index),
             )
             return
     for back in story.result.backward:
@@ -124,7 +125,7 @@ def _origin(story: _Story, name: str | None, at: int | None) -> Iterator[Finding
                     name,
                     story.line(back.index),
                     f"is not finite: on the way back {story.at(back.index)} sends {word(sent.value)} on ({how})",
-                    operation=back.primitive,
+                    AtStep(back.primitive, back.index),
                 )
                 return
     yield _find("not-finite", name, None if at is None else story.line(at), "is not finite, as the point itself is")
@@ -145,14 +146,8 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
                 if (reason, back.index) not in told:
                     told.add((reason, back.index))
                     what = f"{story.at(back.index)} passes nothing on to {story.at(here)}"
-                    yield _find(
-                        reason,
-                        name,
-                        story.line(back.index),
-                        f"is zero: {what}",
-                        operation=back.primitive,
-                        step=back.index,
-                    )
+                    at_step = AtStep(back.primitive, back.index)
+                    yield _find(reason, name, story.line(back.index), f"is zero: {what}", at_step)
             elif largest_of(back.cotangent) == 0 and back.index not in seen:
                 seen.add(back.index)
                 waiting.append(back.index)
@@ -166,7 +161,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
             reason = _reason(story, index, closed[0])
             told.add((reason, index))
             what = f"{story.at(index)} passes nothing on to {story.at(closed[0])}"
-            yield _find(reason, name, story.line(index), f"is zero: {what}", operation=back.primitive, step=index)
+            yield _find(reason, name, story.line(index), f"is zero: {what}", AtStep(back.primitive, index))
     blocked = {end for end in reached if story.steps[end].primitive in ("detach", *COMPARING, *STEPS)}
     blocked -= {index for _, index in told}
     for end in sorted(blocked):
@@ -175,7 +170,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
         if primitive == "detach" or not told:
             told.add((reason, end))
             what = f"no gradient passes {story.at(end)}"
-            yield _find(reason, name, story.line(end), f"is zero: {what}", operation=primitive, step=end)
+            yield _find(reason, name, story.line(end), f"is zero: {what}", AtStep(primitive, end))
     if not told:
         yield (
             _find("cancels", name, None, "is zero: the contributions along its paths cancel out")
@@ -260,16 +255,16 @@ def _kinks(
     story = _Story(result)
     reachable = None if wanted is None or wanted not in story.leaves else _reached(story, story.leaves[wanted])
     for index, kink, zero in surfaces:
-        value: Any = found[zero]
-        if bool((value == 0).any() if hasattr(value, "any") else value == 0) and (
+        apart: Any = found[zero]
+        if bool((apart == 0).any() if hasattr(apart, "any") else apart == 0) and (
             reachable is None or index in reachable
         ):
             what = "jumps" if kink.discontinuity else "has a kink"
+            where, value = kink_texts(kink, [story.steps[read].text for read in story.steps[index].inputs])
             yield _find(
                 "step-function" if kink.discontinuity else "kink",
                 None,
                 story.line(index),
-                f"{story.at(index)} {what} here ({kink.where}): its derivative is taken as {kink.value}",
-                operation=order[index].primitive.name,
-                step=index,
+                f"{story.at(index)} {what} here ({where}): its derivative is taken as {value}",
+                AtStep(order[index].primitive.name, index),
             )

@@ -17,7 +17,9 @@ from gradcli.checks.entries import Entries, Failure, Field, Undecided, Undefined
 from gradcli.checks.literals import FEW_DIGITS, last_unit
 from gradcli.checks.products import product
 from gradcli.checks.reading import Reading, steps
+from gradcli.checks.shown import node_text
 from gradcli.graph.node import reachable
+from gradcli.graph.text import operand_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +37,6 @@ MOST_CONSTANTS = 4096  # of a field
 MOST_WORK = 250_000  # operations on single entries with START_BITS bits, before a round with more bits
 DIGITS_A_BIT = 0.30103
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
-OPERANDS = "xyzuvw"
 
 
 class precision:
@@ -188,7 +189,7 @@ class BallField(Field):
         balls = [x for x in xs if type(x) is arb]
         for position, (x, domain) in enumerate(zip(balls, node.primitive.domain, strict=False)):
             if is_outside(x, domain):
-                which = f"{OPERANDS[position]} = " if len(balls) > 1 else ""
+                which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
                 return Failure("undefined", node, f"{name} is undefined at {which}{shown(x)}")
         infinite = [x for x in balls if not x.is_finite()]
         if infinite:

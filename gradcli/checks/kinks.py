@@ -15,6 +15,8 @@ from gradcli.checks import differences
 from gradcli.checks.shown import node_text
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
+from gradcli.graph.primitive import Kink
+from gradcli.graph.text import kink_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,13 +29,15 @@ COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_e
 DIRECTIONS = 6  # random ones, beside the axes
 
 
+EQUAL_SIDES = Kink(lambda x, y: x - y, "both sides are equal", "the branch of the comparison")
+
+
 class Surface(NamedTuple):
     """A node that is zero where another one is not smooth."""
 
     node: Node
     zero: Node
-    where: str
-    convention: str
+    kink: Kink
 
 
 class Behaviour(NamedTuple):
@@ -58,10 +62,10 @@ def surfaces(outputs: Sequence[Node]) -> list[Surface]:
             for kink in node.primitive.kinks:
                 zero = kink.surface(*node.args, **node.params)
                 if isinstance(zero, Node) and zero.type.kind == "float":
-                    found.append(Surface(node, zero, kink.where, kink.value))
+                    found.append(Surface(node, zero, kink))
             if node.primitive.name in COMPARISONS and node.args[0].type.kind == "float":
                 zero = node.args[0] - node.args[1]
-                found.append(Surface(node, zero, "both sides are equal", "the branch of the comparison"))
+                found.append(Surface(node, zero, EQUAL_SIDES))
     return found
 
 
@@ -72,7 +76,12 @@ def on(surface: Surface) -> str:
     if zero in node.args or len(sides) == 2:
         text = " = ".join(node_text(side) for side in sides)
         return text if len(sides) == 2 else f"{text} = 0"
-    return surface.where.removeprefix("where ")
+    return told(surface)[0].removeprefix("where ")
+
+
+def told(surface: Surface) -> tuple[str, str]:
+    """Where a kink is and which derivative is returned there, in the words of the declaration."""
+    return kink_texts(surface.kink, [node_text(arg) for arg in surface.node.args])
 
 
 def moving_with(found: Sequence[Surface], target: Node) -> list[Surface]:

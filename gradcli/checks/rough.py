@@ -13,7 +13,7 @@ import numpy as np
 from gradcli.checks import kinks
 from gradcli.checks.case import Outcome
 from gradcli.checks.floats import evaluated
-from gradcli.checks.kinks import Behaviour, on
+from gradcli.checks.kinks import Behaviour, on, told
 from gradcli.checks.refutation import refuted
 from gradcli.checks.shown import counted, node_text
 from gradcli.diagnostics import Diagnostic
@@ -88,7 +88,7 @@ def rough_outcome(
         evidence |= {"operation": node.primitive.name, "node": name}
         message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
         if surface is not None:
-            evidence |= {"where": on(surface), "convention": surface.convention}
+            evidence |= {"where": on(surface), "convention": told(surface)[1]}
         diagnostics = (Diagnostic("GC410", message, node.span, severity="note"),)
     inside = False
     if seen.verdict == "DISCONTINUOUS":

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gradcli import calculator
     from gradcli.commands._shared import Output
     from gradcli.execution.reports import PlanReport
+    from gradcli.execution.results import Trace
     from gradcli.rendering import machine, planned
     from gradcli.rendering import trace as listing
 else:
@@ -59,16 +60,19 @@ def trace(
         output.emit(planned_view(calculator.plan(source, **told)))
         return 0
     result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch")
-    output.emit(
-        View(
-            document=lambda look: listing.trace(result, look),
-            payload=lambda: machine.trace("trace", result),
-            lines=lambda: machine.trace_lines("trace", result),
-            tidy=lambda: listing.tidy(result),
-            diagnostics=result.diagnostics,
-        )
-    )
+    output.emit(traced_view(result))
     return 0
+
+
+def traced_view(result: Trace) -> View:
+    """The view of a trace."""
+    return View(
+        document=lambda look: listing.trace(result, look),
+        payload=lambda: machine.trace("trace", result),
+        lines=lambda: machine.trace_lines("trace", result),
+        tidy=lambda: listing.tidy(result),
+        diagnostics=result.diagnostics,
+    )
 
 
 def planned_view(report: PlanReport) -> View:

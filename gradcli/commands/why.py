@@ -66,12 +66,15 @@ def why(
 
 def show(output: Output, explanation: Explanation) -> None:
     """Emit an explanation."""
-    output.emit(
-        View(
-            document=lambda style: reasons.explanation(explanation, style),
-            payload=lambda: reasons.payload(explanation),
-            tidy=lambda: reasons.tidy(explanation),
-        )
+    output.emit(view(explanation))
+
+
+def view(explanation: Explanation) -> View:
+    """The readings of an explanation."""
+    return View(
+        document=lambda style: reasons.explanation(explanation, style),
+        payload=lambda: reasons.payload(explanation),
+        tidy=lambda: reasons.tidy(explanation),
     )
 
 

@@ -11,6 +11,7 @@ import re
 from gradcli.diagnostics import Diagnostic
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.node import CONSTANT, DATA, LEAF
+from gradcli.graph.text import operand_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 OPERAND_NAMES = "xyzuvw"
 MOST = 20  # diagnostics at most: more would say nothing new
-HINTS = {"pow": "the real cube root is cbrt(x); a whole exponent as a number or const takes any base"}
+HINTS = {"pow": "cbrt is the real cube root; a whole exponent as a number or const takes any base"}
 
 
 def explain(
@@ -131,9 +132,7 @@ def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> D
     outside = None if derivative else _outside(node, values)
     if outside is not None:
         position, operand, domain = outside
-        which = (
-            "its argument" if len(node.args) == 1 else f"{OPERAND_NAMES[position]} in {primitive.written(node.params)}"
-        )
+        which = "its argument" if len(node.args) == 1 else operand_text(node, position)
         return Diagnostic(
             "GC401",
             f"{primitive.name} is undefined at {operand}: {which} must lie in {domain}",

@@ -1,4 +1,8 @@
-"""What explains a gradient: findings with a reason, a line and a cure; knows no tensor and no script."""
+"""What explains a gradient: findings with a reason, a line, a cure and their numbers; knows no tensor and no script.
+
+The numbers are a record of a class of their own, so that a type checker reads what a finder fills in and what a
+renderer shows. The fields of that record are also the names in the JSON output: they may be added to, never changed.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,159 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class AtNode(NamedTuple):
+    """The node of the graph to blame."""
+
+    node: str
+
+
+class Operands(NamedTuple):
+    """The node that made the first NaN or infinity, and the names of what it computed it from."""
+
+    node: str
+    operands: tuple[str, ...]
+
+
+class Growth(NamedTuple):
+    """The node where growing updates end in NaN or infinity; the first and the last finite norm of the gradient."""
+
+    node: str
+    norms: tuple[float, float]
+
+
+class Branch(NamedTuple):
+    """The node that sent NaN, and the line of the branch that was not taken."""
+
+    node: str
+    branch: int | None
+
+
+class Masked(NamedTuple):
+    """A softmax over rows that are masked throughout: how many of how many, and the line of the mask."""
+
+    node: str
+    rows: int
+    of: int
+    mask: int | None
+
+
+class Saved(NamedTuple):
+    """The node whose saved value is gone or changed, and its line."""
+
+    node: str
+    saved: int | None
+
+
+class NodeNorm(NamedTuple):
+    """The norm of the gradient that arrived at a node, and of what the node sent on."""
+
+    node: str
+    line: int | None
+    arrived: float
+    sent: float
+
+
+class GradientPath(NamedTuple):
+    """The norm of a gradient, and the norms on its path from the loss; `others` have the same trouble."""
+
+    norm: float
+    norms: tuple[NodeNorm, ...]
+    others: tuple[str, ...] = ()
+
+
+class Accumulated(NamedTuple):
+    """How many backwards a gradient is the sum of, and how many of them since it was last zeroed."""
+
+    backwards: int
+    factor: int
+
+
+class Retained(NamedTuple):
+    """How often a loop kept its graph, and the nodes of the first and the last of these graphs."""
+
+    times: int
+    nodes: tuple[int, int]
+
+
+class Histories(NamedTuple):
+    """How many graphs a name keeps alive, and their operations."""
+
+    graphs: int
+    operations: int
+
+
+class DeadUnits(NamedTuple):
+    """The share of the units of a layer that are zero for every input."""
+
+    share: float
+    units: int
+
+
+class Unregistered(NamedTuple):
+    """Parameters in a plain container of a module: its attribute, how many it holds, and the class to use."""
+
+    module: str
+    attribute: str
+    container: str
+    layers: int
+    parameters: int
+    use: str
+
+
+class AtStep(NamedTuple):
+    """The operation of a script to blame, and its number in the trace."""
+
+    operation: str
+    step: int
+
+
+Evidence = (
+    AtNode
+    | Operands
+    | Growth
+    | Branch
+    | Masked
+    | Saved
+    | GradientPath
+    | Accumulated
+    | Retained
+    | Histories
+    | DeadUnits
+    | Unregistered
+    | AtStep
+)
+
+
 class Finding(NamedTuple):
-    """One reason: its name, what it is about, where it happened, what to do. `evidence` holds the numbers."""
+    """One reason: its name, what it is about, where it happened, what to do, and the numbers behind it.
+
+    `tensors` are the names of all tensors that it is about, where these are several.
+    """
 
     reason: str
     subject: str | None
     line: int | None
     message: str
     cure: str
-    evidence: dict[str, Any]
+    evidence: Evidence | None = None
+    tensors: tuple[str, ...] = ()
+
+    def numbers(self) -> dict[str, Any]:
+        """The evidence by the names of its fields, rows of norms included, for machine formats."""
+        found = {} if self.evidence is None else {name: plain(value) for name, value in _fields(self.evidence).items()}
+        return {**found, "tensors": list(self.tensors)} if self.tensors else found
+
+
+def plain(value: object) -> object:
+    """A field of a record as plain data: records as dictionaries, tuples as lists."""
+    if hasattr(value, "_asdict"):
+        return {name: plain(one) for name, one in _fields(value).items()}
+    return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    found: dict[str, Any] = record._asdict()
+    return found
 
 
 class Explanation(NamedTuple):

@@ -7,15 +7,18 @@ name of its step.
 from __future__ import annotations
 
 import re
+import sys
 
 from gradcli.graph.exact import decimal, is_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from fractions import Fraction
     from typing import Any
+
+    from gradcli.graph.primitive import Kink
 
 _INFIX = {
     "add": (" + ", 1),
@@ -35,6 +38,7 @@ _INFIX = {
 _SIGN, _POWER, _ATOM = 3, 4, 5
 _OPERANDS = ("x", "y", "z")
 _CALL = re.compile(r"\w+\([^()]*\)")
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _SILENT = {"name", "broadcast", "cast"}  # seen in shapes, not in formulas
 
 
@@ -98,6 +102,51 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
         return text, _ATOM if _CALL.fullmatch(template) else -3
     static = [f"{key}={_static_text(value)}" for key, value in node.params.items() if not is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
+
+
+def with_operands(template: str, operands: Mapping[str, str]) -> str:
+    """A text about operands, such as `x = 0` or `y*x**(y - 1)`, with other names or formulas in their place.
+
+    A formula that is no name, number or call is bracketed where it stands beside an operator.
+
+    >>> with_operands("x = 0, or -x/y", {"x": "a + b", "y": "c"})
+    'a + b = 0, or -(a + b)/c'
+    """
+
+    def put(found: re.Match[str]) -> str:
+        text = operands[found[0]]
+        before, after = template[: found.start()].rstrip()[-1:], template[found.end() :].lstrip()[:1]
+        factor = (before and before in "*/-") or (after and after in "*/")
+        return f"({text})" if factor and not re.fullmatch(rf"[\w.]+|{_CALL.pattern}", text) else text
+
+    return re.sub(rf"\b(?:{'|'.join(map(re.escape, operands))})\b", put, template) if operands else template
+
+
+def kink_texts(kink: Kink, args: Sequence[str]) -> tuple[str, str]:
+    """Where an operation on these operands has a kink, and which derivative it returns there."""
+    operands = dict(zip(kink.surface.__code__.co_varnames, operand_texts(args), strict=False))
+    return with_operands(kink.where, operands), with_operands(kink.value, operands)
+
+
+def operand_texts(args: Sequence[str], longest: int = 40) -> list[str]:
+    """What operands are called in a sentence: their formulas, or where these are long, which argument it is."""
+    if len(args) == 1:
+        return [args[0] if len(args[0]) <= longest else "the argument"]
+    return [
+        text if len(text) <= longest else f"the {place} argument" for text, place in zip(args, ORDINALS, strict=False)
+    ]
+
+
+def operand_text(node: Node, position: int, most: int = 40) -> str:
+    """An operand of an operation and the operation, as `x - 2 in (x - 2)**y`; of a large graph which argument it is."""
+    near = [node]
+    for one in near:  # the list grows while it is read
+        near += [arg for arg in one.args if arg not in near]
+        if len(near) > most:
+            return f"its {ORDINALS[position]} argument"
+    found = formulas(sorted(near, key=lambda one: one.serial), longest=sys.maxsize)
+    text, whole = found[node.args[position]], found[node]
+    return f"{text} in {whole}" if len(whole) <= most else f"its {ORDINALS[position]} argument"
 
 
 def _inside(operand: tuple[str, int], rank: int) -> str:

@@ -107,7 +107,7 @@ def _wrapped(item: Any, size: int, axis: int, x: Any) -> Any:
         raise error(
             "GC305",
             f"index {item} is outside axis {axis} of {described(x)}, which has {size} entries",
-            help=f"the last entry is x[{size - 1}] or x[-1]" if size else None,
+            help=f"the last entry is [{size - 1}] or [-1]" if size else None,
         )
     return item + size if item < 0 else item
 

@@ -117,6 +117,8 @@ def _pow_ball(fl: Any, x: Any, y: Any) -> Any:
     return fl.integer(0)
 
 
+_POW_AT_ZERO = "y*x**(y - 1) in the base, but 0 for y = 0; in the exponent 0 for y >= 0, else -inf"
+
 pow_ = elementwise(
     "pow",
     "A power whose exponent may vary.",
@@ -127,7 +129,7 @@ pow_ = elementwise(
     aliases=("power", "float_power"),
     rewrite=_pow_rewrite,
     domain=[NONNEGATIVE, REAL],
-    kinks=[Kink(lambda x, y: x, "x = 0", "0 in y for y >= 0, -inf for y < 0; in x y*x**(y - 1), 0 for y = 0")],
+    kinks=[Kink(lambda x, y: x, "x = 0", _POW_AT_ZERO)],
     sample=[Closed(0.2, 3), Closed(-2, 2)],
     examples=[("pow(2, 0.5)", 1.4142135623730951), ("4**1.5", 8), ("pow(0, 0)", 1)],
     node="PowBackward1",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EVIDENCE_ENTRIES = 12
 CELL_DIGITS = 12
+UNDEFINED = "undefined"  # how an entry without a value is shown, such as the slope on a side where there is none
 # What a reader wants first; then everything else in the order of the check; at the end how it was found out.
 FIRST = (
     "claim", "at", "box", "leaf", "entry", "exact", "claimed", "differences", "float", "exact_value", "ulps",
@@ -146,9 +147,9 @@ def evidence_lines(value: Any, style: Style) -> Iterator[str]:
         yield from (f"{key.ljust(cells)}  {text}" for key, text in parts.items())
     elif is_table(value):
         yield from table_lines(value[:EVIDENCE_ENTRIES], style)
-    elif isinstance(value, list | tuple) and any(isinstance(one, str | dict) for one in value):
+    elif isinstance(value, list | tuple) and any(one is None or isinstance(one, str | dict) for one in value):
         for one in value[:EVIDENCE_ENTRIES]:
-            yield from evidence_lines(one, style)
+            yield from evidence_lines(UNDEFINED if one is None else one, style)
         if len(value) > EVIDENCE_ENTRIES:
             yield f"... {len(value) - EVIDENCE_ENTRIES} more"
     elif not is_empty(value):
@@ -188,6 +189,8 @@ def is_empty(value: object) -> bool:
 
 def evidence_text(value: Any, style: Style) -> str:
     """A value on one line."""
+    if value is None:
+        return UNDEFINED
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

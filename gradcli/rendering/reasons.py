@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.execution.findings import GradientPath
 from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.machine import SCHEMA_VERSION
 from gradcli.rendering.values import jsonable, number
@@ -40,13 +41,12 @@ def finding(one: Finding, style: Style) -> Iterator[Block]:
     yield Line(headline(one), "title")
     line = () if one.line is None else (("line", str(one.line), "text"),)
     yield Facts((("reason", one.reason, "text"), *line, ("cure", one.cure, "text")))
-    norms = one.evidence.get("norms")
-    if norms:
+    if isinstance(one.evidence, GradientPath):
         columns = (Column("node"), Column("line", "number"), Column("arrived", "number"), Column("sent", "number"))
         digits = style.digits or 4
         rows = tuple(
-            (row["node"], str(row["line"] or ""), number(row["arrived"], digits), number(row["sent"], digits))
-            for row in norms
+            (row.node, str(row.line or ""), number(row.arrived, digits), number(row.sent, digits))
+            for row in one.evidence.norms
         )
         yield Grid(columns, rows, title="Norm of the gradient on its way from the loss")
 
@@ -70,7 +70,7 @@ def payload(result: Explanation) -> dict[str, Any]:
                 "line": one.line,
                 "message": one.message,
                 "cure": one.cure,
-                "evidence": jsonable(one.evidence),
+                "evidence": jsonable(one.numbers()),
             }
             for one in result.findings
         ],

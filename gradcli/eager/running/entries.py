@@ -32,6 +32,7 @@ class Entry:
         "inside",
         "line",
         "mark",
+        "masked",
         "mode",
         "name",
         "requires",
@@ -62,6 +63,7 @@ class Entry:
     spoilt: Line | None  # where NaN or infinity was written into it later
     value: Any  # a copy of a small array; of a large one its extent, where these are wanted
     zeros: Any  # of a relu: which units were zero throughout
+    masked: tuple[int, int] | None  # of a softmax: how many rows were -inf throughout and became NaN, and of how many
 
 
 class Step:
@@ -145,6 +147,22 @@ def extent(array: Any) -> Extent:
     norm = math.sqrt(float(finite @ finite))
     low, high = float(finite.min()) + 0.0, float(finite.max()) + 0.0  # no -0
     return Extent(array.shape, low, high, norm, int(array.size - finite.size))
+
+
+def masked_rows(scores: Any, result: Any) -> tuple[int, int] | None:
+    """How many rows of scores are -inf throughout and NaN in a softmax of them, and of how many; None for none.
+
+    Rows lie along the last axis for which this holds. `result` may be an attention with these weights, whose last axis
+    differs, and `scores` what is added to its scores.
+    """
+    shape = result.shape
+    for axis in range(scores.ndim - 1, -1, -1) if scores.shape == shape else (-1,):
+        rows = np.isneginf(scores).all(axis=axis)
+        moved = np.moveaxis(result, axis, -1)
+        rows = np.broadcast_to(rows, moved.shape[:-1])
+        if rows.any() and np.isnan(moved[rows]).all():
+            return int(rows.sum()), int(rows.size)
+    return None
 
 
 def finite(array: Any) -> bool:

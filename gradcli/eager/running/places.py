@@ -60,5 +60,15 @@ def _read(code: CodeType, at: int) -> Line:
     if start is not None and stop is not None and lines[-1]:
         before = "".join(lines[:-1]).encode()
         text = (before + lines[-1].encode()[:stop])[start:].decode(errors="replace")
+    return Line(code.co_filename, first, _shortened(text))
+
+
+def statement_in(code: CodeType, at: int) -> Line:
+    """The line of an instruction with all that stands on it."""
+    line = line_in(code, at)
+    return line._replace(text=_shortened(linecache.getline(line.file, line.number)))
+
+
+def _shortened(text: str) -> str:
     text = " ".join(text.split())
-    return Line(code.co_filename, first, text if len(text) <= LONGEST else text[: LONGEST - 3] + "...")
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

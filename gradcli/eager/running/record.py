@@ -21,9 +21,11 @@ from gradcli.eager.running.entries import (
     finite,
     flat,
     kept,
+    masked_rows,
     name_of,
 )
 from gradcli.eager.running.functions import Functions
+from gradcli.eager.running.loose import Loose
 from gradcli.eager.running.places import Line, line_in
 from gradcli.eager.running.subjects import Subject
 from gradcli.eager.state import ours, recording, state
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
+SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
+    "SoftmaxBackward0": 0,
+    "LogSoftmaxBackward0": 0,
+    "ScaledDotProductFlashAttentionForCpuBackward0": 3,
+}
 _numbers = itertools.count()  # never reset: a number belongs to one record
 
 
@@ -50,6 +57,7 @@ class Record(recorder.Recorder):
         self.shared: dict[int, int] = {}  # number of a detach() or .data: number of the tensor whose memory it is
         self.subjects: dict[int, Subject] = {}
         self.holders: dict[str, tuple[int, ...]] = {}  # name of a container: numbers of the tensors with history in it
+        self.loose: dict[tuple[int, ...], Loose] = {}  # parameters in plain containers of modules
         self.optimised: set[int] = set()  # what an optimizer was given
         self.refusal: int | None = None
         self.stop: tuple[str, str, Line | None, Line | None] | None = None
@@ -84,7 +92,12 @@ class Record(recorder.Recorder):
                     entry.requires = wanted = True
                 inputs.append(entry.mark)
                 calm = calm and entry.finite
-        self._enter(result, "operation", name, tuple(inputs), calm).wanted = wanted
+        made = self._enter(result, "operation", name, tuple(inputs), calm)
+        made.wanted = wanted
+        if not made.finite and name in SCORES:
+            scores = xs[SCORES[name]] if len(xs) > SCORES[name] else None
+            if isinstance(scores, Tensor):
+                made.masked = masked_rows(scores._raw, result._raw)
 
     def ruled(self, result: Tensor, function: Any, saved: Sequence[Any]) -> None:
         """A result has a rule of its own, of a class with forward and backward, which saved these values."""
@@ -126,7 +139,7 @@ class Record(recorder.Recorder):
         entry.mode = "inference" if state._inference else "grad" if state._grad else "no_grad"
         entry.inside, entry.sweeps = bool(self.open), len(self.sweeps)
         entry.requires, entry.wanted, entry.seq, entry.dtype, entry.shape = False, False, None, "", ()
-        entry.finite, entry.value, entry.zeros, entry.spoilt = True, None, None, None
+        entry.finite, entry.value, entry.zeros, entry.spoilt, entry.masked = True, None, None, None, None
         if tensor is not None:
             array = tensor._raw
             edge = tensor._edge

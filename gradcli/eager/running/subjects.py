@@ -94,6 +94,14 @@ def subjects_of(names: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
                 waiting.extend(reversed(inner))
 
 
+def plain_attributes(name: str, module: Any) -> Iterator[tuple[str, Any, str, Any]]:
+    """Tensors and containers that are plain attributes of a module or of one in it: name, owner, attribute, value."""
+    for path, owner in module.named_modules():
+        for text, one in vars(owner).items():
+            if isinstance(one, (Tensor, list, dict, tuple)) and not text.startswith("_"):
+                yield ".".join(part for part in (name, path, text) if part), owner, text, one
+
+
 def _rank(value: Any) -> int:
     """Whose names are taken first: those in a module, then plain ones, then places in a container."""
     return 0 if hasattr(type(value), "named_parameters") else 1 if isinstance(value, Tensor) else 2
@@ -106,8 +114,7 @@ def _inside(name: str, value: Any) -> list[tuple[str, Any]]:
         return [(f"{name}[{key!r}]", one) for key, one in list(value.items())[:MOST]]
     if hasattr(type(value), "named_parameters"):
         own = [(f"{name}.{text}", one) for text, one in value.named_parameters()]
-        rest = [(text, one) for text, one in vars(value).items() if not text.startswith("_")]
-        return own + [(f"{name}.{text}", one) for text, one in rest if isinstance(one, (Tensor, list, dict, tuple))]
+        return own + [(text, one) for text, _, _, one in plain_attributes(name, value)]
     if type(value).__module__ == "__main__" and hasattr(value, "__dict__"):
         return [(f"{name}.{text}", one) for text, one in vars(value).items() if not text.startswith("__")]
     return []

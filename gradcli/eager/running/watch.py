@@ -13,6 +13,7 @@ import numpy as np
 from gradcli.eager import recorder
 from gradcli.eager.running.entries import Event, Reached, Step, Sweep, array_of, kept, size_of
 from gradcli.eager.running.functions import names_at_end
+from gradcli.eager.running.loose import loose_in
 from gradcli.eager.running.places import line_in, line_of
 from gradcli.eager.running.record import Record
 from gradcli.eager.running.subjects import Subject, subjects_of
@@ -130,6 +131,8 @@ class Watch(Record):
                 self.subjects[mark] = Subject.of(tensor, known.name, known.scope)
         for name, marks in held.items():
             self.holders[name] = tuple(marks)
+        for loose in loose_in(names, self.mark):
+            self.loose[loose.tensors] = loose
 
     @contextmanager
     def watching(self, names: dict[str, Any]) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gradcli.diagnostics import did_you_mean, error, visible
@@ -9,6 +10,7 @@ from gradcli.eager.why.memory import memory
 from gradcli.eager.why.missing import missing, reason
 from gradcli.eager.why.stops import stops
 from gradcli.eager.why.story import Story
+from gradcli.eager.why.unregistered import unregistered
 from gradcli.eager.why.values import values
 from gradcli.execution.findings import Explanation, Finding
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["explain", "reason"]
 
 SHOWN = 4  # names that one finding lists
+NAME = re.compile(r"[\w.]+(\[[^\]]*\])*[\w.]*")  # what code can say: w, net.0.weight, ws[2]
 
 
 def explain(watch: Watch, path: str, problem: BaseException | None = None, tensor: str | None = None) -> Explanation:
@@ -28,8 +31,14 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
     """
     story = Story(watch, path)
     wanted = set() if tensor is None else named(story, tensor)
-    found: list[tuple[int | None, Finding]] = [(None, one) for one in stops(story, problem)]
-    found += [*missing(story, wanted), *values(story, wanted), *memory(story, wanted)]
+    loose = list(unregistered(story, problem))
+    outside = {mark for marks, _ in loose for mark in marks}
+    found: list[tuple[int | None, Finding]] = [
+        (min(marks & (wanted or marks), default=None), one) for marks, one in loose
+    ]
+    found += [(None, one) for one in stops(story, problem)]
+    found += [*missing(story, wanted), *values(story, wanted)]
+    found += [(mark, one) for mark, one in memory(story, wanted) if mark not in outside - wanted]
     if wanted:
         found = [(mark, one) for mark, one in found if mark in wanted or one.subject == tensor]
     findings = tuple(together([one for _, one in found]))
@@ -65,10 +74,11 @@ def together(findings: list[Finding]) -> list[Finding]:
     for same in groups.values():
         names = list(dict.fromkeys(one.subject for one in same if one.subject))
         told = listed(names)
-        evidence = {**same[0].evidence, "tensors": names} if len(names) > 1 else same[0].evidence
+        tensors = tuple(names) if len(names) > 1 else ()
         message = same[0].message.replace("$it.grad", f"the .grad of {told}" if len(names) > 1 else f"{told}.grad", 1)
         message = message.replace("$it", told, 1)
-        joined.append(same[0]._replace(subject=told or None, message=message, evidence=evidence))
+        cure = same[0].cure.replace("$it", names[0] if len(names) == 1 and NAME.fullmatch(names[0]) else "x")
+        joined.append(same[0]._replace(subject=told or None, message=message, cure=cure, tensors=tensors))
     return joined
 
 

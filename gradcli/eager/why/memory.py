@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.findings import Accumulated, Histories, Retained
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -63,7 +65,11 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
         told += " although the tensor changed in between" if stale else ""
         told += ", while others were" if left_out and not stale else ""
     return story.find(
-        "accumulated", story.called(mark), line, f"{told}; the last is {story.at(line)}", backwards=total, factor=count
+        "accumulated",
+        story.called(mark),
+        line,
+        f"{told}; the last is {story.at(line)}",
+        Accumulated(backwards=total, factor=count),
     )
 
 
@@ -97,8 +103,7 @@ def kept_graphs(story: Story) -> Iterator[Finding]:
             None,
             line,
             f"a loop passes retain_graph=True {len(sweeps)} times at {story.at(line)}: {told}, so memory grows",
-            times=len(sweeps),
-            nodes=[sizes[0], sizes[-1]],
+            Retained(times=len(sweeps), nodes=(sizes[0], sizes[-1])),
         )
 
 
@@ -119,9 +124,8 @@ def histories(story: Story) -> Iterator[Finding]:
         if len(held) < LOOP <= len(walked):
             line = story.entries[max(marks)].line
             told = f"$it keeps the graphs of {len(walked)} backwards alive; the newest was made at {story.at(line)}"
-            yield story.find(
-                "history", name, line, told, graphs=len(walked), operations=sum(1 for _ in ancestors(story, marks))
-            )
+            operations = sum(1 for _ in ancestors(story, marks))
+            yield story.find("history", name, line, told, Histories(graphs=len(walked), operations=operations))
         if len(held) >= LOOP:
             line = next(
                 (use.line for mark in sorted(marks, reverse=True) for use in [story.entries[mark]] if use.line), None
@@ -133,8 +137,7 @@ def histories(story: Story) -> Iterator[Finding]:
                 line,
                 f"$it keeps the graphs of {len(held)} losses alive ({nodes} operations); the newest was made at "
                 f"{story.at(line)}",
-                graphs=len(held),
-                operations=nodes,
+                Histories(graphs=len(held), operations=nodes),
             )
 
 

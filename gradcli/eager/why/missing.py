@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradcli.execution.findings import AtNode
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -143,7 +145,7 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
     withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
     if withheld is not None:
         told = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
-        return story.find("returned-none", name, withheld.line, told, node=withheld.name)
+        return story.find("returned-none", name, withheld.line, told, AtNode(withheld.name))
     if not any(sweep.accumulate for sweep in watch.sweeps):
         line = watch.sweeps[-1].line
         if watch.sweeps[-1].reached:

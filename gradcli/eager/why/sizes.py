@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.why.texts import flat_reason, kind_of
+from gradcli.execution.findings import GradientPath, NodeNorm
 
 if TYPE_CHECKING:
     from gradcli.eager.running.entries import Step, Sweep
@@ -47,8 +48,7 @@ def faded(story: Story, mark: int) -> Finding | None:
         story.called(mark),
         at.line,
         f"$it.grad has norm {one.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} on ({how})",
-        norm=one.norm,
-        norms=shown(way),
+        GradientPath(norm=one.norm, norms=shown(way)),
     )
 
 
@@ -67,8 +67,7 @@ def blown_up(story: Story, mark: int) -> Finding | None:
         at.line,
         f"$it.grad has norm {one.norm:.3g}: it grows from {at.name} at {story.at(at.line)} on "
         f"({len(way)} operations on the way{mostly(way, 1)})",
-        norm=one.norm,
-        norms=shown(way),
+        GradientPath(norm=one.norm, norms=shown(way)),
     )
 
 
@@ -90,12 +89,18 @@ def mostly(way: Way, sign: int) -> str:
 
 def worst(story: Story, group: list[tuple[int, Finding]]) -> tuple[int, Finding]:
     """Of tensors with the same trouble the one that has most of it; the others by their names."""
-    at, one = max(group, key=lambda pair: abs(math.log(pair[1].evidence["norm"])))
+    at, one = max(group, key=lambda pair: abs(math.log(path_of(pair[1]).norm)))
     if len(group) == 1:
         return at, one
-    others = [story.called(mark) for mark, _ in group if mark != at]
+    others = tuple(story.called(mark) for mark, _ in group if mark != at)
     told = f"{one.message}; so it is with {len(others)} other{'s' if len(others) > 1 else ''}"
-    return at, one._replace(message=told, evidence={**one.evidence, "others": others})
+    return at, one._replace(message=told, evidence=path_of(one)._replace(others=others))
+
+
+def path_of(finding: Finding) -> GradientPath:
+    """The path of a gradient that vanished or exploded."""
+    assert isinstance(finding.evidence, GradientPath)
+    return finding.evidence
 
 
 def strongest_way(story: Story, sweep: Sweep, mark: int) -> Way:
@@ -111,12 +116,10 @@ def strongest_way(story: Story, sweep: Sweep, mark: int) -> Way:
         target = ("node", step.seq)
 
 
-def shown(way: Way) -> list[dict[str, Any]]:
+def shown(way: Way) -> tuple[NodeNorm, ...]:
     """The norms on a way, at most a dozen of them."""
-    rows = [
-        {"node": s.name, "line": s.line.number if s.line else None, "arrived": s.norm, "sent": n} for s, _, n in way
-    ]
+    rows = tuple(NodeNorm(s.name, s.line.number if s.line else None, s.norm, n) for s, _, n in way)
     if len(rows) <= STEPS_SHOWN:
         return rows
     every = (len(rows) - 1) / (STEPS_SHOWN - 1)
-    return [rows[round(i * every)] for i in range(STEPS_SHOWN)]
+    return tuple(rows[round(i * every)] for i in range(STEPS_SHOWN))

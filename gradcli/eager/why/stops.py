@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.eager.why.missing import ended
+from gradcli.execution.findings import Saved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,15 +30,14 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
                 f"backward stopped: {story.at(changed)} changed in place what {node} at {story.at(line)} had saved in "
             )
             told += "an earlier step, whose graph is walked again"
-            yield story.find("changed-carried", None, changed, told, node=node, saved=line.number if line else None)
+            yield story.find("changed-carried", None, changed, told, Saved(node, line.number if line else None))
         elif why == "changed":
             yield story.find(
                 "changed-in-place",
                 None,
                 changed,
                 f"backward stopped: {story.at(changed)} changed in place what {node} at {story.at(line)} had saved",
-                node=node,
-                saved=None if line is None else line.number,
+                Saved(node, None if line is None else line.number),
             )
         else:
             yield story.find(
@@ -46,8 +46,7 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
                 watch.last,
                 f"backward stopped at {story.at(watch.last)}: an earlier backward had freed what {node} at "
                 f"{story.at(line)} saved",
-                node=node,
-                saved=None if line is None else line.number,
+                Saved(node, None if line is None else line.number),
             )
     elif isinstance(problem, RuntimeError) and "inference tensors cannot be saved" in str(problem):
         told = (

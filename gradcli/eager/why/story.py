@@ -15,12 +15,11 @@ from gradcli.eager.why.texts import CURES
 from gradcli.execution.findings import Finding
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from gradcli.eager.running.entries import Entry, Event, Reached, Step, Sweep
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.subjects import Subject
     from gradcli.eager.running.watch import Watch
+    from gradcli.execution.findings import Evidence
 
 
 class Story:
@@ -50,7 +49,9 @@ class Story:
         entry = self.entries[mark]
         return f"`{entry.line.text}`" if entry.line is not None and entry.line.text else "a tensor"
 
-    def find(self, reason: str, subject: str | None, line: Line | None, message: str, **evidence: Any) -> Finding:
+    def find(
+        self, reason: str, subject: str | None, line: Line | None, message: str, evidence: Evidence | None = None
+    ) -> Finding:
         """A finding with the cure of its reason."""
         return Finding(reason, subject, None if line is None else line.number, message, CURES[reason], evidence)
 

@@ -1,4 +1,7 @@
-"""The name of a reason goes in, what to do about it comes out: sentences only, so that they read alike."""
+"""The name of a reason goes in, what to do about it comes out: sentences only, so that they read alike.
+
+`$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ CURES: dict[str, str] = {
     "inference": "compute it outside inference_mode, or clone() it there; what is made inside can never be "
     "differentiated",
     "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was made from",
-    "leaf-lost": "make the leaf last: `w = (0.1 * torch.randn(3)).requires_grad_()`, with dtype= and device= where it "
-    "is made; an operation on a leaf gives a result",
+    "leaf-lost": "make the leaf last: `$it = (0.1 * torch.randn(3)).requires_grad_()`, with dtype= and device= where "
+    "it is made; an operation on a leaf gives a result",
     "partly": "nothing is wrong if this is meant; else use the tensor itself there",
-    "replaced": "change the leaf in place under torch.no_grad(): `with torch.no_grad(): w -= lr * w.grad`",
+    "replaced": "change the leaf in place under torch.no_grad(): `with torch.no_grad(): $it -= lr * $it.grad`",
     "no-path": "compute the loss from it; what does not enter the loss has no gradient",
     "never-ran": "call backward() on the loss, once, before looking at .grad",
     "returned": "use what torch.autograd.grad() returns, or call backward(), which fills .grad",
@@ -36,7 +39,9 @@ CURES: dict[str, str] = {
     "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
     "nan-branch": "make the operand safe inside the branch too: torch.where(c, f(torch.where(c, x, safe)), other). As "
     "a .grad script the same expression gives the finite gradient: there a branch not taken never counts",
-    "nan-data": "clean the data first: torch.isfinite(x) tells which entries to drop",
+    "masked-row": "leave at least one entry of each row unmasked, or mask with a large finite number instead of -inf: "
+    "torch.finfo(scores.dtype).min gives even weights where a whole row is masked",
+    "nan-data": "clean the data first: torch.isfinite($it) tells which entries to drop",
     "changed-carried": "detach() what is carried from step to step, and leave retain_graph=True out: the graph of an "
     "earlier step is walked again, after its weights were changed",
     "changed-in-place": "write the change out of place (y = y + 1), or clone() the tensor before it is changed",
@@ -47,6 +52,8 @@ CURES: dict[str, str] = {
     "flat": "nothing is wrong with the graph: here the slope itself is zero",
     "not-selected": "no entry of it was selected here; the gradient of what is not selected is zero",
     "times-zero": "the other factor is zero here, so the product does not depend on it",
+    "unregistered": "use $use: a module finds parameters in attributes that are a Module, a Parameter, or one of "
+    "torch.nn's lists and dictionaries of these",
     "returned-none": "return a gradient for it from backward, at its place among forward's arguments",
     "stopped": "`gradcli run` shows the traceback",
 }

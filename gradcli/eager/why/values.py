@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.why.sizes import blown_up, faded, worst
 from gradcli.eager.why.texts import flat_reason, kind_of
+from gradcli.execution.findings import AtNode, Branch, DeadUnits, Growth, Masked, Operands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gradcli.execution.findings import Finding
 
 QUIET = {"flat", "times-zero", "not-selected"}  # ordinary zeros: told only to someone who asks
-MASKS = ("MaskedFill", "Where", "Add")  # how an infinity comes in on purpose
+MASKS = ("MaskedFill", "Where", "Add", "CopySlices", "IndexPut", "Fill")  # how an infinity comes in on purpose
 DEAD_SHARE = 0.5
 GROWN = 1e3  # times: gradients that grew so much from update to update diverge
 
@@ -75,7 +76,7 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
                 name,
                 step.line,
                 f"$it.grad is zero: {step.name} at {story.at(step.line)} sends nothing on",
-                node=step.name,
+                AtNode(step.name),
             )
     for node, at in () if told else hooked(story, sweep, mark):
         told.add(("hook", at))
@@ -164,6 +165,9 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
 
     An infinity that became finite again counts too, unless it is a mask.
     """
+    masked = _masked_above(story, root)
+    if masked is not None:
+        return _masked_rows(story, masked, story.called(root), "$it is not finite")
     seen, waiting, origins = {root}, [(root, True)], []
     while waiting:
         mark, joined = waiting.pop()
@@ -190,7 +194,7 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
         leaf, before, after, count = grown
         told = f"$it is not finite after {count} updates: the gradient of {story.called(leaf)} had grown from norm "
         told += f"{before:.3g} to {after:.3g}; the first {what} appears in {first.name} at {story.at(first.line)}"
-        return story.find("diverged", story.called(root), first.line, told, node=first.name, norms=[before, after])
+        return story.find("diverged", story.called(root), first.line, told, Growth(first.name, (before, after)))
     if first.role == "leaf":
         name = story.called(first.mark)
         return story.find(
@@ -201,9 +205,59 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
         story.called(root),
         first.line,
         f"$it is not finite: the first {what} appears in {first.name} at {story.at(first.line)}",
-        node=first.name,
-        operands=[story.called(mark) for mark in first.inputs],
+        Operands(first.name, tuple(story.called(mark) for mark in first.inputs)),
     )
+
+
+def _masked_above(story: Story, root: int) -> Entry | None:
+    """The first softmax with rows that are masked throughout above a value, along NaN only."""
+    seen, waiting, found = {root}, [root], None
+    while waiting:
+        entry = story.entries[waiting.pop()]
+        if entry.finite or word(entry) == "inf":
+            continue
+        if entry.masked is not None and (found is None or entry.mark < found.mark):
+            found = entry
+        for below in entry.inputs:
+            if below not in seen:
+                seen.add(below)
+                waiting.append(below)
+    return found
+
+
+def _masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding:
+    """A softmax that has nothing to choose from in some rows, and where they were masked."""
+    assert entry.masked is not None
+    rows, of = entry.masked
+    mask = _mask_of(story, entry)
+    by = f", masked at {story.at(mask)}" if mask is not None and mask != entry.line else ""
+    where = f"{rows} of the {of} rows" if of > 1 else "the only row"
+    return story.find(
+        "masked-row",
+        subject,
+        entry.line,
+        f"{lead}: {where} of {entry.name} at {story.at(entry.line)} {'is' if rows == 1 else 'are'} -inf throughout"
+        f"{by}; the softmax of such a row is NaN",
+        Masked(entry.name, rows, of, None if mask is None else mask.number),
+    )
+
+
+def _mask_of(story: Story, softmax: Entry) -> Line | None:
+    """The line on which scores became -inf: the nearest operation above with operands that were finite."""
+    seen, waiting = {softmax.mark}, [softmax]
+    while waiting:
+        following = []
+        for entry in waiting:
+            below = [story.entries[mark] for mark in entry.inputs]
+            if entry is not softmax and any(one.finite for one in below):
+                return entry.line
+            fresh = [one for one in below if not one.finite and one.mark not in seen]
+            seen.update(one.mark for one in fresh)
+            following += fresh
+        if not following:
+            return waiting[0].line
+        waiting = following
+    return None
 
 
 def _grown(story: Story, root: int) -> tuple[int, float, float, int] | None:
@@ -211,7 +265,8 @@ def _grown(story: Story, root: int) -> tuple[int, float, float, int] | None:
     found = None
     for leaf in story.leaves_above(root):
         norms = [one.norm for _, one in story.arrivals.get(leaf, []) if one.finite and one.norm > 0]
-        moved = sum(event.kind == "changed" for event in story.timeline(leaf))
+        made = story.entries[root].sweeps
+        moved = sum(event.kind == "changed" and event.sweeps <= made for event in story.timeline(leaf))
         if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0]:
             if found is None or norms[-1] > found[2]:
                 found = (leaf, norms[0], norms[-1], moved)
@@ -226,6 +281,9 @@ def word(entry: Entry) -> str:
 
 
 def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
+    made = next((one for one in story.entries.values() if one.seq == step.seq and one.masked is not None), None)
+    if made is not None:
+        return _masked_rows(story, made, subject, "$it.grad is NaN")
     branch = next((one for one in sweep.steps if kind_of(one.name) in ("Where", "MaskedFill") and one.norm), None)
     if step.stuck and branch is not None:
         return story.find(
@@ -234,8 +292,7 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
             step.line,
             f"$it.grad is NaN: {step.name} at {story.at(step.line)} multiplies an infinite slope by the zero gradient "
             f"of a branch that was not taken at {story.at(branch.line)}",
-            node=step.name,
-            branch=None if branch.line is None else branch.line.number,
+            Branch(step.name, None if branch.line is None else branch.line.number),
         )
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
     return story.find(
@@ -244,7 +301,7 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
         step.line,
         f"$it.grad is not finite: on the way back the first NaN or inf appears in {step.name} at {story.at(step.line)} "
         f"({how})",
-        node=step.name,
+        AtNode(step.name),
     )
 
 
@@ -273,6 +330,5 @@ def dead_units(story: Story) -> Iterator[Finding]:
                 line,
                 f"{int(zeros.sum())} of {len(zeros)} units of the relu at {story.at(line)} are zero for every input: "
                 "no gradient passes them",
-                share=share,
-                units=len(zeros),
+                DeadUnits(share=share, units=len(zeros)),
             )

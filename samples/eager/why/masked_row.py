@@ -1,0 +1,10 @@
+# A query that may look at nothing: its row of the softmax is masked throughout.
+import torch
+
+scores = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+mask = torch.tensor([[False, True], [True, True]])
+masked = scores.masked_fill(mask, float("-inf"))
+weights = torch.softmax(masked, dim=-1)
+loss = weights.sum()
+loss.backward()
+print(loss)

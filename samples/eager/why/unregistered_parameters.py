@@ -1,0 +1,25 @@
+# Parameters in a plain list: the optimizer never hears of them.
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = [nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))]
+        self.last = nn.Linear(2, 1)
+
+    def forward(self, x):
+        for scale in self.scales:
+            x = torch.tanh(x * scale)
+        return self.last(x)
+
+
+torch.manual_seed(0)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    net(torch.ones(4, 2)).sum().backward()
+    optimizer.step()
+print(sum(p.numel() for p in net.parameters()))
