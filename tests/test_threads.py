@@ -128,7 +128,7 @@ def test_questions_from_eight_threads() -> None:
         x, y = scalars(number).values()
         return [
             gradcli.grad("(x*y + x)**2", at={"x": x, "y": y}).gradient,
-            gradcli.evaluate("softmax([x, y, x*y])", at={"x": x, "y": y}).values,
+            gradcli.evaluate("softmax([x, y, x*y])", at={"x": x, "y": y}).value,
             gradcli.hessian("x**3*y", at={"x": x, "y": y}).hessian,
             gradcli.jacobian("[x*y, x/y]", at={"x": x, "y": y}).jacobian,
         ]
