@@ -48,7 +48,7 @@ def check_callable(
     samples: int = 3,
     seed: int | None = None,
     rtol: float = 0.0,
-    timeout: float = 10.0,
+    timeout: float = 60.0,
     dtype: str = "float64",
     require: str | None = None,
     allow_kink: bool = False,
