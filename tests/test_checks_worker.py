@@ -99,9 +99,7 @@ def test_a_question_over_which_two_processes_die_is_inconclusive(
         assert not checks[0].passed
 
 
-def test_a_process_that_has_grown_is_replaced_between_scripts(
-    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_has_grown_is_replaced_between_scripts(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "f = x**2*sin(y)\nassert grad(f, x) == 2*x*sin(y)\nassert grad(f, y) == 0\nf"
     wanted = repr(check_script(text, at={"x": 1.3, "y": 0.4}, oracle=oracle))
     first = oracle._process

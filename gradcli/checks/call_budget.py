@@ -1,8 +1,8 @@
 """A budget of Python function calls for SymPy: its time depends on the machine, its calls do not.
 
 Imports do not count, and SymPy's caches are emptied first, so that a question takes the same calls whatever was asked
-before, but for the few tables that SymPy keeps. Where these could decide, `UsedBefore` asks for a process in which SymPy
-has done nothing yet.
+before, but for the few tables that SymPy keeps. Where these could decide, `UsedBefore` asks for a process in which
+SymPy has done nothing yet.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Ended(BaseException):
 
 
 class CallBudget:
-    """The calls that SymPy may make for one question; `used` once it has made any, `count` are those of the last one."""
+    """The calls that SymPy may make for one question; `used` once it has made any, `count` those of the last one."""
 
     def __init__(self, most: int = MOST_CALLS) -> None:
         self.most = most

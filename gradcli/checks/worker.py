@@ -113,7 +113,9 @@ class Oracle:
                         f"the process for exact arithmetic does not start ({reason})",
                         help="see why with: python -c 'import gradcli.checks.oracle'",
                     ) from None
-                raise NoAnswer(f"the process for exact arithmetic was lost twice over the same question: {reason}") from None
+                raise NoAnswer(
+                    f"the process for exact arithmetic was lost twice over the same question: {reason}"
+                ) from None
 
     def warm(self) -> None:
         """Start the process now, so that its imports run beside the caller's work; not while another thread uses it."""

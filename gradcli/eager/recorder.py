@@ -1,7 +1,8 @@
 """What operations, sweeps and changes report goes in, a record of one run comes out; explains nothing.
 
-`current` is None unless someone records in this thread. The places that report ask `recorder.current is not None` first, so that an
-ordinary run pays twenty nanoseconds. A record holds no tensor: each tensor that it meets carries a number.
+`current` is None unless someone records in this thread. The places that report ask `recorder.current is not None`
+first, so that an ordinary run pays next to nothing. A record holds no tensor: each tensor that it meets carries a
+number.
 """
 
 from __future__ import annotations

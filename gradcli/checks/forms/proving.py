@@ -114,9 +114,7 @@ def prove_derivative(
     return attempted(attempt, moving, point, decimal)
 
 
-def prove_equal(
-    left: Node, right: Node, moving: Sequence[str], point: Point, decimal: bool = False
-) -> Answer:
+def prove_equal(left: Node, right: Node, moving: Sequence[str], point: Point, decimal: bool = False) -> Answer:
     """Whether two nodes are equal, entry by entry."""
 
     def attempt(claim: Claim) -> Answer:
@@ -127,9 +125,7 @@ def prove_equal(
     return attempted(attempt, moving, point, decimal)
 
 
-def attempted(
-    attempt: Callable[[Claim], Answer], moving: Sequence[str], point: Point, decimal: bool
-) -> Answer:
+def attempted(attempt: Callable[[Claim], Answer], moving: Sequence[str], point: Point, decimal: bool) -> Answer:
     """The answer of an attempt, in the first reading of the claim that gives a proof; else that of the plain one."""
     symmetric = tuple(name for name, value in point.items() if is_symmetric(*value))
     readers = [Reader(), *([] if set(point) <= set(moving) else [Reader(every=True)])]
