@@ -121,7 +121,7 @@ def test_check_of_an_expression(rooms: SimpleNamespace, capsys: pytest.CaptureFi
         "claims": {"x": "2*x*y", "y": "x**2"},
         "samples": 3,
         "seed": 7,
-        "timeout": 10.0,
+        "timeout": 60.0,
         "require": None,
         "allow_kink": False,
         "lenient": False,

@@ -107,7 +107,7 @@ def test_budgets_are_kept() -> None:
     with pytest.raises(NotFound):
         long_product()
     assert perf_counter() - started < 3
-    spent = Tower(16, deadline=0.0)
+    spent = Tower(16, most=0)
     with pytest.raises(Spent):
         spent.gen(spent.index(Generator("symbol", name="x", value=fmpq(1)))) + 1
 

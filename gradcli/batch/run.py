@@ -43,7 +43,7 @@ def check_paths(
     files = scripts(paths, told.pop("select", ()), told.pop("exclude", ()))
     if not files:
         return []
-    team = Team(min(jobs, len(files)), told, float(told.get("timeout") or 10.0) * 3 + GRACE)
+    team = Team(min(jobs, len(files)), told, float(told.get("timeout") or 60.0) * 3 + GRACE)
     try:
         return team.run(files, progress)
     finally:

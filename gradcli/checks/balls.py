@@ -34,7 +34,8 @@ START_BITS = 128
 MOST_BITS = 8192
 GOOD_BITS = 56
 MOST_CONSTANTS = 4096  # of a field
-MOST_WORK = 250_000  # operations on single entries with START_BITS bits, before a round with more bits
+MOST_WORK = 1_200_000  # operations on single entries with few bits, before a round with more
+FEW_BITS = 512  # up to which the calls take longer than the numbers
 DIGITS_A_BIT = 0.30103
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 
@@ -305,15 +306,15 @@ def enclose(
 def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:
     """128, 256, ... 8192, as far as the budget goes for rounds of so many operations on single entries.
 
-    An operation counts in proportion to its bits. The first round is free.
+    The first round is free, and an operation with many bits counts more than once.
 
-    >>> list(doubling(work=100_000))
+    >>> list(doubling(work=400_000))
     [128, 256, 512]
     """
     bits, spent = start, 0
     while bits <= MOST_BITS and spent <= MOST_WORK:
         yield bits
-        spent += work * bits // START_BITS
+        spent += work * (FEW_BITS + bits) // FEW_BITS
         bits *= 2
 
 

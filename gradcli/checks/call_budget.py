@@ -1,8 +1,8 @@
 """A budget of Python function calls for SymPy: its time depends on the machine, its calls do not.
 
 Imports do not count, and SymPy's caches are emptied first, so that a question takes the same calls whatever was asked
-before, but for the few tables that SymPy keeps. Where these could decide, `UsedBefore` asks for a process in which SymPy
-has done nothing yet.
+before, but for the few tables that SymPy keeps. Where these could decide, `UsedBefore` asks for a process in which
+SymPy has done nothing yet.
 """
 
 from __future__ import annotations
@@ -33,27 +33,28 @@ class _Ended(BaseException):
 
 
 class CallBudget:
-    """The calls that SymPy may make for one question; `used` once it has made any."""
+    """The calls that SymPy may make for one question; `used` once it has made any, `count` those of the last one."""
 
     def __init__(self, most: int = MOST_CALLS) -> None:
         self.most = most
         self.used = False
+        self.count = 0
 
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Run what is inside within the budget; raises Unsupported over it, UsedBefore near it in a used process."""
         prepare()
-        count = depth = 0
+        self.count = depth = 0
 
         def profile(frame: FrameType, event: str, argument: Any) -> None:
-            nonlocal count, depth
+            nonlocal depth
             if event == "call":
                 code = frame.f_code
                 if code.co_filename == IMPORTING:
                     depth += code.co_name == "_find_and_load"
                 elif not depth:
-                    count += 1
-                    if count > self.most:
+                    self.count += 1
+                    if self.count > self.most:
                         raise _Ended
             elif event == "return" and depth:
                 code = frame.f_code
@@ -68,9 +69,9 @@ class CallBudget:
             pass
         finally:
             sys.setprofile(before)
-            if used and count > NEAR * self.most:
+            if used and self.count > NEAR * self.most:
                 raise UsedBefore
-            if count > self.most:
+            if self.count > self.most:
                 raise Unsupported(f"SymPy needs more than {self.most:,} calls") from None
 
 

@@ -54,7 +54,7 @@ def check_script(
     claims: Mapping[str, str] | None = None,
     samples: int = 3,
     seed: int | None = None,
-    timeout: float = 10.0,
+    timeout: float = 60.0,
     require: str | None = None,
     allow_kink: bool = False,
     lenient: bool = False,

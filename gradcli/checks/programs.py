@@ -35,7 +35,7 @@ def check_program(
     text: str = "a recorded function",
     samples: int = 3,
     seed: int = 0,
-    timeout: float = 10.0,
+    timeout: float = 60.0,
     require: str | None = None,
     allow_kink: bool = False,
     lenient: bool = False,

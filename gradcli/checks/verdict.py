@@ -35,9 +35,9 @@ def judge(
 
 
 def unanswered(reason: NoAnswer) -> Outcome:
-    """The verdict on a subject whose time is over, or over which the oracle was lost: nothing else that was found counts.
+    """The verdict on a subject whose time is over, or over which the oracle was lost.
 
-    What had been found by then depends on the machine, and a report does not.
+    Nothing else counts: what had been found by then depends on the machine, and a report does not.
     """
     kind = "timeout" if isinstance(reason, TimeOver) else "lost"
     return Outcome("INCONCLUSIVE", f"not decided: {reason}", {"oracles": {}, "unanswered": kind})

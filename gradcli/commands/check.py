@@ -252,11 +252,11 @@ DECLARATION = Declaration(
         Option(
             "--timeout",
             kind="float",
-            default=10.0,
+            default=60.0,
             low=0,
             metavar="SECONDS",
             setting=True,
-            help="Time for one case.",
+            help="Time for one check; over it the verdict is INCONCLUSIVE.",
         ),
         Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
         Option(

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import wraps
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
 from gradcli.eager import devices
 from gradcli.eager.devices import CPU
 from gradcli.eager.normals import TWO_PI, box_muller32, box_muller64, fma32, fma64
+from gradcli.eager.per_thread import per_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,6 +43,22 @@ class State(NamedTuple):
     seed: int
     engine: Any
     spare: float | None
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_drawing = RLock()
+
+
+def _one_at_a_time(method: Callable[P, R]) -> Callable[P, R]:
+    """A method of generators that threads call one after the other: several of them may share one generator."""
+
+    @wraps(method)
+    def alone(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _drawing:
+            return method(*args, **kwargs)
+
+    return alone
 
 
 class Generator:
@@ -61,6 +80,7 @@ class Generator:
         with devices.device(device) as self.device:
             self.manual_seed(seed)
 
+    @_one_at_a_time
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed` (-2**63 to 2**64-1; ValueError outside) and forget a normal number kept back.
 
@@ -83,10 +103,12 @@ class Generator:
         """The seed that the stream started from."""
         return self._seed
 
+    @_one_at_a_time
     def get_state(self) -> State:
         """The state now; later draws do not change it."""
         return State(self._seed, None if self._bits is None else self._bits.state, self._spare)
 
+    @_one_at_a_time
     def set_state(self, state: State) -> Generator:
         """Continue from a state that `get_state` returned.
 
@@ -108,6 +130,7 @@ class Generator:
         """Normal numbers of mean 0 and deviation 1."""
         return self.normal(shape, 0.0, 1.0, dtype)
 
+    @_one_at_a_time
     def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Array:
         """Uniform numbers in [low, high); of complex formats both parts."""
         if dtype in _PARTS:
@@ -134,6 +157,7 @@ class Generator:
         values[values == values.dtype.type(high)] = low
         return values.reshape(shape)
 
+    @_one_at_a_time
     def normal(
         self, shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: str = "float32", *, contiguous: bool = True
     ) -> Array:
@@ -162,12 +186,14 @@ class Generator:
             values = fma32(values, np.float32(std), np.float32(mean))
         return values.astype(dtype, copy=False).reshape(shape)
 
+    @_one_at_a_time
     def bernoulli(self, shape: Shape, probability: float = 0.5) -> Array:
         """True with the given probability; what dropout draws, with the probability to keep."""
         if not 0 <= probability <= 1:
             raise RuntimeError(f"bernoulli: a probability lies in [0, 1], {probability} does not")
         return (self._doubles(_count(shape)) < probability).reshape(shape)
 
+    @_one_at_a_time
     def bernoulli_each(self, probabilities: Array) -> Array:
         """True with each of the given probabilities (float32 or float64): `torch.bernoulli`."""
         if not ((probabilities >= 0) & (probabilities <= 1)).all():
@@ -179,6 +205,7 @@ class Generator:
         )
         return draws.reshape(probabilities.shape) < probabilities
 
+    @_one_at_a_time
     def randint(self, low: int, high: int, shape: Shape) -> Array:
         """Whole numbers (int64) in [low, high).
 
@@ -195,6 +222,7 @@ class Generator:
         # modulo 2**64 the sum is right whatever the sign of `low`
         return (words % np.uint64(span) + np.uint64(low % 2**64)).view(np.int64).reshape(shape)
 
+    @_one_at_a_time
     def randperm(self, count: int) -> Array:
         """The numbers 0 to count - 1 (int64) in random order, by Fisher and Yates' exchanges from the front."""
         _count((count,))
@@ -309,10 +337,13 @@ def _fill(array: Array, values: Array, like: Array | None = None) -> Array:
     return array
 
 
-default_generator = Generator()
-default_generator.seed()
+_shared = Generator()
+_shared.seed()
+default_generator: Generator  # that of all threads, unless a recording in this one refuses random numbers
+_own = per_thread(__name__, default_generator=_shared)
 
 
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator and return it."""
-    return default_generator.manual_seed(seed)
+    seeded: Generator = _own.default_generator.manual_seed(seed)
+    return seeded

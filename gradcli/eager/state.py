@@ -31,6 +31,7 @@ class _State(threading.local):
         self._hooks: tuple[Any, ...] = ()
         self._dual: Any = None
         self._watched = 0
+        self.sweep: Any = None  # the full sweep that is going on
         self.mode = PLAIN
         self.told = False  # whether a recorder is all that is unusual: the recipes of `dispatch` hold
         self.refresh()
@@ -99,7 +100,6 @@ class _Sweeps:
     """Whether a backward may take the short way: as long as nobody can watch the order in which leaves are reached."""
 
     watched = False
-    current: Any = None  # the full sweep that is going on
     anomaly = False
     check_nan = True
 

@@ -17,7 +17,7 @@ from gradcli.eager.accumulate import add_to_grad
 from gradcli.eager.hooking import replaced
 from gradcli.eager.nodes import LAST, Node
 from gradcli.eager.rules import source_of
-from gradcli.eager.state import sweeps
+from gradcli.eager.state import state, sweeps
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Sweep:
             self.waiting.setdefault(id(vertex), 0)
             if not self.waiting.get(id(vertex), 0):
                 self._push(vertex)
-        before, sweeps.current = sweeps.current, self
+        before, state.sweep = state.sweep, self
         try:
             while self.ready:
                 vertex = self.vertices.pop(heapq.heappop(self.ready)[2])
@@ -63,7 +63,7 @@ class Sweep:
                 else:
                     self._run_leaf(vertex, found)
         finally:
-            sweeps.current = before
+            state.sweep = before
         return found
 
     def reaches(self, x: Tensor) -> bool:

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager.per_thread import per_thread
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from gradcli.eager.recording import Trace
     from gradcli.graph.node import Node
 
-current: Trace | None = None  # the recording that is going on
-inside = 0  # how many transforms of `func` are open: backward() is refused in them
+current: Trace | None  # the recording that is going on in this thread
+inside: int  # how many transforms of `func` are open in this thread: backward() is refused in them
+_own = per_thread(__name__, current=None, inside=0)
 _SHARING = (np.may_share_memory, np.shares_memory)
 
 
@@ -115,12 +117,11 @@ class Traced(Tensor):
         raise refused("the use as an index")
 
     def __bool__(self) -> bool:
-        assert current is not None
-        return current.decided(self)
+        return bool(_own.current.decided(self))
 
     def detach(self) -> Tensor:
-        assert current is not None
-        return current.stopped(self)
+        stopped: Tensor = _own.current.stopped(self)
+        return stopped
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         raise refused("deepcopy()")

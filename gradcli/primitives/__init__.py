@@ -51,8 +51,8 @@ class Catalogue(dict[str, Primitive]):
     """Declarations by name. A module is loaded when a name is not in those before it: start-up time is a feature.
 
     `public` keeps what a script may call, under its aliases too. It is asked for every node that is made, hence a
-    dictionary; whoever looks at all of it has all modules loaded first. Names that are there are found without the lock;
-    a name counts as missing only once every module is in, whichever thread loads it.
+    dictionary; whoever looks at all of it has all modules loaded first. Names that are there are found without the
+    lock; a name counts as missing only once every module is in, whichever thread loads it.
     """
 
     def __init__(self, public: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.checks import worker
 from gradcli.checks.callables.arguments import arguments_of
 from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
 from gradcli.checks.callables.examine import examined, opened
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     Derivative = Callable[..., Any] | bool | None
 
 
+@worker.exclusive  # streams and warnings are redirected for a whole process
 def check_callable(
     f: Callable[..., Any],
     grad: Derivative = None,
@@ -48,7 +50,7 @@ def check_callable(
     samples: int = 3,
     seed: int | None = None,
     rtol: float = 0.0,
-    timeout: float = 10.0,
+    timeout: float = 60.0,
     dtype: str = "float64",
     require: str | None = None,
     allow_kink: bool = False,

@@ -187,6 +187,6 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
             d[part] = differences.seeded_directions(x, 1, survey.seed)[0][part]
             other.joint = other.along(d)
             other.settle()
-        except (Failed, OutOfTime):
+        except Failed:
             continue
         yield other

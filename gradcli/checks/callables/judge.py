@@ -57,9 +57,12 @@ class Judge(Teller):
     def verdict(self, name: str) -> Verdict:
         """The verdict on the gradient by one argument."""
         try:
+            if self.survey.unfinished:  # how far it came depends on the machine, and a verdict does not
+                raise OutOfTime
             return self.decided(name)
         except OutOfTime:
-            return Verdict("INCONCLUSIVE", "the time was over before it could be decided", {})
+            told = f"{self.survey.box.seconds:g} s were over before it could be decided: a longer timeout would help"
+            return Verdict("INCONCLUSIVE", told, {})
 
     def decided(self, name: str) -> Verdict:
         """`verdict`, as long as there is time."""

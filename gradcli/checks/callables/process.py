@@ -45,7 +45,7 @@ def check_target(
     wrt: Sequence[str] | None = None,
     samples: int = 3,
     seed: int | None = None,
-    timeout: float = 10.0,
+    timeout: float = 60.0,
     dtype: str = "float64",
     require: str | None = None,
     allow_kink: bool = False,

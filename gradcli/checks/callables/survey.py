@@ -33,7 +33,7 @@ WORST = 8
 RUNG = 5  # of the scan: small enough for the truncation, large enough for the rounding
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
 SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move and for what noise hides
-ENOUGH = 0.6  # of the time: the rest is for a second direction and for points nearby
+ENOUGH = 1.0  # of the time: a survey that does not end within it decides nothing
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
 

@@ -25,7 +25,7 @@ class Full(Exception):
 
 
 class Spent(Exception):
-    """The time for algebra is used up."""
+    """The budget of an attempt is spent."""
 
 
 class Vanishing(NotFound):
@@ -61,6 +61,19 @@ def over_of(poly: Any, gen: Any) -> Any:
 def leading(poly: Any) -> fmpz:
     """The first coefficient; 0 of the polynomial 0."""
     return fmpz(0) if poly.is_zero() else poly.leading_coefficient()
+
+
+def written(poly: Any) -> str:
+    """A polynomial as `str` has it, which leaks memory in python-flint 0.9: 3 kB for each call in a large ring."""
+    text = ""
+    for powers, coefficient in poly.terms():
+        factors = [f"g{i}" if n == 1 else f"g{i}^{n}" for i, n in enumerate(powers) if n]
+        size = abs(coefficient)
+        if size != 1 or not factors:
+            factors.insert(0, str(size))
+        sign = "-" if coefficient < 0 else "+"
+        text += (f" {sign} " if text else sign.strip("+")) + "*".join(factors)
+    return text or "0"
 
 
 def height(poly: Any) -> int:

@@ -21,6 +21,7 @@ from gradcli.checks.forms.polynomials import (
     expected_terms,
     leading,
     product,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Form:
         self.den = den
 
     def __str__(self) -> str:
-        return str(self.num) if self.den.is_one() else f"({self.num})/({self.den})"
+        num = written(self.num)
+        return num if self.den.is_one() else f"({num})/({written(self.den)})"
 
     @property
     def is_zero(self) -> bool:

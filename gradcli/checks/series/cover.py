@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
-MOST_WORK = 2_000_000  # operations on single entries over all pieces
+MOST_WORK = 1_000_000  # operations on single entries over all pieces
 LOOKS = 4  # halvings before the size of the derivative is looked at
 SHOWN = 4  # open pieces that are told
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 FEW = 16  # entries that always have a series each
 MOST_SINGLE = 1000  # more are looked at along random directions
 TIE_BITS = (balls.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
+WHOLESALE = 8  # walks that they take, roughly
+MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_STEPS = 400_000  # or where the series of all entries would take so many steps
 
 
@@ -80,6 +82,9 @@ class Asked:
         if many and plane:
             raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
         self.wholesale = many
+        total = self.paths.cost * (WHOLESALE if many else count)
+        if total > MOST_TOTAL:
+            raise Unsupported(f"some {total:,} operations on entries, more than {MOST_TOTAL:,}")
         self._together: Paths | None = None
         self._beyond: dict[Node, Steps] = {}
 

@@ -106,7 +106,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
 
     def at(i: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
-            sweep = sweeps.current
+            sweep = state.sweep
             if run["sweep"] is not sweep:
                 run.update(sweep=sweep, arrived=[None] * len(tensors), count=0)
                 run["expected"] = 1 if mode == "any" else sum(sweep.reaches(x) for x in tensors)

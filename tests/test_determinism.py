@@ -1,0 +1,196 @@
+"""Determinism: a report hangs on the script, the point and the options alone, however fast or busy the machine is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradcli.checks import check_script, exact
+from gradcli.checks.call_budget import CallBudget, UsedBefore
+from gradcli.checks.entries import Unsupported
+from gradcli.checks.oracle import Session
+from gradcli.checks.worker import Oracle
+from tests.corpus import corpus
+from tests.test_corpus import claims_of
+
+ROOT = Path(__file__).parent.parent
+FORMULAS = corpus()[13::150]
+SAMPLES = sorted((ROOT / "samples" / "gradbench").glob("*.grad"))
+SYMPY = "assert gamma(2*x) == 2**(2*x - 1)*gamma(x)*gamma(x + 1/2)/sqrt(pi)\nx"
+SUBSETS = ("checks/*.py", "checks/diagnosis/*.py", "checks/forms/*.py", "checks/series/*.py", "checks/spelling/*.py")
+
+
+def scripts(formulas: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Scripts with right and wrong claims: proofs, refutations, diagnoses."""
+    found: list[tuple[str, dict[str, Any]]] = [(SYMPY, {"x": 1.3})]
+    for formula in formulas:
+        point = formula.points(2)[1]
+        claims = [(one.leaf, one.text) for i, one in enumerate(claims_of(formula, point)) if i % 11 in (0, 7)][:4]
+        found.append((formula.script(point, claims), {}))
+    return found
+
+
+def report(script: str, at: dict[str, Any], oracle: Oracle | None = None, **options: Any) -> str:
+    return repr(check_script(script, at=at, oracle=oracle, **options))
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """Two endless loops for each processor."""
+    count = 2 * (os.cpu_count() or 1)
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+        for loop in loops:
+            loop.wait()
+
+
+def test_no_check_looks_at_a_clock() -> None:
+    """One clock is left: the deadline of a check, after which it is INCONCLUSIVE."""
+    package = ROOT / "gradcli"
+    found = {
+        str(path.relative_to(package))
+        for pattern in SUBSETS
+        for path in package.glob(pattern)
+        if any(
+            word in path.read_text(encoding="utf-8") for word in ("monotonic", "perf_counter", "import time", "time()")
+        )
+    }
+    assert found == {"checks/exact.py"}
+
+
+def test_reports_beside_busy_processors_are_the_same() -> None:
+    """On a loaded machine, with an oracle that has answered before, and with a fresh one for each script."""
+    chosen = scripts(FORMULAS)
+    alone = [report(*one) for one in chosen]
+    with busy():
+        for wanted, one in zip(alone, chosen, strict=True):
+            oracle = Oracle()
+            assert report(*one, oracle=oracle) == wanted
+            oracle.close()
+
+
+@pytest.mark.deep
+def test_reports_of_the_whole_corpus_beside_busy_processors_are_the_same() -> None:
+    chosen = scripts(corpus()) + [(path.read_text(encoding="utf-8"), {}) for path in SAMPLES]
+    alone = [report(*one) for one in chosen]
+    with busy():
+        for wanted, one in zip(alone, chosen, strict=True):
+            assert report(*one) == wanted
+
+
+@pytest.mark.parametrize("speed", [100.0, 10_000.0])
+def test_a_fast_clock_leaves_a_report_as_it_is_or_inconclusive(monkeypatch: pytest.MonkeyPatch, speed: float) -> None:
+    """Never another verdict, and never the same one with less evidence."""
+    chosen = scripts(FORMULAS[::2])
+    usual = [check_script(script, at=at) for script, at in chosen]
+    clock = exact.monotonic
+    monkeypatch.setattr(exact, "monotonic", lambda: speed * clock())
+    ask = Oracle.ask
+
+    def hurried(self: Oracle, op: str, timeout: float, **question: Any) -> Any:
+        return ask(self, op, timeout / speed, **question)
+
+    monkeypatch.setattr(Oracle, "ask", hurried)
+    ended = 0
+    for wanted, (script, at) in zip(usual, chosen, strict=True):
+        found = check_script(script, at=at, timeout=10.0)
+        assert len(found.checks) == len(wanted.checks)
+        for one, other in zip(found.checks, wanted.checks, strict=True):
+            if one != other:
+                assert (one.verdict, one.evidence["unanswered"], one.passed) == ("INCONCLUSIVE", "timeout", False)
+                assert "10 s are over" in one.message
+                ended += 1
+    assert ended or speed < 1000
+
+
+# --- SymPy --------------------------------------------------------------------------------------------------------
+
+
+def calls(number: int) -> int:
+    return 0 if not number else calls(number - 1)
+
+
+def test_calls_are_counted_and_imports_are_not() -> None:
+    sys.modules.pop("colorsys", None)
+    budget = CallBudget(200)
+    with budget.counted():
+        pass
+    own = budget.count
+    with budget.counted():
+        import colorsys  # noqa: F401  # some hundred calls of Python's own
+    assert budget.count == own
+    with budget.counted():
+        calls(100)
+    assert budget.count == own + 101
+    with pytest.raises(Unsupported, match="more than 200 calls"), CallBudget(200).counted():
+        calls(300)
+    assert sys.getprofile() is None
+
+
+def test_no_handler_of_errors_goes_on_over_the_budget() -> None:
+    def stubborn() -> None:
+        try:
+            calls(300)
+        except BaseException:
+            calls(100)
+
+    with pytest.raises(Unsupported), CallBudget(200).counted():
+        stubborn()
+
+
+def test_near_the_budget_a_used_process_is_not_believed() -> None:
+    budget = CallBudget(200)
+    with budget.counted():
+        calls(190)
+    with pytest.raises(UsedBefore), budget.counted():
+        calls(190)
+    with budget.counted():
+        calls(100)
+
+
+def test_the_end_of_sympys_budget_does_not_hang_on_what_was_asked_before() -> None:
+    """For budgets around what a proof takes: a used process gives the answer of a fresh one, or sends for one."""
+    asked: list[tuple[Any, dict[str, Any]]] = []
+
+    class Spy(Oracle):
+        def ask(self, op: str, timeout: float, **question: Any) -> Any:
+            if question.get("simplify"):
+                asked.append((self._wanted, {"op": op, **question}))
+            return super().ask(op, timeout, **question)
+
+    oracle = Spy()
+    check_script(SYMPY, at={"x": 1.3}, oracle=oracle)
+    oracle.close()
+    ((flat, question),) = asked
+
+    def fresh() -> Session:
+        session = Session()
+        session.answer({"op": "load", "flat": json.loads(json.dumps(flat))})
+        return session
+
+    def answer(session: Session, most: int) -> Any:
+        session.sympy.most = most
+        return session.answer(json.loads(json.dumps(question)))
+
+    session = fresh()
+    assert answer(session, 10**9)["proved"]
+    needed = session.sympy.count
+    for most in (needed // 2, needed - needed // 10, needed + needed // 10, 4 * needed):
+        session = fresh()
+        wanted = answer(session, most)
+        assert wanted.get("proved", False) == (most > needed)
+        again = answer(session, most)
+        assert again == wanted or again["problem"] == "used"
+        assert again == wanted or most < 2 * needed
