@@ -119,7 +119,7 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
         monkeypatch.setenv("GRADCLI_CONFIG", "")
         (folder / "gradcli.toml").write_text(toml(options[1]))
         try:
-            return ran(["eval", "x", "--at", "x=1"])
+            return ran(["check" if code == "GC727" else "eval", "x", "--at", "x=1"])
         finally:
             (folder / "gradcli.toml").unlink()
     if code in JUDGED:
@@ -133,7 +133,7 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
 def toml(text: str) -> str:
     """`KEY=VALUE` as a line of TOML; what is not of that form as it stands."""
     key, _, value = text.partition("=")
-    return f"{key} = {value if value.isdigit() else repr(value)}\n" if value else text
+    return f"{key} = {value if value.isdigit() or value == 'true' else repr(value)}\n" if value else text
 
 
 def ran(arguments: list[str]) -> list[str]:

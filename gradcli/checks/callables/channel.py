@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from json import dumps, loads
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 KINDS = "fiub"  # real numbers and truth values
 
 
-def send(stream: BinaryIO, message: dict[str, Any]) -> None:
+def send(stream: IO[bytes], message: dict[str, Any]) -> None:
     """Write one message. Raises OSError where nobody reads any more."""
     stream.write(dumps(message).encode() + b"\n")
     stream.flush()

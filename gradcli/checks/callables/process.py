@@ -75,7 +75,7 @@ def check_target(
     options = {"wrt": None if wrt is None else list(wrt), "samples": samples, "seed": seed, "dtype": dtype}
     options |= {"require": require, "allow_kink": allow_kink, "lenient": lenient}
     seconds = max(timeout, LEAST)
-    request = {"python": python, "grad": grad, "options": {**options, "timeout": seconds}}
+    request: dict[str, Any] = {"python": python, "grad": grad, "options": {**options, "timeout": seconds}}
     request["point"] = {name: packed(array) for name, array in arrays.items()}
     report = run(request, seconds, python, lenient)
     shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
