@@ -142,11 +142,15 @@ def run(argv: Sequence[str]) -> int:
 def perform(call: Call) -> int:
     """Call the command's function with what was given, what is configured, and the defaults."""
     declared = declaration(call.command)
-    settings = load("settings").load(call.command, declared, current_folder(), os.environ).values
+    found = load("settings").load(call.command, declared, current_folder(), os.environ)
+    settings, notes = found.values, [*found.notes]
+    if call.command == "check":
+        notes += found.loosening(declared, call.given)
     values = {**declared.defaults(), **settings, **call.given}
     formats = declared.spelled()["--format"].choices
-    output = Output({**values, "limits": settings.get("limits")}, formats, "format" in call.given)
+    output = Output({**values, "limits": settings.get("limits"), "notes": notes}, formats, "format" in call.given)
     try:
+        output.note(*notes)
         return declared.function(output, **{name: values[name] for name in declared.taken()})
     finally:
         output.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ def codes(command: str, folder: Path) -> list[str]:
 def test_nearest_file_wins(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
     (tmp_path / "gradcli.toml").write_text('format = "csv"\ndigits = 4\n')
     assert settings("grad", inner).values == {"format": "csv", "digits": 4}
     (tmp_path / "a" / "pyproject.toml").write_text('[tool.gradcli]\nformat = "json"\n')
@@ -39,11 +42,99 @@ def test_nearest_file_wins(tmp_path: Path) -> None:
 def test_a_project_file_without_our_table_is_passed_over(tmp_path: Path) -> None:
     inner = tmp_path / "a"
     inner.mkdir()
+    (tmp_path / ".git").mkdir()
     (tmp_path / "gradcli.toml").write_text("digits = 4\n")
     (inner / "pyproject.toml").write_text('[project]\ndependencies = ["gradcli"]\n')
     assert settings("grad", inner).values == {"digits": 4}
     (inner / "pyproject.toml").write_text("this is no TOML, and not ours\n")
     assert settings("grad", inner).values == {"digits": 4}
+
+
+@pytest.mark.parametrize(
+    ("marks", "start", "expected"),
+    [
+        ((), "a/b", {}),  # no project: only the folder itself counts
+        ((), "", {"digits": 4}),
+        ((".git/",), "a/b", {"digits": 4}),
+        ((".git",), "a/b", {"digits": 4}),  # of a worktree it is a file
+        (("pyproject.toml",), "a/b", {"digits": 4}),
+        (("a/pyproject.toml",), "a/b", {}),
+        (("a/.git/",), "a/b", {}),
+        ((".git/", "a/pyproject.toml"), "a/b", {"digits": 4}),  # a part of a larger project
+        ((".git/", "a/.git/"), "a/b", {}),
+    ],
+)
+def test_settings_come_from_the_root_of_the_project_downward(
+    marks: tuple[str, ...], start: str, expected: dict[str, object], tmp_path: Path
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "gradcli.toml").write_text("digits = 4\n")
+    for mark in marks:
+        (tmp_path / mark).mkdir() if mark.endswith("/") else (tmp_path / mark).write_text("")
+    assert settings("grad", tmp_path / start).values == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("name", ["gradcli.toml", "pyproject.toml"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_settings_of_another_user_do_not_count(
+    name: str, linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = "check" if name == "gradcli.toml" else "tool.gradcli.check"
+    (tmp_path / name).write_text(f"[{table}]\nlenient = true\n")
+    if linked:
+        (tmp_path / name).rename(tmp_path / "elsewhere")
+        (tmp_path / name).symlink_to("elsewhere")
+    os.chown(tmp_path / name, 12345, -1, follow_symlinks=False)
+    found = settings("check", tmp_path)
+    assert found.values == {}
+    assert [one.code for one in found.notes] == ["GC727"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "x**2", "--at", "x=3"]) == 0
+    assert f"{tmp_path / name} are not used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        ("[check]\nlenient = true", (), ["lenient = true"]),
+        ("[check]\nallow-kink = true\ndodge = true", (), ["allow-kink = true", "dodge = true"]),
+        ("[check]\nsamples = 0", (), ["samples = 0"]),
+        ("dtype = 'float32'", (), ["dtype = float32"]),
+        ("[limits]\nnodes = 2000000", (), ["limits.nodes = 2000000"]),
+        ("[check]\nsamples = 9\ntimeout = 20\nrequire = 'certified'\nlenient = false", (), []),
+        ("digits = 4", (), []),
+        ("[check]\nlenient = true", ("--lenient",), []),  # said on the command line too
+        ("[check]\nsamples = 0", ("--samples", "1"), []),
+    ],
+)
+def test_a_setting_that_permits_more_is_named(
+    text: str,
+    options: tuple[str, ...],
+    told: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "gradcli.toml").write_text(text + "\n")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["check", "x**2", "--at", "x=3", *options, "--format", "json"]
+    assert main([*arguments, "--json", "report.json"]) == 0
+    out, err = capsys.readouterr()
+    for payload in (json.loads(out), json.loads((tmp_path / "report.json").read_text())):
+        notes = [one["message"] for one in payload.get("diagnostics", ()) if one["code"] == "GC727"]
+        assert notes == ([f"gradcli.toml permits more than the defaults do: {', '.join(told)}"] if told else [])
+    assert ("GC727" in err) == bool(told)
+    assert main(["grad", "x**2", "--at", "x=3"]) == 0
+    assert "GC727" not in capsys.readouterr().err
+
+
+def test_a_relative_folder_of_settings_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home" / "gradcli").mkdir(parents=True)
+    (tmp_path / "home" / "gradcli" / "gradcli.toml").write_text("digits = 4\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    assert load("grad", declaration("grad"), str(tmp_path), {"XDG_CONFIG_HOME": "home"}).values == {}
 
 
 def test_tables_of_commands(tmp_path: Path) -> None:
@@ -78,6 +169,7 @@ def test_a_format_that_a_command_lacks_does_not_concern_it(tmp_path: Path) -> No
         ("[check]\nsample = 3\nseed = -1", ["GC722", "GC723"]),
         ("[limits]\nnode = 3", ["GC702"]),
         ("digits = ", ["GC724"]),
+        ("digits = " + "[" * 100_000, ["GC724"]),
     ],
 )
 def test_mistakes_are_refused(text: str, expected: list[str], tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     if example.endswith(IN_SETTINGS):
         (folder / "gradcli.toml").write_text(example.removesuffix(IN_SETTINGS) + "\n")
         try:
-            return ran(["eval", "x", "--at", "x=1"])
+            return ran(["check" if code == "GC727" else "eval", "x", "--at", "x=1"])
         finally:
             (folder / "gradcli.toml").unlink()
     if example.startswith("gradcli "):

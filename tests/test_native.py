@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import pickle
 import re
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ import pytest
 
 import gradcli
 from gradcli.execution import kernels
-from gradcli.execution.kernels import kernel_of, machine, native
+from gradcli.execution.kernels import compile_cache, kernel_of, machine, native
 from tests.test_kernels import LENGTH, NO_ANGLES, Writer, asked, small_blocks
 from tests.test_vector_functions import exactly, sweeps, ulps
 
@@ -212,7 +215,112 @@ def test_the_machine_code_is_kept(tmp_path: Path) -> None:
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
         found.append(ran.stdout.splitlines())
     assert found[0][0] == found[1][0] and found[0][1] == "[0]" and found[1][1] == "[1]"
-    assert list(tmp_path.glob("gradcli/loops/loop_*.py"))
+    (entry,) = (tmp_path / "gradcli" / "loops").iterdir()
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+    assert {stat.S_IMODE(place.stat().st_mode) for place in (entry.parent, entry.parent.parent)} == {0o700}
+
+
+class Harm:
+    """What a pickle would do if somebody opened it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (os.environ["HARM"],)
+
+
+def planted(entry: Path, fits: bool) -> None:
+    """Another's code as an entry, with a digest that fits or does not."""
+    content = pickle.dumps(Harm())
+    key = bytes.fromhex(entry.name)
+    entry.write_bytes(compile_cache.digest(key if fits else b"", content) + content)
+
+
+def belongs_to_another(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    os.chown(path, 12345, -1)
+
+
+def linked(entry: Path) -> None:
+    entry.rename(entry.with_name("elsewhere"))
+    planted(entry, True)
+    entry.rename(entry.with_name("planted"))
+    entry.symlink_to("planted")
+
+
+def folder_linked(entry: Path) -> None:
+    planted(entry, True)
+    entry.parent.rename(entry.parent.with_name("elsewhere"))
+    entry.parent.symlink_to("elsewhere")
+
+
+TROUBLE: dict[str, Callable[[Path], Any]] = {
+    "empty": lambda entry: entry.write_bytes(b""),
+    "cut": lambda entry: entry.write_bytes(entry.read_bytes()[:-1]),
+    "shorter than its digest": lambda entry: entry.write_bytes(entry.read_bytes()[:7]),
+    "one bit": lambda entry: entry.write_bytes(entry.read_bytes()[:-1] + bytes([entry.read_bytes()[-1] ^ 1])),
+    "no digest": lambda entry: entry.write_bytes(pickle.dumps(Harm())),
+    "another digest": lambda entry: planted(entry, False),
+    "others may write": lambda entry: (planted(entry, True), entry.chmod(0o602)),
+    "the group may write": lambda entry: (planted(entry, True), entry.chmod(0o620)),
+    "another's": lambda entry: (planted(entry, True), belongs_to_another(entry)),
+    "another's folder": lambda entry: (planted(entry, True), belongs_to_another(entry.parent)),
+    "an open folder": lambda entry: (planted(entry, True), entry.parent.chmod(0o777)),
+    "an open folder above": lambda entry: (planted(entry, True), entry.parent.parent.chmod(0o777)),
+    "a link": linked,
+    "a link to a folder": folder_linked,
+    "a folder": lambda entry: (entry.unlink(), entry.mkdir()),
+    "a pipe": lambda entry: (entry.unlink(), os.mkfifo(entry)),
+    "a file for a folder": lambda entry: (entry.unlink(), entry.parent.rmdir(), entry.parent.write_text("")),
+    "fits, but is no machine code": lambda entry: entry.write_bytes(
+        compile_cache.digest(bytes.fromhex(entry.name), b"x") + b"x"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes are POSIX's")
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_a_cache_in_trouble_costs_time_only(trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was damaged, or written by another, is not opened; the loop is compiled again, and gives the same bits."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HARM", str(tmp_path / "harm"))
+    monkeypatch.setattr(native, "_loops", {})
+    text = "def loop(count, a0, a1):\n    for i in range(count):\n        a1[i] = a0[i]*3.0\n"
+    hits = []
+    for run in range(2):
+        native._loops.clear()
+        found = np.zeros(5)
+        native.made(text)(5, np.arange(5.0), found)
+        assert found.tolist() == [0.0, 3.0, 6.0, 9.0, 12.0]
+        hits.append(sum(native._loops[text].stats.cache_hits.values()))
+        if not run:
+            (entry,) = (tmp_path / "gradcli" / "loops").iterdir()
+            TROUBLE[trouble](entry)
+    assert hits == [0, 0]
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("home", ["relative", "~", ""])
+def test_a_cache_has_an_absolute_place(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", home)
+    monkeypatch.setenv("HOME", "also_relative")
+    assert compile_cache.folder() is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    pytest.importorskip("resource")
+    code = (
+        "import resource, numpy as np\nfrom gradcli.execution.kernels import native\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+        "x, y = np.arange(3.0), np.zeros(3)\n"
+        "native.made('def loop(n, a, b):\\n    for i in range(n):\\n        b[i] = a[i] + 1.0\\n')(3, x, y)\n"
+        "print(y.tolist())\n"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert (ran.stdout, ran.stderr) == ("[1.0, 2.0, 3.0]\n", "")
+    assert not list((tmp_path / "gradcli" / "loops").iterdir())
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,13 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli explain GC000",
         "gradcli explain lists all codes.",
     ),
+    "GC727": CodeDoc(
+        "settings that one should know of",
+        "A setting of the project permits `check` more than the defaults do, or a file of settings is not used.",
+        "A verdict may rest on a setting; a file of another user must not choose it.",
+        "check.lenient = true  # in gradcli.toml",
+        "Nothing has to be done where it is meant. gradcli --show-settings lists what counts.",
+    ),
     "GC731": CodeDoc(
         "Python target is not there",
         "The text is not TARGET:NAME, the file does not exist, or the module has no such name.",

@@ -1,9 +1,11 @@
 """Configuration files in, values of options out: gradcli.toml, or [tool.gradcli] in pyproject.toml.
 
 Keys are the names of options that say `setting`; a table named like a command holds what belongs to it
-alone, the table `limits` what `--limit` takes. Any other key is an error. The user's own file
-(gradcli/gradcli.toml in the configuration folder of the user) fills in what the project leaves open, but
-never for `check`: a verdict must not depend on who asks.
+alone, the table `limits` what `--limit` takes. Any other key is an error. The nearest file counts, from the
+current folder up to the root of the project (the nearest folder with .git, else with pyproject.toml, else the
+current folder), and only if it belongs to the user or to root. The user's own file (gradcli/gradcli.toml in
+the configuration folder of the user) fills in what the project leaves open, but never for `check`: a verdict
+must not depend on who asks. Where a setting permits `check` more than the defaults do, a note says so.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from importlib import import_module
 
 from gradcli.commands import COMMANDS, declaration, room
 from gradcli.commands._shared import EVALUATION, OUTPUT
-from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+from gradcli.diagnostics import NOTE, Diagnostic, GradcliError, did_you_mean, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from gradcli.commands._declaration import Declaration, Option
@@ -29,24 +31,59 @@ else:
 
 COMMON = {option.name: option for option in (*OUTPUT, *EVALUATION) if option.setting}
 JUDGING = ("check",)
+# settings with which a check may pass that fails without them, by (value, default)
+LOOSER: dict[str, Callable[[Any, Any], bool]] = {
+    "allow_kink": lambda value, default: value is True,
+    "lenient": lambda value, default: value is True,
+    "dodge": lambda value, default: value is True,
+    "samples": lambda value, default: value < default,
+    "dtype": lambda value, default: value != default,
+}
 
 
 class Settings:
-    """The settings of one command, and the file that each comes from; the command line goes before them."""
+    """The settings of one command, and the file that each comes from; the command line goes before them.
 
-    __slots__ = ("origins", "values")
+    `notes` are diagnostics on what was found and does not count.
+    """
 
-    def __init__(self, values: dict[str, Any], origins: dict[str, str]) -> None:
+    __slots__ = ("notes", "origins", "values")
+
+    def __init__(self, values: dict[str, Any], origins: dict[str, str], notes: list[Diagnostic] | None = None) -> None:
         self.values = values
         self.origins = origins
+        self.notes = notes or []
+
+    def loosening(self, declared: Declaration, given: Mapping[str, Any]) -> list[Diagnostic]:
+        """A note on the settings with which a check may pass that fails by the defaults; `given` goes before them."""
+        found: dict[str, list[str]] = {}
+        defaults = declared.defaults()
+        for name, value in self.values.items():
+            if name == "limits":
+                looser = bool(value) and not given.get("limit")
+                told = ", ".join(f"limits.{key} = {one}" for key, one in value.items())
+            else:
+                looser = name not in given and name in LOOSER and LOOSER[name](value, defaults[name])
+                told = f"{name.replace('_', '-')} = {str(value).lower()}"
+            if looser:
+                found.setdefault(self.origins[name], []).append(told)
+        return [
+            Diagnostic(
+                "GC727",
+                f"{visible(os.path.relpath(path), 200)} permits more than the defaults do: {', '.join(sorted(names))}",
+                help="a verdict of `check` rests on these settings; gradcli --show-settings lists all",
+                severity=NOTE,
+            )
+            for path, names in found.items()
+        ]
 
 
 def load(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
     """The settings that hold for a command started in a folder; GC722..GC724 where a file is wrong."""
-    files = [nearest(folder)]
+    settings = Settings({}, {})
+    files = [nearest(folder, settings.notes)]
     if command not in JUDGING:
         files.insert(0, personal(environment))
-    settings = Settings({}, {})
     known = {option.name: option for option in declared.options if option.setting}
     for found in files:
         if found is None:
@@ -69,29 +106,56 @@ def pairs(table: Table) -> Iterator[tuple[str, Any]]:
     return ((key.replace("-", "_"), value) for key, value in table.items())
 
 
-def nearest(folder: str) -> tuple[str, Table] | None:
-    """The nearest configuration at or above a folder, checked."""
-    while True:
-        own = os.path.join(folder, "gradcli.toml")
-        if os.path.isfile(own):
+def nearest(folder: str, notes: list[Diagnostic] | None = None) -> tuple[str, Table] | None:
+    """The nearest configuration from a folder up to the root of its project, checked; adds to the notes."""
+    for place in project(folder):
+        own = os.path.join(place, "gradcli.toml")
+        if os.path.isfile(own) and trusted(own, notes):
             return own, checked(read(own), own)
-        project = os.path.join(folder, "pyproject.toml")
-        if os.path.isfile(project) and mentions(project):
-            tool = read(project).get("tool")
+        shared = os.path.join(place, "pyproject.toml")
+        if os.path.isfile(shared) and mentions(shared) and trusted(shared, notes):
+            tool = read(shared).get("tool")
             table = tool.get("gradcli") if isinstance(tool, dict) else None
             if isinstance(table, dict):
-                return project, checked(table, project)
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
+                return shared, checked(table, shared)
+    return None
+
+
+def project(folder: str) -> list[str]:
+    """A folder and those above it up to the root of its project; the folder alone where it is in none."""
+    above = [folder]
+    while (parent := os.path.dirname(above[-1])) != above[-1]:
+        above.append(parent)
+    for mark in (".git", "pyproject.toml"):
+        for count, place in enumerate(above, 1):
+            if os.path.exists(os.path.join(place, mark)):
+                return above[:count]
+    return [folder]
+
+
+def trusted(path: str, notes: list[Diagnostic] | None) -> bool:
+    """Whether a file, and what it links to, belongs to the user or to root; a note where it does not."""
+    if not hasattr(os, "geteuid"):
+        return True
+    mine = (0, os.geteuid())
+    try:
+        if os.lstat(path).st_uid in mine and os.stat(path).st_uid in mine:
+            return True
+    except OSError:
+        return True  # reading it says what is wrong
+    if notes is not None:
+        told = f"the settings in {visible(path, 200)} are not used: the file belongs to another user"
+        notes.append(Diagnostic("GC727", told, severity=NOTE))
+    return False
 
 
 def personal(environment: Mapping[str, str]) -> tuple[str, Table] | None:
     """The user's own file, checked."""
-    home = environment.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    home = environment.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(home):
+        home = os.path.join(os.path.expanduser("~"), ".config")
     path = os.path.join(home, "gradcli", "gradcli.toml")
-    return (path, checked(read(path), path)) if os.path.isfile(path) else None
+    return (path, checked(read(path), path)) if os.path.isabs(path) and os.path.isfile(path) else None
 
 
 def mentions(path: str) -> bool:
@@ -115,6 +179,8 @@ def read(path: str) -> Table:
         table: Table = toml.loads(content(path).decode("utf-8"))
     except ValueError as problem:
         raise error("GC724", f"{visible(path, 200)} is not TOML: {visible(str(problem), 200)}") from None
+    except RecursionError:
+        raise error("GC724", f"{visible(path, 200)} is nested too deeply") from None
     return table
 
 

@@ -106,7 +106,7 @@ def check(
         save(output, [checks.refused(problem.diagnostics, "" if file else name, file)], json, junit)
         raise
     save(output, reports, json, junit)  # first: they are whole even where standard output is closed early
-    output.emit(view(reports, show, again))
+    output.emit(view(reports, show, again, output.settings["notes"]))
     code, reason = outcome(reports, lenient)
     if code:
         output.say(f"gradcli check: {reason}")
@@ -143,7 +143,7 @@ def judged(output: Output, targets: tuple[str, ...], told: dict[str, Any], runni
 def save(output: Output, reports: list[Any], json: str | None, junit: str | None) -> None:
     """Write the report files that were asked for, and put failures beside their lines where GitHub runs the command."""
     if json:
-        output.save(json, machine.text(machine.check("check", reports)))
+        output.save(json, machine.text(machine.check("check", reports, output.settings["notes"])))
     if junit:
         output.save(junit, ci.junit(reports))
     if os.environ.get("GITHUB_ACTIONS") == "true":
@@ -151,10 +151,13 @@ def save(output: Output, reports: list[Any], json: str | None, junit: str | None
             output.say(line)
 
 
-def view(reports: Sequence[Any], show: str, again: Callable[[Any, Any], str] | None = None) -> View:
+def view(
+    reports: Sequence[Any], show: str, again: Callable[[Any, Any], str] | None = None, notes: Sequence[Diagnostic] = ()
+) -> View:
+    """The reports in every format; `notes` on the settings have been printed, and belong to the report."""
     return View(
         document=lambda style: verdicts.reports(reports, style, show, again),
-        payload=lambda: machine.check("check", reports),
+        payload=lambda: machine.check("check", reports, notes),
         lines=lambda: machine.check_lines("check", reports),
         tidy=lambda: verdicts.tidy(reports),
         diagnostics=tuple(told(reports)),

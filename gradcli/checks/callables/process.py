@@ -1,7 +1,8 @@
 """The names of a function and its derivative and a point go in, a report comes out, whatever the code there does.
 
 The code runs in a process of its own, with nothing to read from and a limit on time. A crash, an exit, a hang or a
-flood of output ends that process only, and becomes a verdict.
+flood of output ends that process only, and becomes a verdict. The two talk through pipes, so nothing is left on the
+disk; whatever ends this process, even a SIGKILL, ends the code and all that it started in its process group.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import os
 import signal
 import subprocess
 import sys
-from json import dumps, loads
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from threading import Thread
-from time import monotonic, sleep
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.checks.callables import runner
+from gradcli.checks.callables.channel import packed, received, send
 from gradcli.checks.callables.failures import KEPT, innermost
+from gradcli.checks.callables.runner import RUNNING, file_of
 from gradcli.checks.child import CODE, QUIET
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
@@ -28,13 +30,15 @@ from gradcli.points import array_of, read_point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Self
 
     from gradcli.language.limits import Limits
 
 START = 60.0  # seconds for our own imports, on the slowest of machines
 GRACE = 1.0  # beyond the time that the check allows itself
-PAUSE = 0.01
+PAUSE = 0.05
 LEAST = 0.05
+MOST_REST = 1 << 16
 
 
 def check_target(
@@ -71,13 +75,9 @@ def check_target(
     options = {"wrt": None if wrt is None else list(wrt), "samples": samples, "seed": seed, "dtype": dtype}
     options |= {"require": require, "allow_kink": allow_kink, "lenient": lenient}
     seconds = max(timeout, LEAST)
-    request = {"python": python, "grad": grad, "names": list(arrays), "options": {**options, "timeout": seconds}}
-    with TemporaryDirectory(prefix="gradcli-") as name:
-        folder = Path(name)
-        (folder / runner.REQUEST).write_text(dumps(request), encoding="utf-8")
-        with (folder / runner.POINT).open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)  # allowed: numbers alone, objects are refused
-        report = run(folder, seconds, python, lenient)
+    request: dict[str, Any] = {"python": python, "grad": grad, "options": {**options, "timeout": seconds}}
+    request["point"] = {name: packed(array) for name, array in arrays.items()}
+    report = run(request, seconds, python, lenient)
     shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
     report = timed(report, [shared] * len(report.checks))
     return Report(report.expression, report.checks, report.summary, (*notes, *report.diagnostics))
@@ -98,58 +98,125 @@ def checked_target(text: str) -> None:
         raise error("GC731", f"cannot read {visible(place, 200)}: no such file")
 
 
-def run(folder: Path, seconds: float, python: str, lenient: bool) -> Report:
-    """The report of the process that works in a folder, or on how it ended."""
-    paths = [os.path.abspath(path) for path in sys.path if path]
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", CODE.format(paths=paths, module=runner.__name__), str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, **QUIET},
-        start_new_session=True,
-    )
-    heard = Output(process)
-    try:
-        late = wait(process, folder, seconds)
-    finally:
-        end(process)
-    heard.close()
-    answer = folder / runner.ANSWER
-    if answer.exists():
-        return read(loads(answer.read_text(encoding="utf-8")), heard.notes())
-    return ended(process.returncode, late, folder, seconds, python, lenient, heard.notes())
+def run(request: dict[str, Any], seconds: float, python: str, lenient: bool) -> Report:
+    """The report of the process that runs the code, or on how it ended."""
+    with Runner(seconds) as child:
+        child.send(request)
+        answer = child.receive()
+    return ended(child, python, lenient) if answer is None else read(answer, child.output.notes())
 
 
-def wait(process: subprocess.Popen[bytes], folder: Path, seconds: float) -> bool:
-    """Until the process ends by itself; True where its time was over first."""
-    allowed = {"": START, runner.LOADING: seconds + GRACE, runner.RUNNING: seconds + GRACE}
-    phase, since = "", monotonic()
-    while process.poll() is None:
-        now = stage(folder).partition(" ")[0]
-        if now != phase and now in allowed:
-            phase, since = now, monotonic()
-        if monotonic() - since > allowed[phase]:
-            return True
-        sleep(PAUSE)
-    return False
+class Runner:
+    """The process that runs the code, in a session of its own; what it says comes as messages.
 
+    It holds the reading end of a pipe that nobody writes to, the lifeline: when this process ends, in whatever way,
+    a guard beside the code reads the end of the file and kills all of the session's first group.
+    """
 
-def stage(folder: Path) -> str:
-    """What the process wrote that it was doing."""
-    try:
-        return (folder / runner.STAGE).read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.phase, self.role = "", ""
+        self.since = monotonic()
+        self.late = False
+        self.rest = b""  # what it wrote beside messages: where it crashed
+        self.messages: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        paths = [os.path.abspath(path) for path in sys.path if path]
+        reading, self.lifeline = os.pipe()
+        try:
+            posix: dict[str, Any] = {"pass_fds": (reading,)} if hasattr(os, "fork") else {}
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", CODE.format(paths=paths, module=runner.__name__), str(reading)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **QUIET},
+                start_new_session=True,
+                **posix,
+            )
+        except BaseException:
+            os.close(self.lifeline)
+            raise
+        finally:
+            os.close(reading)
+        self.output = Output(self.process)
+        self.thread = Thread(target=self._listen, daemon=True)
+        self.thread.start()
 
+    def __enter__(self) -> Self:
+        return self
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End the process if it still runs, and with it whatever it started."""
-    if process.returncode is None:
+    def __exit__(self, *problem: object) -> None:
+        self.end()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; that the process has died is seen where an answer is expected."""
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            send(self.process.stdin, message)
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next answer; None where the process ended before, or was too late (`late`)."""
+        while True:
+            try:
+                message = self.messages.get(timeout=PAUSE)
+            except Empty:
+                allowed = START if not self.phase else self.seconds + GRACE
+                if monotonic() - self.since > allowed:
+                    self.late = True
+                    return None
+                if exited(self.process):
+                    self.kill()  # with what it forked, which may hold its pipes open
+                    self.thread.join(timeout=GRACE)
+                    if self.messages.empty():
+                        return None
+                continue
+            if message is None or "stage" not in message:
+                return message
+            phase, _, self.role = str(message["stage"]).partition(" ")
+            if phase != self.phase:
+                self.phase, self.since = phase, monotonic()
+
+    def kill(self) -> None:
+        """Kill the process and whatever it started, even if it has ended by itself."""
         if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-    process.wait()
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(OSError):
+            self.process.kill()
+
+    def end(self) -> None:
+        """`kill`, and read the rest of what it wrote."""
+        self.kill()
+        self.process.wait()
+        os.close(self.lifeline)
+        self.thread.join(timeout=GRACE)
+        self.output.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None and not self.thread.is_alive():
+                with suppress(OSError):
+                    stream.close()
+
+    def _listen(self) -> None:
+        stream = self.process.stdout
+        assert stream is not None
+        with suppress(OSError, ValueError):
+            for line in stream:
+                message = received(line)
+                if message is not None:
+                    self.messages.put(message)
+                elif len(self.rest) < MOST_REST:
+                    self.rest += line
+        self.messages.put(None)
+
+
+def exited(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended; it stays a zombie where that is possible, so that nothing else gets its number."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 class Output:
@@ -162,7 +229,7 @@ class Output:
         self.thread.start()
 
     def _read(self) -> None:
-        stream = self.process.stdout
+        stream = self.process.stderr
         assert stream is not None
         while True:
             piece = os.read(stream.fileno(), 1 << 16)
@@ -173,8 +240,8 @@ class Output:
     def close(self) -> None:
         """The process has ended."""
         self.thread.join(timeout=GRACE)
-        if not self.thread.is_alive() and self.process.stdout is not None:
-            self.process.stdout.close()
+        if not self.thread.is_alive() and self.process.stderr is not None:
+            self.process.stderr.close()
 
     def notes(self) -> list[Diagnostic]:
         """What it wrote past Python's own streams."""
@@ -199,31 +266,29 @@ def diagnostic(one: Sequence[Any]) -> Diagnostic:
     return Diagnostic(code, message, help=hint, severity=severity)
 
 
-def ended(
-    code: int, late: bool, folder: Path, seconds: float, python: str, lenient: bool, heard: Sequence[Diagnostic]
-) -> Report:
+def ended(child: Runner, python: str, lenient: bool) -> Report:
     """The report on a process that gave no answer."""
-    phase, _, role = stage(folder).partition(" ")
-    what = role or "f" if phase == runner.RUNNING else "the module"
-    if not phase:
+    code, late = child.process.returncode, child.late
+    what = child.role or "f" if child.phase == RUNNING else "the module"
+    if not child.phase:
         raise error("GC999", f"the process for Python code does not start (exit code {code})")
-    place = crash_place(folder)
+    place = crash_place(child.rest)
     evidence: dict[str, object] = {"role": what}
     if place:
         evidence["place"] = place
     verdict = "INCONCLUSIVE"
     found: tuple[Diagnostic, ...] = ()
     if late:
-        told = f"{what} did not come back within {seconds:g} s and was stopped"
+        told = f"{what} did not come back within {child.seconds:g} s and was stopped"
     else:
         how = f"with signal {signal_name(-code)}" if code < 0 else f"with exit code {code}"
         told = f"{what} ended the process {how}"
         where = f" ({place})" if place else ""
         verdict, found = "ERROR", (Diagnostic("GC733", told + where),)
     passed = late and lenient
-    file = runner.file_of(python)
+    file = file_of(python)
     check = Check("callable", file, None, "callable", None, verdict, evidence, told, found, None, passed)
-    return summarised(python, [check], heard)
+    return summarised(python, [check], child.output.notes())
 
 
 def signal_name(number: int) -> str:
@@ -234,14 +299,10 @@ def signal_name(number: int) -> str:
         return str(number)
 
 
-def crash_place(folder: Path) -> str | None:
+def crash_place(text: bytes) -> str | None:
     """The innermost line of the user's code when the process crashed, as `file:line`."""
-    try:
-        lines = (folder / runner.TRACE).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
     frames = []
-    for line in lines:  # the innermost call comes first
+    for line in text.decode("utf-8", "replace").splitlines():  # the innermost call comes first
         name, _, rest = line.strip().removeprefix('File "').partition('", line ')
         if rest:
             frames.append((name, int(rest.split(" ")[0])))

@@ -1,7 +1,7 @@
-"""A request in a folder goes in, a report in the same folder comes out: the process in which a user's code runs.
+"""A request through a pipe goes in, a report through another comes out: the process in which a user's code runs.
 
 This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` started
-it, reads what it was doing, and ends it.
+it, hears what it is doing, and ends it.
 """
 
 from __future__ import annotations
@@ -10,49 +10,77 @@ import faulthandler
 import importlib
 import importlib.util
 import os
+import signal
 import sys
-from json import dumps, loads
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gradcli.checks.callables.api import check_callable, failed
+from gradcli.checks.callables.channel import received, send, unpacked
 from gradcli.checks.callables.failures import Failed, Listener, called
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from gradcli.checks.report import Report
 
-REQUEST, POINT, ANSWER, STAGE, TRACE = "request.json", "point.npz", "answer.json", "stage", "trace"
 LOADING, RUNNING = "load", "run"
+MOST_FILES = 1 << 12  # numbers of open files that a process which has just begun may have
 
 
 def main() -> None:
-    """Answer the request in the folder that the last argument names, and end, whatever threads are still running."""
-    folder = Path(sys.argv[-1])
-    stage = os.open(folder / STAGE, os.O_WRONLY | os.O_CREAT)
-    trace = (folder / TRACE).open("w", encoding="utf-8")
-    faulthandler.enable(trace)
+    """Answer the request on standard input, and end, whatever threads are still running."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)  # the code finds nothing to read
+    os.dup2(2, 1)  # and does not write among the answers
+    if hasattr(os, "fork"):
+        guard(int(sys.argv[-1]))
+    faulthandler.enable(answers)
     try:
-        answer = answered(folder, stage)
+        request = received(requests.readline())
+        if request is None:
+            os._exit(0)
+        answer = answered(request, lambda stage: send(answers, {"stage": stage}))
     except GradcliError as problem:
         answer = {"refusal": [list_of(one) for one in problem.diagnostics]}
-    (folder / "unfinished").write_text(dumps(answer), encoding="utf-8")
-    os.replace(folder / "unfinished", folder / ANSWER)
+    send(answers, answer)
     os._exit(0)
 
 
-def answered(folder: Path, stage: int) -> dict[str, Any]:
+def guard(lifeline: int) -> None:
+    """Start a process that kills this one and all of its group as soon as the one that judges has ended.
+
+    A thread could not: code that never gives up the interpreter's lock would keep it from running.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads: nothing of them is used
+        if os.fork():
+            os.close(lifeline)
+            return
+    try:
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+        os.dup2(0, 1)
+        os.dup2(0, 2)
+        os.closerange(3, lifeline)
+        os.closerange(lifeline + 1, MOST_FILES)
+        while os.read(lifeline, 1):
+            pass
+    finally:
+        os.killpg(0, signal.SIGKILL)
+
+
+def answered(request: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
     """Load what the request names, check it, and give the report as plain data."""
-    request = loads((folder / REQUEST).read_text(encoding="utf-8"))
-    with np.load(folder / POINT, allow_pickle=False) as file:  # allowed: numbers alone, objects are refused
-        at: dict[str, Any] = {name: file[name] for name in file.files}
-    at = {name: at[name] if at[name].shape else float(at[name]) for name in request["names"]}
+    at: dict[str, Any] = {name: unpacked(value) for name, value in request["point"].items()}
+    at = {name: array if array.shape else float(array) for name, array in at.items()}
     options = request["options"]
-    tell(stage, LOADING)
+    tell(LOADING)
     loader = Loader(Listener())
     file = file_of(request["python"])
     title = (
@@ -69,7 +97,7 @@ def answered(folder: Path, stage: int) -> dict[str, Any]:
             at=at,
             title=title,
             file=file,
-            stage=lambda role: tell(stage, f"{RUNNING} {role}"),
+            stage=lambda role: tell(f"{RUNNING} {role}"),
             **options,
         )
     except Failed as problem:
@@ -85,13 +113,6 @@ def differentiates(f: Any, at: dict[str, Any]) -> bool:
     from gradcli.checks.callables.libraries import library_of
 
     return library_of(f, list(at.values()), True).differentiates
-
-
-def tell(stage: int, role: str) -> None:
-    """Write down what is running now, for whoever finds this process dead."""
-    text = role.encode()[:79].ljust(80)
-    os.lseek(stage, 0, os.SEEK_SET)
-    os.write(stage, text)
 
 
 class Loader:

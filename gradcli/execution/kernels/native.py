@@ -2,16 +2,14 @@
 
 Our printer writes the loop from the calls of the phase: every entry of a line, at every offset at which it is wanted,
 is one local variable. Additions and multiplications round as NumPy's do; exp, log, sin, cos and tanh are those of
-`machine.py`. The machine code is kept beside its text in the user's cache, so the compiler runs once for a program.
+`machine.py`. The machine code is kept in the user's cache, so the compiler runs once for a program.
 GRADCLI_FAST=0 in the environment leaves everything to NumPy.
 """
 
 from __future__ import annotations
 
 import os
-from hashlib import blake2b
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +17,7 @@ import numpy as np
 from gradcli.execution.generated import function
 from gradcli.execution.kernels import machine
 from gradcli.execution.kernels.calls import BUFFER, COPY, INPUT, OUTPUT, PAD, SINCOS, WHERE, Number, Read
+from gradcli.execution.kernels.compile_cache import CompileCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,30 +239,9 @@ def made(text: str) -> Callable[..., None]:
             "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint, "trunc": np.trunc,
             "INF": machine.INF, "NAN": machine.NAN, **functions,
         }  # fmt: skip
-        plain = function(text, scope, "loop")
-        place = _kept(text)
-        if place is not None:
-            plain = FunctionType(plain.__code__.replace(co_filename=str(place)), scope, "loop")
-        known = njit(nogil=True, error_model="numpy", cache=place is not None)(plain)
+        loop = njit(nogil=True, error_model="numpy")(function(text, scope, "loop"))
+        loop._cache = CompileCache(text.encode() + Path(machine.__file__).read_bytes())
         if len(_loops) >= MOST_LOOPS:
             _loops.pop(next(iter(_loops)), None)
-        _loops[text] = known
+        known = _loops[text] = loop
     return known
-
-
-def _kept(text: str) -> Path | None:
-    """The file that stands for a text in the cache; None where nothing can be written."""
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    source = Path(machine.__file__)
-    try:
-        digest = blake2b(text.encode() + source.read_bytes(), digest_size=16).hexdigest()
-        folder = Path(root) / "gradcli" / "loops"
-        folder.mkdir(parents=True, exist_ok=True)
-        place = folder / f"loop_{digest}.py"
-        if not place.exists():
-            unfinished = folder / f"{place.name}.{os.getpid()}"
-            unfinished.write_text(text)
-            unfinished.replace(place)
-    except OSError:
-        return None
-    return place
