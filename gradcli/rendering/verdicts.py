@@ -44,7 +44,7 @@ def reports(
     """
     blocks: list[Block] = []
     for report in found:
-        brief = len(found) > 1 and show == "failing" and report.checks and all(one.passed for one in report.checks)
+        brief = len(found) > 1 and show == "failing" and report.checks and all(map(unremarkable, report.checks))
         blocks += (
             [passed_line(report)] if brief else [*([GAP] if blocks else []), *one_report(report, style, show, replay)]
         )
@@ -57,6 +57,11 @@ def reports(
 def title(report: Any) -> str:
     """What was checked: the file, or the expression as it was parsed."""
     return str(getattr(report, "file", None) or report.expression)
+
+
+def unremarkable(check: Any) -> bool:
+    """Whether a check passed without a warning."""
+    return bool(check.passed) and "not_in_general" not in check.evidence
 
 
 def passed_line(report: Any) -> Line:
