@@ -323,19 +323,45 @@ def test_a_count_becomes_data_where_floats_are_refused() -> None:
     assert [(one.leaf, one.verdict) for one in found.checks] == [("x", "AGREES")]
 
 
-def test_large_arrays_are_sampled_and_the_wrong_entry_is_found() -> None:
-    x = np.random.default_rng(0).normal(size=3000)
+@pytest.mark.parametrize(("size", "error"), [(49, 1e-5), (300, 1e-3), (2000, 1e-5), (5000, 1e-5), (10_000, -2.0)])
+def test_every_entry_of_a_large_array_is_looked_at(size: int, error: float) -> None:
+    """In groups that move together, down to the entry where a group does not agree, in a few thousand calls."""
+    x = np.random.default_rng(0).normal(size=size)
+    calls = [0]
 
-    def wrong(x: Any) -> Any:
-        found = np.cos(x)
-        found[1234] *= 1 + 1e-3
-        return found
+    def f(x: Any) -> Any:
+        calls[0] += 1
+        return np.sum(np.sin(x) * x)
 
-    for part in (slice(2000), slice(3000)):  # looked at one by one, and halved
-        right = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x[part]}, samples=1, timeout=60))
-        assert right.verdict == "AGREES" and "entries and 3 random directions" in right.evidence["covered"]
-        found = only(check_callable(lambda x: np.sum(np.sin(x)), wrong, at={"x": x[part]}, timeout=60))
-        assert found.verdict == "DISAGREES" and "x[1234]" in found.message
+    def df(x: Any) -> Any:
+        return np.cos(x) * x + np.sin(x)
+
+    right = only(check_callable(f, df, at={"x": x}, samples=1, timeout=300))
+    assert right.verdict == "AGREES"
+    assert f"all {size:,} entries in " in right.evidence["covered"], right.message
+    assert right.evidence["bound"] < 1e-7
+    assert calls[0] < 6000
+    for place in (0, int(np.argsort(np.abs(df(x) * x))[size // 20]), size // 4):
+
+        def wrong(x: Any, place: int = place) -> Any:
+            found = df(x)
+            found[place] *= 1 + error
+            return found
+
+        found = only(check_callable(f, wrong, at={"x": x}, timeout=300))
+        assert found.verdict in ("DISAGREES", "INCONCLUSIVE"), (place, found.message)
+        assert f"x[{place}]" in found.message
+        assert found.verdict == "DISAGREES" or abs(error * df(x)[place]) < 1e-4  # an entry far smaller than most
+
+
+def test_what_was_not_looked_at_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.linspace(0.5, 2.0, 2000)
+    whole = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x}, samples=1, timeout=300))
+    assert "not looked at" not in whole.message
+    monkeypatch.setattr("gradcli.checks.callables.box.Box.spent", lambda box: 1.0)  # the time for groups is over
+    part = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x}, samples=1, timeout=300))
+    assert part.verdict == "AGREES"
+    assert "(1 of 2,000 entries and 3 random directions; not looked at by themselves: 1,999)" in part.message
 
 
 # --- behaviour ---------------------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ class Judge(Teller):
         part = survey.box.slices[name]
         own = [one for one in survey.entries if part.start <= (one.entry or 0) < part.stop]
         found = [*own, *(survey.joint if len(survey.box.slices) == 1 or not own else survey.own.get(name, ()))]
+        found += [one for group in survey.groups.get(name, ()) for one in group.findings]
         evidence = self.evidence(name, own)
         rough = self.rough(name, part, found)
         if rough is not None:
@@ -115,12 +116,11 @@ class Judge(Teller):
         points = 1 + sum(1 for _, state in beside if state == "agrees")
         both = (*survey.joint, *survey.entries)
         largest = max((abs(one.claimed) * survey.scale_of(one) for one in both if one.state == "agrees"), default=0.0)
-        bound = max(self.relative(one, largest) for one in spoken)
+        bound, bound_told = self.bound(name, own, spoken, largest)
         evidence |= {"points": points, "bound": bound}
         if against:
             evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: perhaps a branch"
-        message = f"differences agree at {counted(points, 'point')} to {bound:.1g}"
-        message += "" if largest > 0 else " (absolute: the gradient is zero)"
+        message = f"differences agree at {counted(points, 'point')} to {bound_told}"
         covered = self.covered(name, own)
         message += f" ({covered})" if covered else ""
         rest = sum(1 for one in own if one.state in ("silent", "still"))
