@@ -354,6 +354,20 @@ def test_every_entry_of_a_large_array_is_looked_at(size: int, error: float) -> N
         assert found.verdict == "DISAGREES" or abs(error * df(x)[place]) < 1e-4  # an entry far smaller than most
 
 
+@pytest.mark.parametrize(
+    ("df", "where"),
+    [
+        (lambda A: -np.linalg.inv(A) @ np.ones((2, 2)) @ np.linalg.inv(A), "A is not symmetric"),
+        (lambda A: -np.linalg.inv(A).T @ np.ones((2, 2)) @ np.linalg.inv(A).T, None),
+    ],
+)
+def test_a_gradient_that_is_right_for_symmetric_matrices_only(df: Any, where: str | None) -> None:
+    found = only(check_callable(lambda A: np.linalg.inv(A).sum(), df, at={"A": np.array([[4.0, 1.0], [1.0, 3.0]])}))
+    assert found.verdict == "AGREES" and found.passed
+    assert found.evidence.get("not_in_general", {}).get("where") == where
+    assert ("warning: wrong where A is not symmetric" in found.message) == (where is not None)
+
+
 def test_what_was_not_looked_at_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.linspace(0.5, 2.0, 2000)
     whole = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x}, samples=1, timeout=300))

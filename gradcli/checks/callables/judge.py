@@ -98,7 +98,8 @@ class Judge(Teller):
                 if silent.state == "still":
                     reason = "f does not move here in float64"
             return Verdict("INCONCLUSIVE", f"differences cannot tell: {reason}", evidence)
-        beside = [(one, self.state_of(one)) for one in self.nearby(name)]
+        around = [(one, self.state_of(one)) for one in self.nearby(name)]
+        beside = [(one, state) for one, state in around if not one.lacks]
         against = [one for one, state in beside if state == "differs"]
         if against and len(against) == len(beside) > 1:
             where = against[0]
@@ -123,6 +124,14 @@ class Judge(Teller):
         message = f"differences agree at {counted(points, 'point')} to {bound_told}"
         covered = self.covered(name, own)
         message += f" ({covered})" if covered else ""
+        special = next((one for one, state in around if one.lacks and state == "differs"), None)
+        if special is not None and not against and self.steady:
+            moved = special.x[special.box.slices[name]].reshape(special.box.shape_of(name)).tolist()
+            worst = max(special.joint, key=lambda one: one.ratio)
+            where = f"{name} is not {special.lacks}"
+            evidence["not_in_general"] = {"where": where, "at": {name: moved}, "claimed": worst.claimed,
+                                          "differences": worst.ladder.estimate.value}  # fmt: skip
+            message += f"; warning: wrong where {where}: {self.gap_told(worst, 'along a direction')}"
         rest = sum(1 for one in own if one.state in ("silent", "still"))
         if rest:
             message += f"; {counted(rest, 'slope')} could not be seen"
