@@ -316,6 +316,24 @@ def test_data_do_not_move() -> None:
     assert only(check_callable(f, df, at=at, wrt=["x"])).verdict == "AGREES"
 
 
+@pytest.mark.parametrize("z", [1 + 2j, np.array([1 + 2j, 3.0]), [1j, 2.0], np.complex64(1j)])
+def test_complex_arguments_are_spoken_of_as_such(z: Any) -> None:
+    def f(z: Any, x: Any = 1.0) -> Any:
+        return float(np.sum(np.abs(np.asarray(z)) ** 2) * x)
+
+    def df(z: Any, x: Any = 1.0) -> Any:
+        return np.sum(np.abs(np.asarray(z)) ** 2)
+
+    for options in ({"at": {"z": z}}, {"at": {"z": z, "x": 2.0}, "wrt": ["z"]}):
+        with pytest.raises(GradcliError) as caught:
+            check_callable(f, df, **options)
+        assert "holds complex numbers" in str(caught.value)
+        assert "real and the imaginary part" in str(caught.value)
+    beside = check_callable(f, df, at={"z": z, "x": 2.0})  # the other argument is judged, and a note says what is not
+    assert [(one.leaf, one.verdict) for one in beside.checks] == [("x", "AGREES")]
+    assert "z is not checked: it holds complex numbers" in notes(beside)
+
+
 def test_a_count_becomes_data_where_floats_are_refused() -> None:
     found = check_callable(
         lambda x, n: sum(x**k for k in range(n)), lambda x, n: sum(k * x ** (k - 1) for k in range(n)), at=(2.5, 4)

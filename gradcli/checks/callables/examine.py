@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcli.checks import differences, points
 from gradcli.checks.callables import ladder
-from gradcli.checks.callables.arguments import demoted
+from gradcli.checks.callables.arguments import COMPLEX, PARTS, demoted, is_complex
 from gradcli.checks.callables.box import OWN, VJP, Box
 from gradcli.checks.callables.failures import Failed, OutOfTime
 from gradcli.checks.callables.judge import Judge, Verdict
@@ -115,9 +115,12 @@ def alike(box: Box, verdict: str, message: str) -> dict[str, Verdict]:
 
 
 def precision(box: Box) -> Iterator[str]:
-    """What is said of float32."""
+    """What is said of arguments that are not judged, and of float32."""
     for name in box.skipped:
         yield f"{box.role} gives nothing for {name}: not checked"
+    for one in box.arguments:
+        if is_complex(one.given):
+            yield f"{one.name} is not checked: {COMPLEX}; {PARTS}"
     if box.dtype == SINGLE:
         yield "f returns float32: what is smaller than 6e-08 of its value cannot be seen"
     if box.form is not None and box.form.dtype == SINGLE:

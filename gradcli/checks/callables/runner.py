@@ -50,7 +50,8 @@ def answered(folder: Path, stage: int) -> dict[str, Any]:
     request = loads((folder / REQUEST).read_text(encoding="utf-8"))
     with np.load(folder / POINT, allow_pickle=False) as file:  # allowed: numbers alone, objects are refused
         at: dict[str, Any] = {name: file[name] for name in file.files}
-    at = {name: at[name] if at[name].shape else float(at[name]) for name in request["names"]}
+    plain = {name: complex if value.dtype.kind == "c" else float for name, value in at.items()}
+    at = {name: at[name] if at[name].shape else plain[name](at[name]) for name in request["names"]}
     options = request["options"]
     tell(stage, LOADING)
     loader = Loader(Listener())
