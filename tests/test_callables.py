@@ -316,6 +316,24 @@ def test_data_do_not_move() -> None:
     assert only(check_callable(f, df, at=at, wrt=["x"])).verdict == "AGREES"
 
 
+@pytest.mark.parametrize("z", [1 + 2j, np.array([1 + 2j, 3.0]), [1j, 2.0], np.complex64(1j)])
+def test_complex_arguments_are_spoken_of_as_such(z: Any) -> None:
+    def f(z: Any, x: Any = 1.0) -> Any:
+        return float(np.sum(np.abs(np.asarray(z)) ** 2) * x)
+
+    def df(z: Any, x: Any = 1.0) -> Any:
+        return np.sum(np.abs(np.asarray(z)) ** 2)
+
+    for options in ({"at": {"z": z}}, {"at": {"z": z, "x": 2.0}, "wrt": ["z"]}):
+        with pytest.raises(GradcliError) as caught:
+            check_callable(f, df, **options)
+        assert "holds complex numbers" in str(caught.value)
+        assert "real and the imaginary part" in str(caught.value)
+    beside = check_callable(f, df, at={"z": z, "x": 2.0})  # the other argument is judged, and a note says what is not
+    assert [(one.leaf, one.verdict) for one in beside.checks] == [("x", "AGREES")]
+    assert "z is not checked: it holds complex numbers" in notes(beside)
+
+
 def test_a_count_becomes_data_where_floats_are_refused() -> None:
     found = check_callable(
         lambda x, n: sum(x**k for k in range(n)), lambda x, n: sum(k * x ** (k - 1) for k in range(n)), at=(2.5, 4)
@@ -323,19 +341,59 @@ def test_a_count_becomes_data_where_floats_are_refused() -> None:
     assert [(one.leaf, one.verdict) for one in found.checks] == [("x", "AGREES")]
 
 
-def test_large_arrays_are_sampled_and_the_wrong_entry_is_found() -> None:
-    x = np.random.default_rng(0).normal(size=3000)
+@pytest.mark.parametrize(("size", "error"), [(49, 1e-5), (300, 1e-3), (2000, 1e-5), (5000, 1e-5), (10_000, -2.0)])
+def test_every_entry_of_a_large_array_is_looked_at(size: int, error: float) -> None:
+    """In groups that move together, down to the entry where a group does not agree, in a few thousand calls."""
+    x = np.random.default_rng(0).normal(size=size)
+    calls = [0]
 
-    def wrong(x: Any) -> Any:
-        found = np.cos(x)
-        found[1234] *= 1 + 1e-3
-        return found
+    def f(x: Any) -> Any:
+        calls[0] += 1
+        return np.sum(np.sin(x) * x)
 
-    for part in (slice(2000), slice(3000)):  # looked at one by one, and halved
-        right = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x[part]}, samples=1, timeout=60))
-        assert right.verdict == "AGREES" and "entries and 3 random directions" in right.evidence["covered"]
-        found = only(check_callable(lambda x: np.sum(np.sin(x)), wrong, at={"x": x[part]}, timeout=60))
-        assert found.verdict == "DISAGREES" and "x[1234]" in found.message
+    def df(x: Any) -> Any:
+        return np.cos(x) * x + np.sin(x)
+
+    right = only(check_callable(f, df, at={"x": x}, samples=1, timeout=300))
+    assert right.verdict == "AGREES"
+    assert f"all {size:,} entries in " in right.evidence["covered"], right.message
+    assert right.evidence["bound"] < 1e-7
+    assert calls[0] < 6000
+    for place in (0, int(np.argsort(np.abs(df(x) * x))[size // 20]), size // 4):
+
+        def wrong(x: Any, place: int = place) -> Any:
+            found = df(x)
+            found[place] *= 1 + error
+            return found
+
+        found = only(check_callable(f, wrong, at={"x": x}, timeout=300))
+        assert found.verdict in ("DISAGREES", "INCONCLUSIVE"), (place, found.message)
+        assert f"x[{place}]" in found.message
+        assert found.verdict == "DISAGREES" or abs(error * df(x)[place]) < 1e-4  # an entry far smaller than most
+
+
+@pytest.mark.parametrize(
+    ("df", "where"),
+    [
+        (lambda A: -np.linalg.inv(A) @ np.ones((2, 2)) @ np.linalg.inv(A), "A is not symmetric"),
+        (lambda A: -np.linalg.inv(A).T @ np.ones((2, 2)) @ np.linalg.inv(A).T, None),
+    ],
+)
+def test_a_gradient_that_is_right_for_symmetric_matrices_only(df: Any, where: str | None) -> None:
+    found = only(check_callable(lambda A: np.linalg.inv(A).sum(), df, at={"A": np.array([[4.0, 1.0], [1.0, 3.0]])}))
+    assert found.verdict == "AGREES" and found.passed
+    assert found.evidence.get("not_in_general", {}).get("where") == where
+    assert ("warning: wrong where A is not symmetric" in found.message) == (where is not None)
+
+
+def test_what_was_not_looked_at_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.linspace(0.5, 2.0, 2000)
+    whole = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x}, samples=1, timeout=300))
+    assert "not looked at" not in whole.message
+    monkeypatch.setattr("gradcli.checks.callables.box.Box.spent", lambda box: 1.0)  # the time for groups is over
+    part = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x}, samples=1, timeout=300))
+    assert part.verdict == "AGREES"
+    assert "(1 of 2,000 entries and 3 random directions; not looked at by themselves: 1,999)" in part.message
 
 
 # --- behaviour ---------------------------------------------------------------------------------------------------

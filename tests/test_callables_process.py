@@ -255,6 +255,7 @@ REFUSED = [
     (["--python", "code/losses.py:f", "--dtype", "complex128"], "GC732"),
     (["--python", "code/losses.py:f", "--grad", "code/losses.py:df"], "GC732"),
     (["--python", "code/losses.py:f", "--grad", "code/losses.py:df", "--at", "z=1"], "GC732"),
+    (["--python", "code/losses.py:f", "--grad", "code/losses.py:df", "--at", "x=1+2j"], "GC732"),
     (["--python", "code/losses.py:calls", "--grad", "code/losses.py:df", "--at", "x=1"], "GC732"),
     (["--python", "code/losses.py:f", "--at", "x=@none.npy"], "GC611"),
 ]

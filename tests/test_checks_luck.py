@@ -84,3 +84,59 @@ def test_a_constant_that_both_sides_share_is_any_number() -> None:
     """Its digits are not needed: what is proved holds for every number in its place."""
     shared = check_script("2.718281828459045*x**2", at={"x": 0.7}, claims={"x": "2*2.718281828459045*x"}).checks[-1]
     assert shared.verdict == "PROVED"
+
+
+SPECIAL = [  # a claim that holds for matrices of a kind only, where it fails, and whether algebra proves it there
+    ("sum(inv(A))", "-inv(A) @ ones(2, 2) @ inv(A)", [[4.0, 1.0], [1.0, 3.0]], "A is not symmetric", "PROVED"),
+    ("sum(A@A)", "2*A@ones(2, 2)", [[1.0, 0.5], [0.5, 1.0]], None, "DISAGREES"),
+    ("logdet(A)", "inv(A)", [[4.0, 1.0], [1.0, 3.0]], "A is not symmetric", "PROVED"),
+    ("logdet(A)", "inv(A).T", [[4.0, 1.0], [1.0, 3.0]], None, "PROVED"),
+    ("trace(A@A)", "2*A", [[4.0, 0.0], [0.0, 3.0]], "A is not symmetric", "PROVED"),
+    ("logdet(A)", "diag(1/diag(A))", [[4.0, 0.0], [0.0, 3.0]], "A is not diagonal", "CERTIFIED"),
+    ("sum(A**3)", "3*A**2", [[4.0, 1.0], [1.0, 3.0]], None, "PROVED"),
+    ("trace(A@A)", "2*A", [[4.0, 1.0], [2.0, 3.0]], None, "DISAGREES"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "claim", "value", "where", "verdict"), SPECIAL)
+def test_what_holds_for_special_matrices_only_is_a_warning(
+    text: str, claim: str, value: list[list[float]], where: str | None, verdict: str
+) -> None:
+    """The verdict is that of the given point; where the claim is wrong off its structure, a counterexample says so."""
+    check = check_script(text, at={"A": value}, claims={"A": claim}).checks[-1]
+    assert check.verdict == verdict, check.message
+    found = check.evidence.get("not_in_general")
+    assert (found is not None) == (where is not None), check.message
+    if found is not None:
+        assert check.passed
+        assert f"warning: wrong where {where}" in check.message
+        assert found["where"] == where
+        again = check_script(text, at=found["at"], claims={"A": claim}).checks[-1]  # the counterexample is one
+        assert again.verdict == "DISAGREES", again.message
+
+
+@pytest.mark.parametrize(
+    ("script", "where"),
+    [
+        ("A = [[4, 1], [1, 3]]\nx = [1, 2]\ny = x@A@x\nassert grad(y, x) == 2*A@x\ny", "A is not symmetric"),
+        ("const A = [[4, 1], [1, 3]]\nx = [1, 2]\ny = x@A@x\nassert grad(y, x) == 2*A@x\ny", None),
+        ("A = [[4, 1], [1, 3]]\nassert A@A.T == A@A\nsum(A)", "A is not symmetric"),
+        ("A = [[4, 1], [1, 3]]\nassert (A@A).T == A.T@A.T\nsum(A)", None),
+    ],
+)
+def test_matrices_beside_the_checked_leaf_and_equalities(script: str, where: str | None) -> None:
+    check = next(one for one in check_script(script).checks if one.kind != "gradient")
+    assert check.passed, check.message
+    assert check.evidence.get("not_in_general", {}).get("where") == where
+
+
+def test_the_warning_is_shown_in_tables_and_cards() -> None:
+    from gradcli.rendering.document import Style
+    from gradcli.rendering.plain import render
+    from gradcli.rendering.verdicts import reports
+
+    report = check_script("sum(inv(A))", at={"A": [[4.0, 1.0], [1.0, 3.0]]}, claims={"A": "-inv(A)@ones(2, 2)@inv(A)"})
+    for found, show in (([report], "failing"), ([report], "all"), ([report, report], "failing")):
+        text = render(reports(found, Style(), show))
+        assert "warning: wrong where A is not symmetric: at A = [[4.0, " in text
+    assert "not in general" in render(reports([report], Style(), "all"))

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import points
 from gradcli.checks.case import RIGHT, Outcome, exact_digits, points_told, three_numbers, usable
 from gradcli.checks.differences import seeded_directions
 from gradcli.checks.quality import float_quality
-from gradcli.checks.refutation import refuted
+from gradcli.checks.refutation import off_structure, refuted
 from gradcli.checks.rough import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.shown import shortened_list
 from gradcli.graph.node import reachable
@@ -164,12 +163,13 @@ def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]], oracle
     if agree:
         case.evidence |= three_numbers(case, here)
         case.evidence["agree_bits"] = min(p["agreed"] for p in (here, *(p for _, p in nearby)))
-    worst = float_quality(case, [(case.values, here), *([] if proved else nearby)])
-    if worst is not None:
-        return worst
-    if proved:
-        return Outcome("PROVED", "equal by algebra" + conditions(proof), {})
-    return certified(case, here, nearby)
+    found = float_quality(case, [(case.values, here), *([] if proved else nearby)])
+    if found is None and proved:
+        found = Outcome("PROVED", "equal by algebra" + conditions(proof), {})
+    elif found is None:
+        found = certified(case, here, nearby)
+    warning, evidence = off_structure(case, proof)
+    return found._replace(message=found.message + warning, evidence={**found.evidence, **evidence})
 
 
 def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome:
@@ -187,9 +187,6 @@ def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) ->
     zero = all(x == 0 for _, p in [(None, here), *nearby] for x in p["exact"])
     if zero or not nearby:
         message += ", at this point only"
-    name = case.own_leaf
-    if name is not None and points.structure(case.values[name])[0]:
-        message += "; the point is a symmetric matrix, and so is every point beside it"
     return Outcome("CERTIFIED", message, evidence)
 
 

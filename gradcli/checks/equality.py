@@ -11,7 +11,7 @@ from gradcli.checks.case import RIGHT, Outcome, leaf_names, points_told, rescued
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.enclosure import conditions
 from gradcli.checks.floats import evaluated
-from gradcli.checks.refutation import near_enough, notes, to_the_digits, told
+from gradcli.checks.refutation import near_enough, notes, off_structure, to_the_digits, told
 from gradcli.checks.shown import shortened_list, told_apart
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def equality(case: Case) -> Outcome:
         case.tried["algebra"] = f"proved ({proof['how']})"
         if proof["region"]:
             case.evidence["region"] = shortened_list(proof["region"])
-        return Outcome("PROVED", "equal by algebra" + conditions(proof), {})
+        warning, evidence = off_structure(case, proof)
+        return Outcome("PROVED", "equal by algebra" + conditions(proof) + warning, evidence)
     if proof.get("reason"):
         case.evidence["not_proved"] = proof["reason"]
     if found and set(answer["points"][0]["relations"]) <= RIGHT:
@@ -54,7 +55,8 @@ def equality(case: Case) -> Outcome:
         case.tried["balls"] = f"both sides agree at {points_told(count)}"
         within = f" within the tolerance {rtol:g}" if close else ""
         message = f"both sides are enclosed and agree at {points_told(count)}{within}"
-        return Outcome("CERTIFIED", message, {"points": count})
+        warning, evidence = off_structure(case, proof)
+        return Outcome("CERTIFIED", message + warning, {"points": count, **evidence})
     reason = proof.get("reason") or "the enclosures overlap, but are too wide"
     return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
 

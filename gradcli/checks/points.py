@@ -110,6 +110,19 @@ def structure(x: Floats) -> tuple[bool, bool]:
     return bool((x == x.T).all()), bool((x == np.diag(np.diag(x))).all())
 
 
+def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tuple[str, Floats]]:
+    """Values beside a symmetric or diagonal matrix that are none, with the word for what they are not."""
+    symmetric, diagonal = structure(x)
+    generator = np.random.default_rng(seed)
+    step = 0.25 * np.max(np.abs(x), initial=0.0) * generator.uniform(0.4, 1.0, x.shape) if symmetric else x
+    off = {"diagonal": np.triu(step, 1) + np.triu(step, 1).T} if diagonal else {}
+    off |= {"symmetric": np.triu(step, 1)} if symmetric else {}
+    for word, change in off.items():
+        moved = np.where(change == 0, x, shortened(x + change, 3))
+        if not structure(moved)[word == "diagonal"] and all(contains(domain, float(entry)) for entry in moved.flat):
+            yield word, moved
+
+
 def shortened(x: Floats, digits: int) -> Floats:
     """Numbers rounded to a few significant digits."""
     flat = [float(f"{entry:.{digits - 1}e}") for entry in x.reshape(-1).tolist()]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from gradcli.checks.case import Answer, Case, Evidence, Values
 
+OF_MATRICES = "is symmetric"  # in the region of a proof
+MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
+SHOWN_MATRIX = 9  # of one that is written out in a message
 DECIMALS = "its decimals, which float64 cannot hold exactly"
 
 
@@ -106,6 +109,44 @@ def by_luck(case: Case) -> bool:
         rtol=case.subject.rtol,
     )
     return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
+
+
+def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
+    """What to add to a right claim that is wrong where a symmetric or diagonal matrix of its point is none any more.
+
+    A proof that does not use the symmetry holds without it.
+    """
+    subject = case.subject
+    if subject.kind == "gradient" or case.number or not case.samples:
+        return "", {}
+    sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
+    read = leaf_names(sides) & set(subject.moving)
+    if proof.get("proved") and not any(OF_MATRICES in one for one in proof.get("region", ())):
+        read &= set(proof.get("frozen", ()))
+    for name in sorted(read, key=lambda one: (one != case.own_leaf, one)):
+        value = case.values[name]
+        if value.size > MOST_MATRIX:
+            continue
+        for word, moved in points.off_structure(value, subject.domain if name == case.own_leaf else None, case.seed):
+            at = {**case.values, name: moved}
+            answer = case.exact.compare(
+                subject.judged,
+                [at],
+                name=case.names.get(False),
+                left=subject.left if subject.output is None else None,
+                wide=True,
+                rtol=subject.rtol,
+            )
+            first = next(iter(answer.get("points", ())), None)
+            if first is None or not usable(first) or "!" not in first["relations"]:
+                continue
+            where, evidence, entry = case.counterexample(at, first)
+            exact, claimed = told_apart(entry["exact"], entry["claimed"])
+            place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at another {name}"
+            what = f"entry {where} is" if where else "the exact value is"
+            warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
+            return warning, {"not_in_general": {"where": f"{name} is not {word}", **evidence["counterexample"]}}
+    return "", {}
 
 
 def points_beside(case: Case, name: str, count: int) -> list[dict[str, Any]]:

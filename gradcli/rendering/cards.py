@@ -25,7 +25,7 @@ UNDEFINED = "undefined"  # how an entry without a value is shown, such as the sl
 FIRST = (
     "claim", "at", "box", "leaf", "entry", "exact", "claimed", "differences", "float", "exact_value", "ulps",
     "ulps_of_the_largest_entry", "ulps_limit", "worst", "wrong", "left", "right", "returned", "limits", "value",
-    "inside", "operation", "node", "where", "distance", "diagnosis", "rewrite", "region", "fixed",
+    "inside", "operation", "node", "where", "distance", "diagnosis", "rewrite", "region", "not_in_general", "fixed",
 )  # fmt: skip
 BEHIND = ("smooth_within", "agree_bits", "judged", "convention", "pieces", "graph")
 LAST = (*BEHIND, "taylor_rates", "noise", "decades", "library", "basis", "compared", "oracles", "seed")

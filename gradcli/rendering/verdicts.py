@@ -44,8 +44,7 @@ def reports(
     """
     blocks: list[Block] = []
     for report in found:
-        quiet = all(one.passed and "ladder" not in one.evidence for one in report.checks)
-        brief = len(found) > 1 and show == "failing" and report.checks and quiet
+        brief = len(found) > 1 and show == "failing" and report.checks and all(map(unremarkable, report.checks))
         blocks += (
             [passed_line(report)] if brief else [*([GAP] if blocks else []), *one_report(report, style, show, replay)]
         )
@@ -58,6 +57,11 @@ def reports(
 def title(report: Any) -> str:
     """What was checked: the file, or the expression as it was parsed."""
     return str(getattr(report, "file", None) or report.expression)
+
+
+def unremarkable(check: Any) -> bool:
+    """Whether a check passed, and there is neither a warning nor a table of steps to show."""
+    return bool(check.passed) and not {"not_in_general", "ladder"} & set(check.evidence)
 
 
 def passed_line(report: Any) -> Line:

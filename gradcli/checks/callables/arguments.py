@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
+COMPLEX = "it holds complex numbers, and only real ones are moved"
+PARTS = "pass the real and the imaginary part as arguments of their own: f(re, im) with z = re + 1j*im inside"
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -70,15 +72,30 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
     for name in wrt or ():
         if name not in given:
             raise error("GC732", f"`{visible(name)}` is no argument that has a value", help=_meant(name, given))
+        if is_complex(given[name]):
+            raise error("GC732", f"`{visible(name)}` cannot move: {COMPLEX}", help=PARTS)
         if numbers(given[name]) is None:
             raise error("GC732", f"`{visible(name)}` cannot move: it holds a {type(given[name]).__name__}")
     if not any(one.array is not None and one.array.size for one in found):
+        name = next((one.name for one in found if is_complex(one.given)), None)
+        if name is not None:
+            raise error("GC732", f"no argument could move: `{visible(name)}` {COMPLEX.removeprefix('it ')}", help=PARTS)
         raise error(
             "GC732",
             "no argument holds floats that could move",
             help="give the point as floats: --at x=2.0, or at={'x': 2.0}",
         )
     return found
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a value holds complex numbers."""
+    if is_tensor(value):
+        return "complex" in str(getattr(value, "dtype", ""))
+    try:
+        return bool(np.asarray(value).dtype.kind == "c")
+    except (ValueError, TypeError):
+        return False
 
 
 def parameters(f: Any) -> list[str] | None:

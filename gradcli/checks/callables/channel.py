@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-KINDS = "fiub"  # real numbers and truth values
+KINDS = "fciub"  # numbers and truth values
 
 
 def send(stream: IO[bytes], message: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ def packed(array: NDArray[Any]) -> dict[str, Any]:
     """
     array = np.asarray(array)
     if array.dtype.kind not in KINDS:
-        raise TypeError(f"an array of {array.dtype} holds no real numbers")
+        raise TypeError(f"an array of {array.dtype} holds no numbers")
     data = b64encode(np.ascontiguousarray(array).tobytes()).decode()
     return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
 
@@ -51,5 +51,5 @@ def unpacked(value: dict[str, Any]) -> NDArray[Any]:
     """The array of its JSON. Raises ValueError where it is none."""
     dtype = np.dtype(str(value["dtype"]))
     if dtype.kind not in KINDS:
-        raise ValueError(f"an array of {dtype} holds no real numbers")
+        raise ValueError(f"an array of {dtype} holds no numbers")
     return np.frombuffer(b64decode(value["data"]), dtype).reshape([int(n) for n in value["shape"]]).copy()

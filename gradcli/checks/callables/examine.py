@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import differences
+from gradcli.checks import differences, points
 from gradcli.checks.callables import ladder
-from gradcli.checks.callables.arguments import demoted
+from gradcli.checks.callables.arguments import COMPLEX, PARTS, demoted, is_complex
 from gradcli.checks.callables.box import OWN, VJP, Box
 from gradcli.checks.callables.failures import Failed, OutOfTime
 from gradcli.checks.callables.judge import Judge, Verdict
@@ -115,9 +115,12 @@ def alike(box: Box, verdict: str, message: str) -> dict[str, Verdict]:
 
 
 def precision(box: Box) -> Iterator[str]:
-    """What is said of float32."""
+    """What is said of arguments that are not judged, and of float32."""
     for name in box.skipped:
         yield f"{box.role} gives nothing for {name}: not checked"
+    for one in box.arguments:
+        if is_complex(one.given):
+            yield f"{one.name} is not checked: {COMPLEX}; {PARTS}"
     if box.dtype == SINGLE:
         yield "f returns float32: what is smaller than 6e-08 of its value cannot be seen"
     if box.form is not None and box.form.dtype == SINGLE:
@@ -168,15 +171,21 @@ def linearity(box: Box, weights: Floats, claims: Floats) -> Iterator[str]:
 def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey]:
     """Surveys of points near the given one, where one argument has moved and kept its structure.
 
-    Equal entries stay equal and zeros stay zero: a symmetric matrix stays symmetric, a mask a mask.
+    Equal entries stay equal and zeros stay zero: a symmetric matrix stays symmetric, a mask a mask. Then, of a
+    symmetric or diagonal matrix, points where it is none.
     """
     part = box.slices[name]
     generator = np.random.default_rng(survey.seed + 7)
     sizes, places = np.unique(np.abs(box.x[part]), return_inverse=True)
+    values = []
     for _ in range(samples if sizes.any() else 0):
         factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
+        values.append(("", box.x[part] * factors[places]))
+    if samples and sizes.size > 1:
+        values += points.off_structure(box.x[part].reshape(box.shape_of(name)), None, survey.seed)
+    for lacks, moved in values:
         x = box.x.copy()
-        x[part] *= factors[places]
+        x[part] = moved.reshape(-1)
         try:
             value = box.value(x)
             if not np.isfinite(value).all():
@@ -185,6 +194,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
             other = Survey(box, x, survey.weights, claims, survey.noise, survey.seed, survey.rtol)
             d = np.zeros(x.size)
             d[part] = differences.seeded_directions(x, 1, survey.seed)[0][part]
+            other.lacks = lacks
             other.joint = other.along(d)
             other.settle()
         except Failed:

@@ -70,6 +70,7 @@ class Judge(Teller):
         part = survey.box.slices[name]
         own = [one for one in survey.entries if part.start <= (one.entry or 0) < part.stop]
         found = [*own, *(survey.joint if len(survey.box.slices) == 1 or not own else survey.own.get(name, ()))]
+        found += [one for group in survey.groups.get(name, ()) for one in group.findings]
         evidence = self.evidence(name, own)
         rough = self.rough(name, part, found)
         if rough is not None:
@@ -100,7 +101,8 @@ class Judge(Teller):
                 if silent.state == "still":
                     reason = "f does not move here in float64"
             return Verdict("INCONCLUSIVE", f"differences cannot tell: {reason}", evidence)
-        beside = [(one, self.state_of(one)) for one in self.nearby(name)]
+        around = [(one, self.state_of(one)) for one in self.nearby(name)]
+        beside = [(one, state) for one, state in around if not one.lacks]
         against = [one for one, state in beside if state == "differs"]
         if against and len(against) == len(beside) > 1:
             where = against[0]
@@ -118,14 +120,21 @@ class Judge(Teller):
         points = 1 + sum(1 for _, state in beside if state == "agrees")
         both = (*survey.joint, *survey.entries)
         largest = max((abs(one.claimed) * survey.scale_of(one) for one in both if one.state == "agrees"), default=0.0)
-        bound = max(self.relative(one, largest) for one in spoken)
+        bound, bound_told = self.bound(name, own, spoken, largest)
         evidence |= {"points": points, "bound": bound}
         if against:
             evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: perhaps a branch"
-        message = f"differences agree at {counted(points, 'point')} to {bound:.1g}"
-        message += "" if largest > 0 else " (absolute: the gradient is zero)"
+        message = f"differences agree at {counted(points, 'point')} to {bound_told}"
         covered = self.covered(name, own)
         message += f" ({covered})" if covered else ""
+        special = next((one for one, state in around if one.lacks and state == "differs"), None)
+        if special is not None and not against and self.steady:
+            moved = special.x[special.box.slices[name]].reshape(special.box.shape_of(name)).tolist()
+            worst = max(special.joint, key=lambda one: one.ratio)
+            where = f"{name} is not {special.lacks}"
+            evidence["not_in_general"] = {"where": where, "at": {name: moved}, "claimed": worst.claimed,
+                                          "differences": worst.ladder.estimate.value}  # fmt: skip
+            message += f"; warning: wrong where {where}: {self.gap_told(worst, 'along a direction')}"
         rest = sum(1 for one in own if one.state in ("silent", "still"))
         if rest:
             message += f"; {counted(rest, 'slope')} could not be seen"

@@ -78,7 +78,8 @@ def guard(lifeline: int) -> None:
 def answered(request: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
     """Load what the request names, check it, and give the report as plain data."""
     at: dict[str, Any] = {name: unpacked(value) for name, value in request["point"].items()}
-    at = {name: array if array.shape else float(array) for name, array in at.items()}
+    plain = {name: complex if value.dtype.kind == "c" else float for name, value in at.items()}
+    at = {name: array if array.shape else plain[name](array) for name, array in at.items()}
     options = request["options"]
     tell(LOADING)
     loader = Loader(Listener())

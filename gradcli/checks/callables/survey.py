@@ -1,7 +1,9 @@
 """A box at a point goes in, what ladders say of each claimed slope comes out: agrees, near, differs, or silent.
 
-First random directions in which everything moves, then every entry, or of a large array the worst ones and a seeded
-sample. Weighs the findings of one place; gives no verdict.
+First random directions in which everything moves, then every entry. The entries of a large array are looked at in
+groups that move together, each along a random direction of its own: entries whose terms are about as large share a
+group, so that what is wrong with one of them shows. A group that does not agree is halved down to the entry. Weighs the
+findings of one place; gives no verdict.
 """
 
 from __future__ import annotations
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
 
 ROUNDINGS = 64  # a gradient may be off by so many roundings
-SCANNED = 2048  # up to so many entries each is looked at once, to find the worst ones
-WORST = 8
-RUNG = 5  # of the scan: small enough for the truncation, large enough for the rounding
+GROUP = 16  # entries that move together, or as many more as
+MOST_GROUPS = 64  # groups leave; and fewer groups where
+MOST_MOVED = 1 << 27  # entries would be moved in all of their calls
+MOST_HALVES = 64  # groups that are halved
+DUMB = 4  # groups that say nothing: then no other one will
+LARGEST = 2  # entries of a large array that have ladders of their own, beside a sample
+MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
 SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move and for what noise hides
 ENOUGH = 1.0  # of the time: a survey that does not end within it decides nothing
@@ -55,6 +61,15 @@ class Finding(NamedTuple):
         return abs(self.claimed - self.ladder.estimate.value)
 
 
+class Group(NamedTuple):
+    """Entries that moved together along a random direction, and the findings of every row."""
+
+    entries: Any
+    findings: list[Finding]
+    bound: float  # an error in one entry above this would have been seen: beside the largest entry of the array
+    own: float  # and beside the smallest entry of the group
+
+
 class Survey:
     """Everything found at one point."""
 
@@ -73,7 +88,9 @@ class Survey:
         self.joint: list[Finding] = []
         self.entries: list[Finding] = []
         self.own: dict[str, list[Finding]] = {}  # of large arrays beside others: directions in which they alone move
+        self.groups: dict[str, list[Group]] = {}  # of large arrays
         self.unfinished = False
+        self.lacks = ""  # what the given point has, and this one beside it does not: "symmetric", "diagonal"
 
     # --- looking -------------------------------------------------------------------------------------------
 
@@ -82,10 +99,12 @@ class Survey:
         try:
             for d in self.directions(joint):
                 self.joint += self.along(d)
-            for name, part in self.box.slices.items():
-                if len(self.box.slices) > 1 and part.stop - part.start > ALL_ENTRIES:
-                    ways = [_only(d, part.start, part.stop) for d in self.directions(joint)]
-                    self.own[name] = [one for d in ways for one in self.along(d)]
+            for turn, (name, part) in enumerate(self.box.slices.items()):
+                if part.stop - part.start > ALL_ENTRIES:
+                    if len(self.box.slices) > 1:
+                        ways = [_only(d, range(part.start, part.stop)) for d in self.directions(joint)]
+                        self.own[name] = [one for d in ways for one in self.along(d)]
+                    self.look_in_groups(name, ENOUGH * (turn + 1) / len(self.box.slices))
                 for i in self.choice(name):
                     if self.entries and self.box.spent() > ENOUGH:
                         self.unfinished = True
@@ -94,6 +113,43 @@ class Survey:
         except OutOfTime:
             self.unfinished = True
         self.settle()
+
+    def look_in_groups(self, name: str, share: float) -> None:
+        """The entries of a large array in groups, as long as this share of the time is not over."""
+        part = self.box.slices[name]
+        size = part.stop - part.start
+        terms = np.nan_to_num(np.abs(self.claims[:, part]).max(axis=0)) * (np.abs(self.x[part]) + (self.x[part] == 0))
+        order = part.start + np.argsort(-terms, kind="stable")
+        most = min(-(-size // GROUP), MOST_GROUPS, max(1, MOST_MOVED // (ladder.CALLS * self.x.size)))
+        way = differences.seeded_directions(self.x, 1, self.seed + 2)[0]
+        waiting = np.array_split(order, most)[::-1]
+        halves, dumb = MOST_HALVES, 0
+        self.groups[name] = agreeing = []
+        while waiting and dumb < DUMB:
+            if self.box.spent() > share:
+                self.unfinished = True
+                break
+            entries = waiting.pop()
+            if entries.size == 1:
+                self.entries += self.by_entry(int(entries[0]))
+                continue
+            found = self.along(_only(way, entries))
+            if all(one.state == "agrees" for one in found):
+                agreeing.append(self.group(found, entries, part, way))
+            elif not agreeing and all(one.state == "silent" for one in found):
+                dumb += 1
+            elif halves:
+                halves -= 1
+                waiting += [entries[entries.size // 2 :], entries[: entries.size // 2]]
+
+    def group(self, found: list[Finding], entries: Any, part: slice, way: Floats) -> Group:
+        """A group that agrees, and to how much."""
+        with np.errstate(all="ignore"):
+            terms = np.abs(self.claims * way)
+            slack = np.array([one.slack for one in found])
+            beside = (np.nan_to_num(slack / size, nan=0.0).max() for size in
+                      (terms[:, part].max(axis=1), terms[:, entries].min(axis=1)))  # fmt: skip
+        return Group(entries, found, *map(float, beside))
 
     def directions(self, count: int) -> list[Floats]:
         """Random directions in which everything moves; of one number, both ways and a shorter step."""
@@ -142,7 +198,8 @@ class Survey:
         moved = [abs(one.ladder.estimate.value) * self.scale_of(one) for one in both
                  if one.state in ("agrees", "near", "differs") and not one.ladder.still]  # fmt: skip
         largest = max((value for value in moved if math.isfinite(value)), default=0.0)
-        for found in (self.joint, self.entries):
+        groups = (one.findings for found in self.groups.values() for one in found)
+        for found in (self.joint, self.entries, *groups):
             for position, one in enumerate(found):
                 if one.ladder.still and one.state != "not finite":
                     floor = one.ladder.estimate.bound * self.scale_of(one)
@@ -169,51 +226,18 @@ class Survey:
         return 1.0 if one.entry is None else abs(float(self.x[one.entry])) or self.scale(one.entry)
 
     def choice(self, name: str) -> Iterator[int]:
-        """The entries of an argument that get a ladder of their own; the worst ones first."""
+        """The entries of an argument that get a ladder of their own, beside those that a group led to."""
         part = self.box.slices[name]
         size = part.stop - part.start
         if size <= ALL_ENTRIES:
             yield from range(part.start, part.stop)
             return
-        worst = self.scan(part) if size <= SCANNED else self.bisect(part)
-        yield from worst
-        sample = np.random.default_rng(self.seed).choice(size, SOME_ENTRIES, replace=False)
-        yield from (part.start + i for i in sorted(sample.tolist()) if part.start + i not in worst)
-
-    def scan(self, part: slice) -> list[int]:
-        """The entries where a single small difference is farthest from the claim."""
-        gaps = np.zeros(part.stop - part.start)
-        for i in range(part.start, part.stop):
-            d = np.eye(1, self.x.size, i)[0] if self.x.size <= SCANNED else self.unit(i)
-            h = differences.first_step(self.x, d, np.inf) * differences.RATIO**-RUNG
-            with np.errstate(all="ignore"):
-                slope = self.weights @ ((self.box.value(self.x + h * d) - self.box.value(self.x - h * d)) / (2 * h))
-                floor = 1e-6 * np.abs(slope) + 4 * np.maximum(EPSILON * np.abs(self.here), self.noise) / h
-                gaps[i - part.start] = np.max(np.abs(slope - self.claims[:, i]) / np.maximum(floor, 1e-300))
-        order = np.argsort(-np.nan_to_num(gaps, nan=np.inf), kind="stable")
-        return [part.start + int(i) for i in order[:WORST]]
-
-    def bisect(self, part: slice) -> list[int]:
-        """One wrong entry of a large array, found by halving a direction that differs; the largest entries else."""
         claims = np.abs(self.claims[:, part]).max(axis=0)
-        largest = [part.start + int(i) for i in np.argsort(-claims, kind="stable")[:2]]
-        start, stop = part.start, part.stop
-        d = differences.seeded_directions(self.x, 1, self.seed)[0]
-        if not any(one.state in ("differs", "near") for one in self.along(_only(d, start, stop))):
-            return largest
-        while stop - start > 1:
-            middle = (start + stop) // 2
-            ratios = [
-                max(one.ratio for one in self.along(_only(d, *half))) for half in ((start, middle), (middle, stop))
-            ]
-            start, stop = (start, middle) if ratios[0] >= ratios[1] else (middle, stop)
-        return [start, *(i for i in largest if i != start)]
-
-    def unit(self, i: int) -> Floats:
-        """The direction of one entry."""
-        d = np.zeros(self.x.size)
-        d[i] = 1.0
-        return d
+        largest = np.argsort(-claims, kind="stable")[:LARGEST]
+        sample = np.random.default_rng(self.seed).choice(size, SOME_ENTRIES, replace=False)
+        seen = {one.entry for one in self.entries}
+        chosen = sorted({part.start + int(i) for i in (*largest, *sample)})
+        yield from (i for i in chosen if i not in seen)
 
     def second(self, one: Finding) -> Floats:
         """Another direction for the same finding: the entry, and all others a little; for a number, the other way."""
@@ -221,6 +245,10 @@ class Survey:
             return CROOKED * self.directions(DIRECTIONS + 1)[-1]
         d = REST * differences.seeded_directions(self.x, 1, self.seed + 1)[0]
         i = one.entry or 0
+        part = next(part for part in self.box.slices.values() if part.start <= i < part.stop)
+        if part.stop - part.start > ALL_ENTRIES:  # one entry does not show among all of them
+            mates = np.random.default_rng(self.seed + 1).choice(part.stop - part.start, MATES, replace=False)
+            d = _only(d, part.start + mates)
         d[i] = -CROOKED * (abs(float(self.x[i])) or self.scale(i))
         return d
 
@@ -241,7 +269,8 @@ def rows_of(size: int, seed: int) -> tuple[Floats, list[str]]:
     return np.concatenate([units, mixed]), names
 
 
-def _only(d: Floats, start: int, stop: int) -> Floats:
+def _only(d: Floats, entries: Any) -> Floats:
+    """A direction in which some entries move alone."""
     kept = np.zeros_like(d)
-    kept[start:stop] = d[start:stop]
+    kept[entries] = d[entries]
     return kept

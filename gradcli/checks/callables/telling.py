@@ -12,7 +12,7 @@ from gradcli.checks.shown import counted, position
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.checks.callables.survey import Finding, Survey
+    from gradcli.checks.callables.survey import Finding, Group, Survey
 
 Evidence = dict[str, Any]
 SHOWN = 5  # of the worst entries
@@ -45,13 +45,38 @@ class Teller:
         return f"{own}, differences give {value!r} +- {bound:.1g}"
 
     def covered(self, name: str, own: Sequence[Finding]) -> str:
-        """How much of the array was looked at entry by entry; nothing where it was all of it."""
-        size = int(np.prod(self.survey.box.shape_of(name), dtype=np.int64))
-        seen = len({one.entry for one in own})
-        if seen == size and not self.survey.unfinished:
+        """How much of the array was looked at, and what was not; nothing where each entry had a ladder of its own."""
+        survey = self.survey
+        size = int(np.prod(survey.box.shape_of(name), dtype=np.int64))
+        seen = {one.entry for one in own}
+        groups = self.agreeing_groups(name)
+        together = seen.union(*(group.entries.tolist() for group in groups))
+        if len(seen) == size and not survey.unfinished:
             return ""
-        directions = len(self.survey.joint) // len(self.row_names)
-        return f"{seen} of {size} entries and {counted(directions, 'random direction')}"
+        told = f"all {size:,} entries" if len(together) == size else f"{len(together):,} of {size:,} entries"
+        told += f" in {counted(len(groups), 'group')}" if groups else ""
+        told += f" and {counted(len(survey.joint) // len(self.row_names), 'random direction')}"
+        left = size - len(together)
+        return told + (f"; not looked at by themselves: {left:,}" if left else "")
+
+    def agreeing_groups(self, name: str) -> list[Group]:
+        """The groups of entries of a large array in which something was seen that agrees."""
+        groups = self.survey.groups.get(name, ())
+        return [group for group in groups if any(one.state == "agrees" for one in group.findings)]
+
+    def bound(self, name: str, own: Sequence[Finding], spoken: Sequence[Finding], largest: float) -> tuple[float, str]:
+        """To how much the claims were confirmed, and in words; entries of a large array beside the largest of them."""
+        groups = self.agreeing_groups(name)
+        if not groups or not largest > 0:
+            found = max(self.relative(one, largest) for one in spoken)
+            return found, f"{found:.1g}" + ("" if largest > 0 else " (absolute: the gradient is zero)")
+        alone = [
+            one.ladder.estimate.bound * self.survey.scale_of(one) / largest for one in own if one.state == "agrees"
+        ]
+        found = max([*alone, *(group.bound for group in groups)])
+        smallest = max(group.own for group in groups)
+        told = f", the smallest to {smallest:.1g} of itself" if smallest < 1 else ""
+        return found, f"{found:.1g} of the largest entry{told}"
 
     def relative(self, one: Finding, largest: float) -> float:
         """The bound of a finding beside its slope, or beside the largest slope where it is itself nothing."""
