@@ -155,7 +155,7 @@ def called(script: str, call: str) -> list[str]:
         function = getattr(named[tree.func.value.id], tree.func.attr)
     keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in tree.keywords}
     with pytest.raises(gradcli.GradcliError) as caught:
-        function(*(script for _ in tree.args), **keywords)
+        function(*(script if isinstance(arg, ast.Name) else ast.literal_eval(arg) for arg in tree.args), **keywords)
     return [one.code for one in caught.value.diagnostics]
 
 

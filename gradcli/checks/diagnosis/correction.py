@@ -15,8 +15,8 @@ from gradcli.checks.exact import Exact
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
 from gradcli.checks.points import contains, shortened
 from gradcli.diagnostics import GradcliError
+from gradcli.formulas import formula_texts
 from gradcli.graph.node import DATA, LEAF, Node, reachable
-from gradcli.graph.text import script_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
@@ -51,7 +51,7 @@ def correction(case: Case, gradient: Node) -> str | None:
     if len(reachable([gradient])) > MOST_STEPS:
         return None
     names = readable(case)
-    for text in candidates(gradient):
+    for text in candidates(gradient, names):
         if len(text) <= LONGEST:
             shown = holding(case, text, gradient, names)
             if shown is not None:
@@ -59,26 +59,29 @@ def correction(case: Case, gradient: Node) -> str | None:
     return None
 
 
-def candidates(gradient: Node) -> Iterator[str]:
+def candidates(gradient: Node, names: Names) -> Iterator[str]:
     """Texts for a gradient, the best first; none of them is known to be right."""
-    yield script_of(gradient, reachable([gradient]), 60)
+    return formula_texts(gradient, {node: name for name, node in names.nodes.items()})
 
 
 def readable(case: Case) -> Names:
-    """The leaves of a case by the names that a claim would use for them."""
+    """The leaves of a case by the names that a claim would use for them, and what it differentiates by."""
     subject = case.subject
     nodes = {}
     for node in reachable(subject.nodes()):
         if node.primitive is LEAF:
             name = str(node.params["name"])
             nodes[name.rpartition(".")[2] if subject.kind == "vjp" else name] = node
-    return Names(nodes, subject.taken)
+    own = subject.names.get(case.target)
+    if own is None:
+        return Names(nodes, subject.taken)
+    return Names({**nodes, own: case.target}, subject.taken - {own})
 
 
 def holding(case: Case, text: str, gradient: Node, names: Names) -> str | None:
     """The text, if it is a formula for the gradient; with a remark where its floats are poor."""
     builder = gradient.builder
-    values = {name: case.values[node.params["name"]] for name, node in names.nodes.items()}
+    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
     try:
         made = on_leaves(text, values, names, builder, gradient)
     except (GradcliError, ArithmeticError, ValueError, LookupError):
