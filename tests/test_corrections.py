@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gradcli
 from gradcli.checks import check_script
@@ -227,3 +232,99 @@ def test_an_internal_operation_says_what_it_is(primitive: Primitive) -> None:
             values = {f"x{i}": generator.uniform(0.3, 2, shape) for i in range(len(xs))}
             right, found = (np.asarray(one, dtype=float) for one in Tape([own, closed]).run(values))
             assert np.allclose(found, right, rtol=1e-12, atol=1e-14)
+
+
+# --- random scripts ----------------------------------------------------------------------------------------------------
+
+SHAPES = {"x": (3,), "y": (3,), "A": (3, 3), "B": (3, 2), "C": (2, 3), "s": ()}
+FUNCTIONS = ("sin", "exp", "tanh", "sigmoid", "relu", "abs", "softplus")
+
+
+def scripts(draw: Any, shape: tuple[int, ...], depth: int) -> str:
+    """A random script of a shape: products, sums, reductions, slices, functions applied entry by entry."""
+    if depth == 0:
+        leaves = [name for name, own in SHAPES.items() if own == shape]
+        return draw(st.sampled_from(leaves)) if leaves else f"({scripts(draw, (3,), 0)})[1:]"
+
+    def part(own: tuple[int, ...]) -> str:
+        return scripts(draw, own, depth - 1)
+
+    ways = [
+        lambda: f"({part(shape)} + {part(shape)})",
+        lambda: f"({part(shape)} - {part(shape)})",
+        lambda: f"({part(shape)})*({part(shape)})",
+        lambda: f"({part(shape)})/(({part(shape)})**2 + 1)",
+        lambda: f"{draw(st.sampled_from(FUNCTIONS))}({part(shape)})",
+        lambda: f"({part(shape)})**2",
+        lambda: f"({part(())})*({part(shape)})",
+    ]
+    if shape == ():
+        ways += [
+            lambda: f"sum({part((3, 3))})",
+            lambda: f"mean({part((3,))})",
+            lambda: f"({part((3,))}) @ ({part((3,))})",
+            lambda: f"norm({part((3,))})",
+            lambda: f"trace({part((3, 3))})",
+            lambda: f"var({part((3,))})",
+            lambda: f"({part((3,))})[1]",
+            lambda: f"logsumexp({part((3,))})",
+        ]
+    elif len(shape) == 1:
+        (n,) = shape
+        ways += [
+            lambda: f"({part((n, 5 - n))}) @ ({part((5 - n,))})",
+            lambda: f"sum({part((n, 5 - n))}, axis=1)",
+            lambda: f"softmax({part(shape)})",
+            lambda: f"({part(shape)})[::-1]",
+            lambda: f"cumsum({part(shape)})",
+        ]
+    elif shape != (2, 2):
+        rows, columns = shape
+        inner = 2 if shape == (3, 3) else 3
+        ways += [
+            lambda: f"({part((rows, inner))}) @ ({part((inner, columns))})",
+            lambda: f"({part((columns, rows))}).T",
+            lambda: f"outer({part((rows,))}, {part((columns,))})",
+            lambda: f"({part(shape)} + {part((columns,))})",
+        ]
+    return draw(st.sampled_from(ways))()
+
+
+@st.composite
+def scalar_scripts(draw: Any) -> str:
+    return scripts(draw, (), draw(st.integers(1, 3)))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(scalar_scripts(), st.integers(0, 100))
+def test_the_formula_of_a_random_script_holds(script: str, seed: int) -> None:
+    names = [name for name in SHAPES if name in correction.words(script)]
+    leaf = names[seed % len(names)]
+    at = values_of({name: SHAPES[name] for name in names}, seed)
+    check = claimed(script, leaf, f"3*{leaf}*{leaf} + 1.25", at)
+    found = (
+        [one.get("correction") for one in check.evidence.get("diagnosis", [])] if check.verdict == "DISAGREES" else []
+    )
+    for text in filter(None, found):
+        assert claimed(script, leaf, text, at).verdict in PASSING, (script, leaf, text)
+    try:
+        formula = gradcli.compile(script).gradient_formula(leaf, **at)
+    except gradcli.GradcliError as problem:
+        assert [one.code for one in problem.diagnostics] == ["GC511"]
+        return
+    if check.verdict == "DISAGREES":  # not at a kink
+        assert claimed(script, leaf, formula, at).verdict in {*PASSING, "AGREES"}, (script, leaf, formula)
+
+
+def test_texts_do_not_depend_on_hash_seeds() -> None:
+    program = (
+        "import gradcli; f = gradcli.compile('sum(softmax(x)*y) + norm(A @ x - y)*exp(s*x @ y)');"
+        "print(f.gradient_formula('x', A=[[1, 2, 3], [4, 5, 6], [7, 8, 10]], x=[1, 2, 3], y=[4, 5, 6], s=1))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(texts) == 1

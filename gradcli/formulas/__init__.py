@@ -51,6 +51,8 @@ def listed_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
     for at in product(*[range(n) for n in node.shape]):
         found = shortened(reader.entry(node, at), reader.names)
         texts.append(Writer(reader.names, reader.data, reader.decimals).sum(found, ()).text)
+    if set(texts) == {"0"}:
+        return f"zeros({', '.join(map(str, node.shape))})"
     if len(node.shape) == 1:
         return f"[{', '.join(texts)}]"
     width = node.shape[1]

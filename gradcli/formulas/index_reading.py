@@ -24,6 +24,7 @@ from gradcli.formulas.index_terms import (
     Number,
     Whole,
     add,
+    key,
     number,
     over,
     power,
@@ -235,6 +236,8 @@ class Reader:
         other = yield node.args[2], at
         if one == ONE and not other:
             return condition
+        if not other and key(_condition_of(one)) == key(condition):
+            return one  # where(c, where(c, x, 0), 0)
         return single(Call("where", (), (condition, one, other)))
 
     def _sum(self, node: Node, at: At) -> Rule:
@@ -312,6 +315,9 @@ class Reader:
             return found
         if len(inner) != 1:
             raise NoFormula("part of a matrix")
+        turned = _turned(found, own[0]) if cut[0] == (arg.shape[0] - 1, -1, arg.shape[0]) else None
+        if turned is not None:
+            return self.names.put(turned[1], {turned[0]: at[0]})
         return _linear(Whole("slice", (("of", cut[0]),), ((tuple(own), found),), at))
 
     def _unslice(self, node: Node, at: At) -> Rule:
@@ -360,6 +366,24 @@ class Reader:
             args.append((own, (yield arg, own)))
         whole = Whole(node.primitive.name, tuple(node.params.items()), tuple(args), at)
         return _linear(whole) if node.primitive.kind == "linear" else single(whole)
+
+
+def _turned(found: Sum, index: Index) -> tuple[Index, Sum] | None:
+    """The index and the array of which a sum is the entries from the last to the first."""
+    base = found[0].factors[0][0] if len(found) == 1 and len(found[0].factors) == 1 else None
+    if isinstance(base, Whole) and base.name == "slice" and found == single(base) and base.at == (index,):
+        ((own,), inner) = base.args[0]
+        if base.params[0][1] == (own.size - 1, -1, own.size):
+            return own, inner
+    return None
+
+
+def _condition_of(found: Sum) -> Sum:
+    """The condition outside of which a sum is 0: that of a `where`, or a truth value itself."""
+    base = found[0].factors[0][0] if len(found) == 1 and len(found[0].factors) == 1 else None
+    if isinstance(base, Call) and base.name == "where" and found == single(base) and not base.args[2]:
+        return base.args[0]
+    return found
 
 
 def _linear(whole: Whole) -> Sum:

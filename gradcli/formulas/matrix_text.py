@@ -323,7 +323,7 @@ class Writer:
         """The sum over the only index of a product of vectors."""
         if len(vector) == 1 and len(vector[0].factors) == 1:
             base, exponent = vector[0].factors[0]
-            if exponent == 1 and isinstance(base, Leaf) and len(base.at) == 2:
+            if exponent == 1 and isinstance(base, Leaf) and base.at == (index, index):
                 leaf = self._base(base, (index,))
                 return Array(frozenset(), written=Text(leaf.text.replace("diag(", "trace("), ATOM))
         pair = list(vector)

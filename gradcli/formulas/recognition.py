@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gradcli.formulas.index_terms import (
@@ -16,6 +17,7 @@ from gradcli.formulas.index_terms import (
     add,
     base_key,
     free,
+    free_of,
     key,
     merged,
     number,
@@ -59,8 +61,21 @@ def _term(term: Term, names: Names) -> Sum:
     whole = merged(coefficient, factors, bound)
     for rule in (_softmax, _sigmoid, _lengths):
         whole = whole._replace(factors=rule(whole.factors, names))
-    whole = merged(whole.coefficient, whole.factors, whole.bound)
-    return _cancelled(whole)
+    return _cancelled(_without_totals(merged(whole.coefficient, whole.factors, whole.bound)))
+
+
+def _without_totals(term: Term) -> Term:
+    """A term without sums over all entries of a softmax, which are 1."""
+    for place, (base, exponent) in enumerate(term.factors):
+        if isinstance(base, Whole) and base.name == "softmax" and exponent == 1 and base.at[-1] in term.bound:
+            rest = term.factors[:place] + term.factors[place + 1 :]
+            if not any(base.at[-1] in free_of(other) for other, _ in rest) and base.at[-1] not in base.at[:-1]:
+                left = {i for other, _ in rest for i in free_of(other)}
+                gone = [i for i in term.bound if i not in left]  # rows of the softmax: each has the total 1
+                count = prod([i.size for i in gone if i != base.at[-1]])
+                bound = tuple([i for i in term.bound if i in left])
+                return _without_totals(Term(term.coefficient * count, rest, bound))
+    return term
 
 
 def _base(base: Any, names: Names) -> Any:

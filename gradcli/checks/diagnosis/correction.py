@@ -34,7 +34,7 @@ MOST_STEPS = 600  # nodes of a gradient that is written down
 BESIDE = 2  # points beside the given one at which a formula must hold
 TRIES = 8  # points that are looked at for these
 MOST_ENTRIES = 64  # of a leaf: of a larger one evenly spaced entries are compared in balls
-CLOSE = 1e-7  # relative to the largest entry, where all entries are compared in floats
+CLOSE, TINY = 1e-7, 1e-12  # relative to the largest entry, and what may be a rounding error of 0, for floats
 SECONDS = 4.0
 POOR = "  # right, but it loses digits in floating point here"
 
@@ -155,7 +155,7 @@ def agree(one: Node, other: Node, values: Values) -> bool:
     """Whether two nodes have the same finite floats, as far as rounding allows."""
     ours, theirs = evaluated([one, other], values)
     scale = float(np.abs(theirs).max(initial=0.0))
-    return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= CLOSE * scale).all())
+    return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= max(CLOSE * scale, TINY)).all())
 
 
 def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | None:
