@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import gradcli
 from gradcli.checks import check_script
 from gradcli.checks.diagnosis import correction
+from gradcli.execution.evaluate import Tape
+from gradcli.formulas.index_reading import RULES
+from gradcli.graph.builder import Builder, building
+from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from gradcli.checks.report import Check
+    from gradcli.graph.primitive import Primitive
 
 PASSING = {"PROVED", "CERTIFIED", "IMPRECISE"}
 
@@ -72,3 +84,247 @@ def test_symmetric_matrices_do_not_excuse_a_missing_transpose(monkeypatch: pytes
 def test_words_are_names() -> None:
     assert correction.words("2*exp(x_1) - 1e-3*sum(A @ b)") == {"exp", "x_1", "sum", "A", "b"}
     assert all(re.fullmatch(r"\w+", word) for word in correction.words("a.T @ b"))
+
+
+# --- what users see: read by a person ---------------------------------------------------------------------------------
+
+FORMULAS: list[tuple[str, str, dict[str, Any], str]] = [
+    ("x @ A @ x", "x", {"A": (3, 3), "x": (3,)}, "(A + A.T) @ x"),
+    ("x.T @ A @ y", "x", {"A": (3, 3), "x": (3,), "y": (3,)}, "A @ y"),
+    ("x.T @ A @ y", "A", {"A": (3, 3), "x": (3,), "y": (3,)}, "outer(x, y)"),
+    ("norm(A @ x - b)**2", "x", {"A": (3, 2), "x": (2,), "b": (3,)}, "2*A.T @ (A @ x - b)"),
+    ("norm(A @ x - b)", "x", {"A": (3, 2), "x": (2,), "b": (3,)}, "A.T @ (A @ x - b)/norm(A @ x - b)"),
+    ("mean((A @ x - b)**2)", "x", {"A": (3, 2), "x": (2,), "b": (3,)}, "2/3*A.T @ (A @ x - b)"),
+    ("sum((A @ x - b)**2)", "A", {"A": (3, 2), "x": (2,), "b": (3,)}, "2*outer(A @ x - b, x)"),
+    ("trace(A @ B)", "A", {"A": (2, 3), "B": (3, 2)}, "B.T"),
+    ("trace(A.T @ A)", "A", {"A": (2, 3)}, "2*A"),
+    ("trace(A @ B @ A.T)", "A", {"A": (2, 3), "B": (3, 3)}, "A @ (B + B.T)"),
+    ("log(det(A))", "A", {"A": "regular 3"}, "inv(A).T"),
+    ("det(A)", "A", {"A": "regular 3"}, "det(A)*inv(A).T"),
+    ("a @ inv(A) @ b", "A", {"A": "regular 3", "a": (3,), "b": (3,)}, "-outer(inv(A).T @ a, inv(A) @ b)"),
+    ("log(sum(exp(x)))", "x", {"x": (3,)}, "softmax(x)"),
+    ("sum(log(1 + exp(-y*(X @ w))))", "w", {"X": (3, 2), "y": (3,), "w": (2,)}, "-X.T @ (y*sigmoid(-y*(X @ w)))"),
+    (
+        "-mean(y*log(sigmoid(X @ w)) + (1 - y)*log(1 - sigmoid(X @ w)))",
+        "w",
+        {"X": (3, 2), "y": (3,), "w": (2,)},
+        "-1/3*X.T @ (y - sigmoid(X @ w))",
+    ),
+    ("sum(softmax(x)*y)", "x", {"x": (3,), "y": (3,)}, "softmax(x)*(y - y @ softmax(x))"),
+    ("norm(x)", "x", {"x": (3,)}, "x/norm(x)"),
+    ("(x @ y)/(norm(x)*norm(y))", "x", {"x": (3,), "y": (3,)}, "(y - (x @ y)*x/sum(x**2))/(norm(x)*norm(y))"),
+    ("sum(tanh(W @ x + b))", "W", {"W": (2, 3), "x": (3,), "b": (2,)}, "outer(1 - tanh(W @ x + b)**2, x)"),
+    ("sum(relu(W @ x + b))", "W", {"W": (2, 3), "x": (3,), "b": (2,)}, "outer(where(W @ x + b > 0, 1, 0), x)"),
+    ("sum((X @ W - Y)**2)", "W", {"X": (3, 2), "W": (2, 2), "Y": (3, 2)}, "2*X.T @ (X @ W - Y)"),
+    ("sum((Y - U @ V.T)**2)", "U", {"Y": (3, 4), "U": (3, 2), "V": (4, 2)}, "-2*(Y - U @ V.T) @ V"),
+    ("sum(A*B)", "A", {"A": (2, 3), "B": (2, 3)}, "B"),
+    ("sum(cumsum(x)**2)", "x", {"x": (4,)}, "2*cumsum(cumsum(x)[::-1])[::-1]"),
+    ("x[0]*x[1]", "x", {"x": (3,)}, "[x[1], x[0], 0]"),
+    ("sum(x[1:3]**2)", "x", {"x": (4,)}, "[0, 2*x[1], 2*x[2], 0]"),
+    ("var(x)", "x", {"x": (4,)}, "(x - mean(x))/2"),
+    ("std(x)", "x", {"x": (4,)}, "(x - mean(x))/(4*std(x))"),
+    ("max(x)", "x", {"x": (4,)}, "where(x == max(x), 1, 0)"),
+    ("sum(abs(x))", "x", {"x": (4,)}, "sign(x)"),
+    ("prod(x)", "x", {"x": (4,)}, "[x[1]*x[2]*x[3], x[0]*x[2]*x[3], x[0]*x[1]*x[3], x[0]*x[1]*x[2]]"),
+    ("sum(outer(x, y)**2)", "x", {"x": (3,), "y": (2,)}, "2*sum(y**2)*x"),
+    (
+        "cross(a, b) @ c",
+        "a",
+        {"a": (3,), "b": (3,), "c": (3,)},
+        "[b[1]*c[2] - b[2]*c[1], b[2]*c[0] - b[0]*c[2], b[0]*c[1] - b[1]*c[0]]",
+    ),
+    ("einsum('i,ij,j->', x, A, x)", "x", {"A": (3, 3), "x": (3,)}, "(A + A.T) @ x"),
+    ("x/(x**2 + y**2)", "x", {"x": (), "y": ()}, "(y**2 - x**2)/(x**2 + y**2)**2"),
+    ("sqrt(x**2 + 1)", "x", {"x": ()}, "x/sqrt(x**2 + 1)"),
+    ("1/(1 + exp(-x))", "x", {"x": ()}, "exp(-x)/(1 + exp(-x))**2"),
+    ("x**y", "x", {"x": "positive", "y": ()}, "y*x**(y - 1)"),
+    ("x**y", "y", {"x": "positive", "y": ()}, "x**y*log(x)"),
+    ("log(1 + exp(x))", "x", {"x": ()}, "sigmoid(x)"),
+    (
+        "4*eps*((s/r)**12 - (s/r)**6)",
+        "r",
+        {"eps": "positive", "s": "positive", "r": "positive"},
+        "-24*eps*s**6*(2*s**6/r**6 - 1)/r**7",
+    ),
+    (
+        "1/(exp(E/(k*T)) - 1)",
+        "T",
+        {"E": "positive", "k": "positive", "T": "positive"},
+        "E*exp(E/(k*T))/(k*T**2*(exp(E/(k*T)) - 1)**2)",
+    ),
+    ("erf(x/sqrt(2))", "x", {"x": ()}, "sqrt(2)*exp(-x**2/2)/sqrt(pi)"),
+    ("atan2(y, x)", "x", {"x": (), "y": ()}, "-y/(x**2 + y**2)"),
+    ("sqrt(x**2 + y**2)", "x", {"x": (), "y": ()}, "x/sqrt(x**2 + y**2)"),
+]
+
+
+def values_of(shapes: dict[str, Any], seed: int = 2) -> dict[str, Any]:
+    """Distinct eighths for leaves of these shapes; `positive` numbers, and `regular` matrices of a size."""
+    generator = np.random.default_rng(seed)
+    found: dict[str, Any] = {}
+    for name, shape in shapes.items():
+        if shape == "positive":
+            found[name] = 1.25 + 0.25 * len(found)
+        elif isinstance(shape, str):
+            size = int(shape.split()[1])
+            found[name] = (generator.permutation(size * size).reshape(size, size) / 8 + 2 * np.eye(size)).tolist()
+        else:
+            count = int(np.prod(shape))
+            entries = (generator.permutation(3 * count + 3)[:count] - (3 * count + 3) // 2) / 16 + 1 / 32
+            found[name] = entries.reshape(shape).tolist()
+    return found
+
+
+@pytest.mark.parametrize(("script", "leaf", "shapes", "formula"), FORMULAS, ids=lambda one: str(one)[:30])
+def test_the_formula_of_a_wrong_claim(script: str, leaf: str, shapes: dict[str, Any], formula: str) -> None:
+    at = values_of(shapes)
+    printed = shown(script, leaf, at)
+    assert printed == formula
+    assert claimed(script, leaf, printed, at).verdict in PASSING
+
+
+@pytest.mark.parametrize(("script", "leaf", "shapes", "formula"), FORMULAS[::4], ids=lambda one: str(one)[:30])
+def test_the_formula_does_not_depend_on_the_claim(script: str, leaf: str, shapes: dict[str, Any], formula: str) -> None:
+    assert shown(script, leaf, values_of(shapes), f"2*({formula})") == formula
+
+
+@pytest.mark.parametrize(("script", "leaf", "shapes", "formula"), FORMULAS, ids=lambda one: str(one)[:30])
+def test_compiled_functions_give_the_same_formula(script: str, leaf: str, shapes: dict[str, Any], formula: str) -> None:
+    assert gradcli.compile(script).gradient_formula(leaf, **values_of(shapes)) == formula
+
+
+# --- what internal operations are in public ones -------------------------------------------------------------------
+
+
+def internal_operations() -> list[Primitive]:
+    """Every internal operation that says what it is, and every one of numbers that no rule of the reader writes."""
+    everything = dict(catalogue().items()).values()
+    return [
+        one
+        for one in everything
+        if one.closed is not None or (one.internal and one.kind == "elementwise" and one.name not in RULES)
+    ]
+
+
+PARAMS: dict[str, list[dict[str, Any]]] = {
+    "pow_derivative": [{"k": k, "m": m} for k in range(3) for m in range(3)],
+    "sinc_derivative": [{"n": n} for n in (1, 2, 3)],
+    "is_max": [{"axis": -1}],
+    "is_min": [{"axis": -1}],
+}
+CANCELLING = {"peak", "magnitude"}  # exact readings take 0 and 1
+
+
+@pytest.mark.parametrize("primitive", internal_operations(), ids=lambda one: one.name)
+def test_an_internal_operation_says_what_it_is(primitive: Primitive) -> None:
+    assert primitive.closed is not None, "fill in `closed`: the same in public operations, where it is smooth"
+    if primitive.name in CANCELLING:
+        return
+    generator = np.random.default_rng(1)
+    for params in PARAMS.get(primitive.name, [{}]):
+        shape = (3, 3) if primitive.kind == "structured" else (4,) if "axis" in params else ()
+        builder = Builder(catalogue())
+        xs = [builder.leaf(f"x{i}", shape) for i in range(primitive.arity or 1)]
+        own = builder.apply(primitive, tuple(xs), params)
+        with building(builder, [*xs, own]):
+            closed = primitive.closed(*xs, **params)
+        for _ in range(4):
+            values = {f"x{i}": generator.uniform(0.3, 2, shape) for i in range(len(xs))}
+            right, found = (np.asarray(one, dtype=float) for one in Tape([own, closed]).run(values))
+            assert np.allclose(found, right, rtol=1e-12, atol=1e-14)
+
+
+# --- random scripts ----------------------------------------------------------------------------------------------------
+
+SHAPES = {"x": (3,), "y": (3,), "A": (3, 3), "B": (3, 2), "C": (2, 3), "s": ()}
+FUNCTIONS = ("sin", "exp", "tanh", "sigmoid", "relu", "abs", "softplus")
+
+
+def scripts(draw: Any, shape: tuple[int, ...], depth: int) -> str:
+    """A random script of a shape: products, sums, reductions, slices, functions applied entry by entry."""
+    if depth == 0:
+        leaves = [name for name, own in SHAPES.items() if own == shape]
+        return draw(st.sampled_from(leaves)) if leaves else f"({scripts(draw, (3,), 0)})[1:]"
+
+    def part(own: tuple[int, ...]) -> str:
+        return scripts(draw, own, depth - 1)
+
+    ways = [
+        lambda: f"({part(shape)} + {part(shape)})",
+        lambda: f"({part(shape)} - {part(shape)})",
+        lambda: f"({part(shape)})*({part(shape)})",
+        lambda: f"({part(shape)})/(({part(shape)})**2 + 1)",
+        lambda: f"{draw(st.sampled_from(FUNCTIONS))}({part(shape)})",
+        lambda: f"({part(shape)})**2",
+        lambda: f"({part(())})*({part(shape)})",
+    ]
+    if shape == ():
+        ways += [
+            lambda: f"sum({part((3, 3))})",
+            lambda: f"mean({part((3,))})",
+            lambda: f"({part((3,))}) @ ({part((3,))})",
+            lambda: f"norm({part((3,))})",
+            lambda: f"trace({part((3, 3))})",
+            lambda: f"var({part((3,))})",
+            lambda: f"({part((3,))})[1]",
+            lambda: f"logsumexp({part((3,))})",
+        ]
+    elif len(shape) == 1:
+        (n,) = shape
+        ways += [
+            lambda: f"({part((n, 5 - n))}) @ ({part((5 - n,))})",
+            lambda: f"sum({part((n, 5 - n))}, axis=1)",
+            lambda: f"softmax({part(shape)})",
+            lambda: f"({part(shape)})[::-1]",
+            lambda: f"cumsum({part(shape)})",
+        ]
+    elif shape != (2, 2):
+        rows, columns = shape
+        inner = 2 if shape == (3, 3) else 3
+        ways += [
+            lambda: f"({part((rows, inner))}) @ ({part((inner, columns))})",
+            lambda: f"({part((columns, rows))}).T",
+            lambda: f"outer({part((rows,))}, {part((columns,))})",
+            lambda: f"({part(shape)} + {part((columns,))})",
+        ]
+    return draw(st.sampled_from(ways))()
+
+
+@st.composite
+def scalar_scripts(draw: Any) -> str:
+    return scripts(draw, (), draw(st.integers(1, 3)))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(scalar_scripts(), st.integers(0, 100))
+def test_the_formula_of_a_random_script_holds(script: str, seed: int) -> None:
+    names = [name for name in SHAPES if name in correction.words(script)]
+    leaf = names[seed % len(names)]
+    at = values_of({name: SHAPES[name] for name in names}, seed)
+    check = claimed(script, leaf, f"3*{leaf}*{leaf} + 1.25", at)
+    found = (
+        [one.get("correction") for one in check.evidence.get("diagnosis", [])] if check.verdict == "DISAGREES" else []
+    )
+    for text in filter(None, found):
+        assert claimed(script, leaf, text, at).verdict in PASSING, (script, leaf, text)
+    try:
+        formula = gradcli.compile(script).gradient_formula(leaf, **at)
+    except gradcli.GradcliError as problem:
+        assert [one.code for one in problem.diagnostics] == ["GC511"]
+        return
+    if check.verdict == "DISAGREES":  # not at a kink
+        assert claimed(script, leaf, formula, at).verdict in {*PASSING, "AGREES"}, (script, leaf, formula)
+
+
+def test_texts_do_not_depend_on_hash_seeds() -> None:
+    program = (
+        "import gradcli; f = gradcli.compile('sum(softmax(x)*y) + norm(A @ x - y)*exp(s*x @ y)');"
+        "print(f.gradient_formula('x', A=[[1, 2, 3], [4, 5, 6], [7, 8, 10]], x=[1, 2, 3], y=[4, 5, 6], s=1))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(texts) == 1

@@ -39,6 +39,7 @@ WITHOUT = {
     "GC501": "a sample of 64 KiB is no help; --limit text=8 shows it",
     "GC506": "depends on the machine",
     "GC510": "is about a drawing of a script",
+    "GC511": "is about a formula, which Python asks for",
     "GC601": "is about the path of the script itself",
     "GC690": "is about the file of --output",
     "GC7": "options have no script",

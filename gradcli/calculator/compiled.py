@@ -12,18 +12,14 @@ from gradcli.calculator.questions import (
     hessian_question,
     jacobian_question,
     prepare,
-    scalar_output,
     value_question,
 )
 from gradcli.diagnostics import error, pointing_into, visible
-from gradcli.graph.node import reachable
-from gradcli.graph.text import script_of
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering.names import shape_of
 from gradcli.points import array_of, read_point
-from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,17 +226,19 @@ class Compiled:
         return plan_of(question, point, self.dtype, self.backend)
 
     def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
-        """The derivative in one leaf as a formula; long shared parts are lines of their own above it.
+        """The derivative in one leaf as a formula in the script language; where the script is smooth it is right.
 
-        Values of leaves are needed only where they fix a shape.
+        Values of leaves are needed only where they fix a shape. Raises GradcliError GC511 where the gradient has no
+        formula of readable length.
 
         >>> compile("x*exp(-y)").gradient_formula("y")
-        '-(x*exp(-y))'
+        '-x*exp(-y)'
+        >>> compile("sum((A @ x - b)**2)").gradient_formula("x", A=[[1, 2], [3, 4], [5, 6]], x=[1, 2], b=[0, 1, 0])
+        '2*A.T @ (A @ x - b)'
         """
-        point = read_point(leaves)[0]
-        lowered = prepare(self.source, point, [leaf], self.limits)
-        node = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[leaf].node])[0]
-        return script_of(node, reachable([node]))
+        from gradcli.calculator.gradient_text import gradient_text
+
+        return gradient_text(self.source, leaf, leaves, self.limits)
 
     def _found(
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]

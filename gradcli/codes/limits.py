@@ -81,4 +81,11 @@ LIMITS: dict[str, CodeDoc] = {
         "y = 1*x\nfor i in range(2000):\n    y = sin(y)\ny  # with --boxes 5000 --format svg",
         "Let --boxes be, so that each source line becomes one box, or use --format dot or json.",
     ),
+    "GC511": CodeDoc(
+        "no formula",
+        "A gradient has no formula in the script language that is short enough to be read.",
+        "Eigenvalues, matrix exponentials and long loops have derivatives only as a sequence of steps.",
+        'A = [[2, 1], [1, 3], [0, 1]]; sum(svdvals(A))  # in Python: f.gradient_formula("A")',
+        "Use `gradcli trace`, which shows the steps, or `gradcli grad`, which gives the numbers.",
+    ),
 }

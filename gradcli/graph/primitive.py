@@ -51,6 +51,8 @@ class Kink:
 class Primitive:
     """An operation as it was declared: data only, shared by every reading of a program.
 
+    `closed` says what an internal operation is in public ones, where it is smooth: formulas for people are made of it.
+
     Called like a function: `sin(x)` binds the operation through its first operand.
     """
 
@@ -61,6 +63,7 @@ class Primitive:
         "arity",
         "ball",
         "call",
+        "closed",
         "commutative",
         "definition",
         "domain",
@@ -124,6 +127,7 @@ class Primitive:
         commutative: bool = False,
         fold: Rule | None = None,
         rewrite: Rule | None = None,
+        closed: Rule | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -157,6 +161,7 @@ class Primitive:
         self.commutative = commutative
         self.fold = fold
         self.rewrite = rewrite
+        self.closed = closed
 
     if TYPE_CHECKING:
 

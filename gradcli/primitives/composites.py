@@ -13,7 +13,7 @@ from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
-from gradcli.primitives.axes import described, kept, require_option, stretched_back
+from gradcli.primitives.axes import described, filled, kept, require_option, stretched_back
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.extremes import max_, min_
 from gradcli.primitives.movement import permute, sum_
@@ -64,6 +64,7 @@ peak = nondifferentiable(
     type_rule=_reduced,
     arity=1,
     internal=True,
+    closed=lambda x, *, axis: filled(x, 0, reduced_shape(x.shape, axis)),
 )
 
 magnitude = nondifferentiable(
@@ -74,6 +75,7 @@ magnitude = nondifferentiable(
     type_rule=_reduced,
     arity=1,
     internal=True,
+    closed=lambda x, *, axis: filled(x, 1, reduced_shape(x.shape, axis)),
 )
 
 # --- softmax and its kin -----------------------------------------------------------------------------------

@@ -202,6 +202,7 @@ cof0: Primitive = structured(
     domain=[REAL],
     sample=_SQUARE,
     formula="det(x) * x⁻¹.T",
+    closed=lambda x: stretch(reshaped(det(x), (*x.shape[:-2], 1, 1)), x.shape) * inv(x).mT,
 )
 
 cof1: Primitive = structured(

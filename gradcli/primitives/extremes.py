@@ -11,9 +11,9 @@ from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
-from gradcli.primitives.axes import kept, lanes_of, merged, part, require_entries, reshaped
+from gradcli.primitives.axes import kept, lanes_of, merged, part, require_entries, reshaped, stretched_back
 from gradcli.primitives.broadcasting import together
-from gradcli.primitives.comparison import cast, where
+from gradcli.primitives.comparison import cast, equal, where
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.ordering import gaps
 from gradcli.primitives.sizes import normalize_axes, reduced_shape
@@ -130,6 +130,7 @@ def _ties(name: str, extreme: str, sign: int) -> Primitive:
         internal=True,
         domain=[REAL],
         sample=_SAMPLE,
+        closed=lambda x, *, axis: equal(x, stretched_back(x.named(extreme)(x, axis=(axis,)), x.shape, (axis,))),
     )
 
 

@@ -220,6 +220,23 @@ def _pow_derivative_formula(*, k: int, m: int) -> str:
     return f"d^{k}/dx^{k} d^{m}/dy^{m} x**y"
 
 
+def _pow_derivative_closed(x: Any, y: Any, *, k: int, m: int) -> Any:
+    """By Leibniz on x**y*log(x)**m, differentiated k times by x, for x > 0."""
+    falling = [1]  # the coefficients of y*(y - 1)*..., by powers of y
+    for i in range(k):
+        falling = [low - i * high for low, high in zip([0, *falling], [*falling, 0], strict=True)]
+    base, total = (x ** (y - k) if k else x**y), None
+    for j in range(min(m, len(falling) - 1) + 1):
+        factor: Any = falling[-1]
+        for coefficient in reversed(falling[:-1]):
+            factor = factor * y + coefficient
+        power = log(x) ** (m - j) if m > j else 1
+        part = comb(m, j) * factor * base * power
+        total = part if total is None else total + part
+        falling = [i * one for i, one in enumerate(falling)][1:]
+    return total
+
+
 pow_derivative: Primitive = elementwise(
     "pow_derivative",
     "The derivative of x**y, k times by x and m times by y, with its limit or convention at x = 0.",
@@ -235,6 +252,7 @@ pow_derivative: Primitive = elementwise(
     domain=[NONNEGATIVE, REAL],
     sample=[Closed(0.2, 3), Closed(-2, 2)],
     formula=_pow_derivative_formula,
+    closed=_pow_derivative_closed,
 )
 
 # --- lengths ------------------------------------------------------------------------------------------------
@@ -257,6 +275,7 @@ div_no_nan: Primitive = elementwise(
     kinks=[Kink(lambda x, y: y, "y = 0", "0", discontinuity=True)],
     sample=[Closed(-2, 2), Closed(0.2, 2)],
     formula="x/y if y != 0 else 0",
+    closed=lambda x, y: x / y,
 )
 
 
@@ -279,6 +298,7 @@ direction_cosine: Primitive = elementwise(
     kinks=[Kink(lambda x, y: x * x + y * y, "x = 0 and y = 0", "0, 0", discontinuity=True)],
     sample=[Closed(0.2, 2), Closed(-2, 2)],
     formula="x/hypot(x, y)",
+    closed=lambda x, y: x / hypot(x, y),
 )
 
 hypot: Primitive = elementwise(

@@ -70,6 +70,10 @@ erfcinv = elementwise(
     formula="erfcinv(x)",
 )
 
+def _pi_beside(x: Any) -> Any:
+    return x.builder.constant("pi", x.shape)
+
+
 erf_derivative: Primitive = elementwise(
     "erf_derivative",
     "The derivative of erf: a bell curve.",
@@ -81,6 +85,7 @@ erf_derivative: Primitive = elementwise(
     domain=[REAL],
     sample=[Closed(-2, 2)],
     formula="2*exp(-x**2)/√π",
+    closed=lambda x: 2 * x.named("exp")(-(x**2)) / x.named("sqrt")(_pi_beside(x)),
 )
 
 # --- the gamma function -----------------------------------------------------------------------------------
@@ -315,6 +320,17 @@ def _sinc_symbolic(sp: Any, x: Any, *, n: int = 0) -> Any:
     return sp.pi**n * value
 
 
+def _sinc_derivative_closed(x: Any, *, n: int) -> Any:
+    """By the same recurrence, away from 0."""
+    z = _pi_beside(x) * x
+    sine, cosine = x.named("sin")(z), x.named("cos")(z)
+    turns = (sine, cosine, -sine, -cosine)
+    value = sine / z
+    for k in range(1, n + 1):
+        value = (turns[k % 4] - k * value) / z
+    return _pi_beside(x) ** n * value
+
+
 def _sinc_derivative_ball(fl: Any, x: Any, *, n: int) -> Any:
     """By Leibniz on sin(z) times 1/z."""
     if fl.sign(x) == 0:
@@ -352,4 +368,5 @@ sinc_derivative: Primitive = elementwise(
     domain=[REAL],
     sample=[Closed(-2, 2)],
     formula="",
+    closed=_sinc_derivative_closed,
 )

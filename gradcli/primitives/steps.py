@@ -60,6 +60,7 @@ abs_slope: Primitive = elementwise(
     kinks=[Kink(lambda x: x, "x = 0", "0", discontinuity=True)],
     sample=[Closed(-2, -0.2)],
     formula="sign(x)",
+    closed=lambda x: sign(x),
 )
 
 sign: Primitive = elementwise(
@@ -90,6 +91,7 @@ step = elementwise(
     kinks=[Kink(lambda x: x, "x = 0", "0", discontinuity=True)],
     sample=[Closed(0.2, 2)],
     formula="1 if x > 0 else 0",
+    closed=lambda x: where(x > 0, 1, 0),
 )
 
 heaviside = elementwise(
@@ -120,6 +122,7 @@ tie_step: Primitive = elementwise(
     kinks=[Kink(lambda x, y: x - y, "x = y", "0", discontinuity=True)],
     sample=[Closed(0.2, 2), Closed(-2, 0)],
     formula="(sign(x - y) + 1)/2",
+    closed=lambda x, y: where(x > y, 1, 0),
 )
 
 maximum = elementwise(

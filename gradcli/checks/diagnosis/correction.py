@@ -15,8 +15,8 @@ from gradcli.checks.exact import Exact
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
 from gradcli.checks.points import contains, shortened
 from gradcli.diagnostics import GradcliError
+from gradcli.formulas import formula_texts
 from gradcli.graph.node import DATA, LEAF, Node, reachable
-from gradcli.graph.text import script_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
@@ -34,7 +34,7 @@ MOST_STEPS = 600  # nodes of a gradient that is written down
 BESIDE = 2  # points beside the given one at which a formula must hold
 TRIES = 8  # points that are looked at for these
 MOST_ENTRIES = 64  # of a leaf: of a larger one evenly spaced entries are compared in balls
-CLOSE = 1e-7  # relative to the largest entry, where all entries are compared in floats
+CLOSE, TINY = 1e-7, 1e-12  # relative to the largest entry, and what may be a rounding error of 0, for floats
 SECONDS = 4.0
 POOR = "  # right, but it loses digits in floating point here"
 
@@ -51,7 +51,7 @@ def correction(case: Case, gradient: Node) -> str | None:
     if len(reachable([gradient])) > MOST_STEPS:
         return None
     names = readable(case)
-    for text in candidates(gradient):
+    for text in candidates(gradient, names):
         if len(text) <= LONGEST:
             shown = holding(case, text, gradient, names)
             if shown is not None:
@@ -59,26 +59,29 @@ def correction(case: Case, gradient: Node) -> str | None:
     return None
 
 
-def candidates(gradient: Node) -> Iterator[str]:
+def candidates(gradient: Node, names: Names) -> Iterator[str]:
     """Texts for a gradient, the best first; none of them is known to be right."""
-    yield script_of(gradient, reachable([gradient]), 60)
+    return formula_texts(gradient, {node: name for name, node in names.nodes.items()})
 
 
 def readable(case: Case) -> Names:
-    """The leaves of a case by the names that a claim would use for them."""
+    """The leaves of a case by the names that a claim would use for them, and what it differentiates by."""
     subject = case.subject
     nodes = {}
     for node in reachable(subject.nodes()):
         if node.primitive is LEAF:
             name = str(node.params["name"])
             nodes[name.rpartition(".")[2] if subject.kind == "vjp" else name] = node
-    return Names(nodes, subject.taken)
+    own = subject.names.get(case.target)
+    if own is None:
+        return Names(nodes, subject.taken)
+    return Names({**nodes, own: case.target}, subject.taken - {own})
 
 
 def holding(case: Case, text: str, gradient: Node, names: Names) -> str | None:
     """The text, if it is a formula for the gradient; with a remark where its floats are poor."""
     builder = gradient.builder
-    values = {name: case.values[node.params["name"]] for name, node in names.nodes.items()}
+    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
     try:
         made = on_leaves(text, values, names, builder, gradient)
     except (GradcliError, ArithmeticError, ValueError, LookupError):
@@ -152,7 +155,7 @@ def agree(one: Node, other: Node, values: Values) -> bool:
     """Whether two nodes have the same finite floats, as far as rounding allows."""
     ours, theirs = evaluated([one, other], values)
     scale = float(np.abs(theirs).max(initial=0.0))
-    return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= CLOSE * scale).all())
+    return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= max(CLOSE * scale, TINY)).all())
 
 
 def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | None:

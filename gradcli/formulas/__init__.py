@@ -1,0 +1,63 @@
+"""Gradients as formulas in the user's terms: a graph is read in index notation, shortened, and written as matrices.
+
+`index_terms` is the algebra, `index_reading` reads graphs, `recognition` finds shorter forms, `matrix_text` writes
+them. Nothing here proves anything: whoever shows a formula confirms it first.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from gradcli.formulas.index_reading import Reader
+from gradcli.formulas.index_terms import NoFormula
+from gradcli.formulas.matrix_text import Writer
+from gradcli.formulas.recognition import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gradcli.graph.node import Node
+
+MOST_LISTED = 9  # entries of an array that is written as a list of them
+
+
+def formula_texts(node: Node, called: Mapping[Node, str] | None = None) -> Iterator[str]:
+    """Formulas for a node in the script language, the best first; its builder must be open.
+
+    `called` are nodes with names of their own, beside the leaves.
+    """
+    for write in (whole_text, listed_text):
+        try:
+            yield write(node, called)
+        except NoFormula:
+            continue
+
+
+def whole_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
+    """The formula of a node as one array; raises NoFormula where there is none."""
+    reader = Reader(called)
+    axes = tuple([reader.names.index(n) for n in node.shape])
+    found = shortened(reader.entry(node, axes), reader.names)
+    return Writer(reader.names, reader.data, reader.decimals).sum(found, axes).text
+
+
+def listed_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
+    """The formula of a small array as a list of its entries."""
+    if not 1 <= len(node.shape) <= 2 or node.type.size > MOST_LISTED or not node.type.size:
+        raise NoFormula("too many entries")
+    reader = Reader(called)
+    texts = []
+    for at in product(*[range(n) for n in node.shape]):
+        found = shortened(reader.entry(node, at), reader.names)
+        texts.append(Writer(reader.names, reader.data, reader.decimals).sum(found, ()).text)
+    if set(texts) == {"0"}:
+        return f"zeros({', '.join(map(str, node.shape))})"
+    if len(node.shape) == 1:
+        return f"[{', '.join(texts)}]"
+    width = node.shape[1]
+    rows = [f"[{', '.join(texts[i : i + width])}]" for i in range(0, len(texts), width)]
+    return f"[{', '.join(rows)}]"
+
+
+__all__ = ["NoFormula", "formula_texts"]

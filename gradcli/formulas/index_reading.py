@@ -1,0 +1,464 @@
+"""A computation graph read entry by entry into index notation.
+
+What only the engine writes is read as what it stands for: a shift that cancels is 0, a mask that guards against a zero
+is true, an internal operation is what its declaration says in `closed`. A formula that is read here holds where the
+program is smooth; whoever shows it has to confirm it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from gradcli.formulas.index_terms import (
+    COMPARISONS,
+    ONE,
+    TRUTHS,
+    ZERO,
+    Call,
+    Delta,
+    Leaf,
+    Literal,
+    Names,
+    NoFormula,
+    Number,
+    Whole,
+    add,
+    key,
+    number,
+    over,
+    power,
+    scaled,
+    single,
+    times,
+    value_of,
+    within_limits,
+)
+from gradcli.graph.node import CONSTANT, DATA, LEAF
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from gradcli.formulas.index_terms import Index, Sum
+    from gradcli.graph.node import Node
+
+    At = tuple[Index | int, ...]
+    Rule = Generator[tuple[Node, At], Sum, Sum]
+
+MOST_READ = 4000  # nodes that are read for one formula, again for each place that is fixed in them
+PRODUCTS = {"sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "square": Fraction(2)}  # powers under other names
+
+
+class _Frame:
+    """A node that is being read: what it waits for is `asked`."""
+
+    __slots__ = ("asked", "key", "own", "rule")
+
+    def __init__(self, key: Any, own: At, rule: Rule) -> None:
+        self.key = key
+        self.own = own
+        self.rule = rule
+        self.asked: tuple[Node, At] | None = None
+
+
+class Reader:
+    """Reads nodes of one graph. The builder must be open: definitions are written out with it.
+
+    `called` are nodes with names of their own, beside the leaves.
+    """
+
+    def __init__(self, called: Mapping[Node, str] | None = None) -> None:
+        self.names = Names()
+        self.called = dict(called or {})
+        self.known: dict[Any, tuple[At, Sum]] = {}
+        self.written: dict[Node, Node] = {}  # definitions
+        self.data: dict[str, Any] = {}
+        self.decimals = False  # whether numbers are written as decimals
+
+    def entry(self, node: Node, at: At) -> Sum:
+        """The entry of a node at these indices; raises NoFormula where index notation does not write it."""
+        if _key(node, at) in self.known:
+            return self._placed(node, at)
+        stack = [self._frame(node, at)]
+        answer: Sum | None = None
+        while stack:
+            frame = stack[-1]
+            try:
+                asked = next(frame.rule) if answer is None else frame.rule.send(answer)
+            except StopIteration as end:
+                found: Sum = end.value
+                within_limits(found)
+                self.known[frame.key] = frame.own, found
+                stack.pop()
+                if stack:
+                    waiting = stack[-1].asked
+                    assert waiting is not None
+                    answer = self._placed(*waiting)
+                continue
+            frame.asked = asked
+            if _key(*asked) in self.known:
+                answer = self._placed(*asked)
+            else:
+                if len(self.known) + len(stack) > MOST_READ:
+                    raise NoFormula("too long")
+                stack.append(self._frame(*asked))
+                answer = None
+        return self._placed(node, at)
+
+    def _frame(self, node: Node, at: At) -> _Frame:
+        own = tuple([i if isinstance(i, int) else self.names.index(i.size) for i in at])
+        return _Frame(_key(node, at), own, self._rule(node, own))
+
+    def _placed(self, node: Node, at: At) -> Sum:
+        own, found = self.known[_key(node, at)]
+        return self.names.put(found, {i: j for i, j in zip(own, at, strict=True) if not isinstance(i, int)})
+
+    # --- rules: what an entry of an operation is, in entries of its operands --------------------------------------
+
+    def _rule(self, node: Node, at: At) -> Rule:
+        primitive = node.primitive
+        name = primitive.name
+        if node in self.called or primitive is LEAF or primitive in (CONSTANT, DATA):
+            return self._input(node, at)
+        if node.builder.vocabulary.get(name) is not primitive:  # a function with a rule by hand is its value
+            return self._same(node, at)
+        if name in RULES:
+            return RULES[name](self, node, at)
+        if (
+            primitive.closed is not None
+            or primitive.kind == "composite"
+            or (primitive.internal and primitive.definition)
+        ):
+            return self._definition(node, at)
+        if primitive.internal:
+            return _refused(f"`{name}` is no function of scripts")
+        if primitive.pointwise:
+            return self._call(node, at)
+        return self._whole(node, at)
+
+    def _input(self, node: Node, at: At) -> Rule:
+        yield from ()
+        if node in self.called:
+            return single(Leaf(self.called[node], at))
+        if node.primitive is LEAF:
+            return single(Leaf(node.params["name"], at))
+        if node.primitive is DATA:
+            digest = node.params["digest"]
+            self.data[digest] = node.builder.data[digest]
+            return single(Literal(digest, at))
+        value = node.params["value"]
+        if isinstance(value, str):
+            if value in ("pi", "e"):
+                return single(Number(value))
+            raise NoFormula(f"the number {value}")
+        if not isinstance(value, int) and value.denominator % 5 == 0:
+            self.decimals = True
+        return number(value)
+
+    def _same(self, node: Node, at: At) -> Rule:
+        return (yield node.args[0], at)
+
+    def _add(self, node: Node, at: At) -> Rule:
+        one = yield node.args[0], at
+        other = yield node.args[1], at
+        return add(one, scaled(other, -1) if node.primitive.name == "sub" else other)
+
+    def _negative(self, node: Node, at: At) -> Rule:
+        return scaled((yield node.args[0], at), -1)
+
+    def _product(self, node: Node, at: At) -> Rule:
+        one = yield node.args[0], at
+        other = yield node.args[1], at
+        return times(one, power(other, -1) if node.primitive.name == "div" else other)
+
+    def _power(self, node: Node, at: At) -> Rule:
+        base = yield node.args[0], at
+        name = node.primitive.name
+        if name == "power":
+            return power(base, node.params["n"])
+        if name in PRODUCTS:
+            return power(base, PRODUCTS[name])
+        exponent = yield node.args[1], at
+        value = value_of(exponent)
+        return single(Call("pow", (), (base, exponent))) if value is None else power(base, value)
+
+    def _call(self, node: Node, at: At) -> Rule:
+        args = []
+        for arg in node.args:
+            args.append((yield arg, at))
+        return single(Call(node.primitive.name, tuple(node.params.items()), tuple(args)))
+
+    def _comparison(self, node: Node, at: At) -> Rule:
+        """Truth values are 1 and 0. What is compared with 0 for equality is taken to differ from it."""
+        one = yield node.args[0], at
+        other = yield node.args[1], at
+        name = node.primitive.name
+        if name in ("equal", "not_equal") and not (one and other):
+            inner = one or other
+            mask = value_of(inner)
+            if mask == 0:
+                return ONE if name == "equal" else ZERO
+            truth = mask is None and _is_truth(inner)
+            return (
+                (inner if truth else ONE)
+                if name == "not_equal"
+                else (single(Call("not", (), (inner,))) if truth else ZERO)
+            )
+        if name == "greater" and not other and (inside := _inside_of(one, "relu")) is not None:
+            one = inside
+        return single(Call(name, (), (one, other)))
+
+    def _connective(self, node: Node, at: At) -> Rule:
+        name = node.primitive.name
+        args = []
+        for arg in node.args:
+            args.append((yield arg, at))
+        values = [value_of(arg) for arg in args]
+        if name == "not":
+            if values[0] is not None:
+                return ZERO if values[0] else ONE
+            return single(Call("not", (), (args[0],)))
+        deciding = 0 if name == "and" else 1  # the value that decides alone
+        for value in values:
+            if value is not None and bool(value) == bool(deciding):
+                return number(deciding)
+        rest = [arg for arg, value in zip(args, values, strict=True) if value is None]
+        if len(rest) < 2:
+            return rest[0] if rest else number(1 - deciding)
+        return single(Call(name, (), tuple(rest)))
+
+    def _where(self, node: Node, at: At) -> Rule:
+        condition = yield node.args[0], at
+        value = value_of(condition)
+        if value is not None:
+            return (yield node.args[1 if value else 2], at)
+        one = yield node.args[1], at
+        other = yield node.args[2], at
+        if one == ONE and not other:
+            return condition
+        if not other and key(_condition_of(one)) == key(condition):
+            return one  # where(c, where(c, x, 0), 0)
+        return single(Call("where", (), (condition, one, other)))
+
+    def _sum(self, node: Node, at: At) -> Rule:
+        shape = node.args[0].shape
+        axes = sorted(axis % len(shape) for axis in node.params["axis"])
+        inner = list(at)
+        bound = []
+        for axis in axes:
+            index: Index | int = 0 if shape[axis] == 1 else self.names.index(shape[axis])
+            inner.insert(axis, index)
+            if not isinstance(index, int):
+                bound.append(index)
+        found = yield node.args[0], tuple(inner)
+        for index in bound:
+            found = over(found, index, self.names)
+        return found
+
+    def _matmul(self, node: Node, at: At) -> Rule:
+        size = node.args[0].shape[-1]
+        index = self.names.index(size)
+        one = yield node.args[0], (*at[:-1], index)
+        other = yield node.args[1], (*at[:-2], index, at[-1])
+        return over(times(one, other, entries=False), index, self.names)
+
+    def _permute(self, node: Node, at: At) -> Rule:
+        axes = node.params["axes"]
+        inner: list[Any] = [None] * len(at)
+        for place, axis in enumerate(axes):
+            inner[axis] = at[place]
+        return (yield node.args[0], tuple(inner))
+
+    def _broadcast(self, node: Node, at: At) -> Rule:
+        inner = [0 if n == 1 else i for n, i in zip(node.args[0].shape, at, strict=True)]
+        return (yield node.args[0], tuple(inner))
+
+    def _reshape(self, node: Node, at: At) -> Rule:
+        arg = node.args[0]
+        inner, outer = arg.shape, node.shape
+        if [n for n in inner if n != 1] == [n for n in outer if n != 1]:
+            left = [i for n, i in zip(outer, at, strict=True) if n != 1]
+            return (yield arg, tuple([0 if n == 1 else left.pop(0) for n in inner]))
+        if all(isinstance(i, int) for i in at):
+            return (yield arg, _unravelled(_position(at, outer), inner))
+        source = arg.primitive.name
+        if len(outer) == 2 and len(inner) == 1 and outer[0] == outer[1] and source == "unslice":
+            flat = arg.args[0]  # a diagonal
+            if arg.params["start"] == (0,) and arg.params["step"] == (outer[0] + 1,) and flat.shape == outer[:1]:
+                found = yield flat, at[:1]
+                return times(found, single(Delta(*at)))
+        raise NoFormula("a reshape that mixes axes")
+
+    def _slice(self, node: Node, at: At) -> Rule:
+        arg = node.args[0]
+        start, step, size = (node.params[part] for part in ("start", "step", "size"))
+        if all(isinstance(i, int) for i in at):
+            return (yield arg, tuple([b + s * int(i) for b, s, i in zip(start, step, at, strict=True)]))  # type: ignore[arg-type]
+        square = arg.args[0].shape if arg.primitive.name == "reshape" else ()
+        if len(square) == 2 and square[0] == square[1] and (start, step, size) == ((0,), (square[0] + 1,), square[:1]):
+            return (yield arg.args[0], (at[0], at[0]))  # the diagonal
+        inner: list[Index | int] = []
+        cut: list[tuple[int, int, int] | None] = []
+        own: list[Index] = []
+        for b, s, n, whole, i in zip(start, step, size, arg.shape, at, strict=True):
+            if n == 1 or isinstance(i, int):
+                inner.append(b if n == 1 or not isinstance(i, int) else b + s * i)
+            elif (b, s, n) == (0, 1, whole):
+                inner.append(i)
+            else:
+                index = self.names.index(whole)
+                own.append(index)
+                inner.append(index)
+                cut.append((b, s, n))
+        found = yield arg, tuple(inner)
+        if not cut:
+            return found
+        if len(inner) != 1:
+            raise NoFormula("part of a matrix")
+        turned = _turned(found, own[0]) if cut[0] == (arg.shape[0] - 1, -1, arg.shape[0]) else None
+        if turned is not None:
+            return self.names.put(turned[1], {turned[0]: at[0]})
+        return _linear(Whole("slice", (("of", cut[0]),), ((tuple(own), found),), at))
+
+    def _unslice(self, node: Node, at: At) -> Rule:
+        arg = node.args[0]
+        inner: list[Index | int] = []
+        factor = ONE
+        for b, s, n, whole, i in zip(node.params["start"], node.params["step"], arg.shape, node.shape, at, strict=True):
+            if (b, s, n) == (0, 1, whole):
+                inner.append(i)
+            elif isinstance(i, int):
+                place, rest = divmod(i - b, s)
+                if rest or not 0 <= place < n:
+                    return ZERO
+                inner.append(place)
+            elif n == 1:
+                inner.append(0)
+                factor = times(factor, single(Delta(i, b)))
+            else:
+                raise NoFormula("part of an array of zeros")
+        found = yield arg, tuple(inner)
+        return times(found, factor)
+
+    def _concat(self, node: Node, at: At) -> Rule:
+        place = at[node.params["axis"]]
+        if not isinstance(place, int):
+            raise NoFormula("arrays joined")
+        axis = node.params["axis"] % len(at)
+        for arg in node.args:
+            if place < arg.shape[axis]:
+                return (yield arg, (*at[:axis], place, *at[axis + 1 :]))
+            place -= arg.shape[axis]
+        raise NoFormula("arrays joined")
+
+    def _definition(self, node: Node, at: At) -> Rule:
+        if node not in self.written:
+            closed = node.primitive.closed
+            self.written[node] = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
+        return (yield self.written[node], at)
+
+    def _whole(self, node: Node, at: At) -> Rule:
+        args = []
+        for arg in node.args:
+            if arg.type.kind != "float":
+                raise NoFormula("positions")
+            own = tuple([self.names.index(n) for n in arg.shape])
+            args.append((own, (yield arg, own)))
+        whole = Whole(node.primitive.name, tuple(node.params.items()), tuple(args), at)
+        return _linear(whole) if node.primitive.kind == "linear" else single(whole)
+
+
+def _turned(found: Sum, index: Index) -> tuple[Index, Sum] | None:
+    """The index and the array of which a sum is the entries from the last to the first."""
+    base = found[0].factors[0][0] if len(found) == 1 and len(found[0].factors) == 1 else None
+    if isinstance(base, Whole) and base.name == "slice" and found == single(base) and base.at == (index,):
+        ((own,), inner) = base.args[0]
+        if base.params[0][1] == (own.size - 1, -1, own.size):
+            return own, inner
+    return None
+
+
+def _condition_of(found: Sum) -> Sum:
+    """The condition outside of which a sum is 0: that of a `where`, or a truth value itself."""
+    base = found[0].factors[0][0] if len(found) == 1 and len(found[0].factors) == 1 else None
+    if isinstance(base, Call) and base.name == "where" and found == single(base) and not base.args[2]:
+        return base.args[0]
+    return found
+
+
+def _linear(whole: Whole) -> Sum:
+    """A linear function of an array, with the number in front of the array before it."""
+    ((own, found), *rest) = whole.args
+    if rest or len(found) != 1:
+        return single(whole) if found else ZERO
+    number_before = found[0].coefficient
+    return scaled(single(whole._replace(args=((own, scaled(found, 1 / number_before)),))), number_before)
+
+
+def _refused(reason: str) -> Rule:
+    yield from ()
+    raise NoFormula(reason)
+
+
+def _key(node: Node, at: At) -> Any:
+    return node, tuple([i if isinstance(i, int) else None for i in at]) if at else ()
+
+
+def _position(at: At, shape: tuple[int, ...]) -> int:
+    position = 0
+    for i, n in zip(at, shape, strict=True):
+        assert isinstance(i, int)
+        position = position * n + i
+    return position
+
+
+def _unravelled(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    found = []
+    for n in reversed(shape):
+        found.append(position % n)
+        position //= n
+    return tuple(reversed(found))
+
+
+def _is_truth(found: Sum) -> bool:
+    """Whether a sum is one truth value."""
+    return len(found) == 1 and len(found[0].factors) == 1 and _name_of(found[0].factors[0][0]) in TRUTHS
+
+
+def _name_of(base: Any) -> str:
+    return base.name if isinstance(base, Call) else ""
+
+
+def _inside_of(found: Sum, name: str) -> Sum | None:
+    """The argument of a call that a sum is."""
+    if len(found) == 1 and found[0].coefficient == 1 and len(found[0].factors) == 1:
+        base, exponent = found[0].factors[0]
+        if isinstance(base, Call) and base.name == name and exponent == 1:
+            return base.args[0]
+    return None
+
+
+RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
+    "name": Reader._same,
+    "cast": Reader._same,
+    "detach": Reader._same,
+    "add": Reader._add,
+    "sub": Reader._add,
+    "neg": Reader._negative,
+    "mul": Reader._product,
+    "div": Reader._product,
+    **dict.fromkeys(("power", "pow", *PRODUCTS), Reader._power),
+    **dict.fromkeys(COMPARISONS, Reader._comparison),
+    **dict.fromkeys(("and", "or", "not"), Reader._connective),
+    "where": Reader._where,
+    "sum": Reader._sum,
+    "matmul": Reader._matmul,
+    "permute": Reader._permute,
+    "broadcast": Reader._broadcast,
+    "reshape": Reader._reshape,
+    "slice": Reader._slice,
+    "unslice": Reader._unslice,
+    "concat": Reader._concat,
+    "max": Reader._whole,
+    "min": Reader._whole,
+}

@@ -1,0 +1,463 @@
+"""Sums of products in index notation: the normal form in which gradients become formulas.
+
+In `A[i,k]*x[k]` with k summed a transpose is another order of indices, a sum is a bound index, and what broadcasts
+has no such index; so reshapes and transposes need no rules of their own. A `Sum` is a tuple of `Term`s, a term a
+coefficient, factors with exponents, and bound indices. A sum of several terms that is multiplied stays in brackets
+(`Group`).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd, isqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+DEEPEST = 60  # levels of functions and brackets inside each other
+MOST_FACTORS = 600  # of one sum, those inside brackets counted too
+
+
+class NoFormula(Exception):
+    """A computation that index notation does not write, or not in a few lines."""
+
+
+class Index(NamedTuple):
+    """A position along an axis: `number` tells indices apart, `size` is the length of the axis."""
+
+    number: int
+    size: int
+
+
+class Leaf(NamedTuple):
+    """An entry of an input: `A[i, 0]`."""
+
+    name: str
+    at: tuple[Index | int, ...]
+
+
+class Delta(NamedTuple):
+    """1 where two indices are equal, else 0."""
+
+    one: Index | int
+    other: Index | int
+
+
+class Number(NamedTuple):
+    """A number that is no fraction: pi, or the 2 of the square root of 2."""
+
+    text: str
+
+
+class Literal(NamedTuple):
+    """An entry of an array that is written out."""
+
+    digest: str
+    at: tuple[Index | int, ...]
+
+
+class Call(NamedTuple):
+    """A function of numbers, applied entry by entry; comparisons are 1 or 0."""
+
+    name: str
+    params: tuple[tuple[str, Any], ...]
+    args: tuple[Sum, ...]
+
+
+class Whole(NamedTuple):
+    """An entry of what a function makes of whole arrays; each array has indices of its own."""
+
+    name: str
+    params: tuple[tuple[str, Any], ...]
+    args: tuple[tuple[tuple[Index, ...], Sum], ...]
+    at: tuple[Index | int, ...]
+
+
+class Group(NamedTuple):
+    """A sum in brackets."""
+
+    inside: Sum
+
+
+Base = Leaf | Delta | Number | Literal | Call | Whole | Group
+Factor = tuple[Any, Fraction]  # a base and its exponent
+
+
+class Term(NamedTuple):
+    """A coefficient times powers, summed over the bound indices."""
+
+    coefficient: Fraction
+    factors: tuple[Factor, ...]
+    bound: tuple[Index, ...]
+
+
+Sum = tuple[Term, ...]
+ZERO: Sum = ()
+ONE: Sum = (Term(Fraction(1), (), ()),)
+COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+TRUTHS = (*COMPARISONS, "and", "or", "not")
+
+
+def number(value: Fraction | int) -> Sum:
+    """A fraction as a sum."""
+    return (Term(Fraction(value), (), ()),) if value else ZERO
+
+
+def single(base: Any, exponent: Fraction | int = 1) -> Sum:
+    """A power as a sum."""
+    return (Term(Fraction(1), ((base, Fraction(exponent)),), ()),)
+
+
+def value_of(found: Sum) -> Fraction | None:
+    """The number that a sum is; None where it has factors."""
+    if not found:
+        return Fraction(0)
+    return found[0].coefficient if len(found) == 1 and not found[0].factors else None
+
+
+# --- indices ----------------------------------------------------------------------------------------------------
+
+
+def free_of(base: Any) -> tuple[Index, ...]:
+    """The free indices of a base, in the order in which they stand there."""
+    if isinstance(base, (Leaf, Literal, Whole)):
+        return tuple(dict.fromkeys(i for i in base.at if isinstance(i, Index)))
+    if isinstance(base, Delta):
+        return tuple(dict.fromkeys(i for i in base if isinstance(i, Index)))
+    if isinstance(base, Call):
+        return tuple(dict.fromkeys(i for arg in base.args for i in free(arg)))
+    return free(base.inside) if isinstance(base, Group) else ()
+
+
+def free_of_term(term: Term) -> tuple[Index, ...]:
+    """The free indices of a term."""
+    return tuple(i for i in dict.fromkeys(i for base, _ in term.factors for i in free_of(base)) if i not in term.bound)
+
+
+def free(found: Sum) -> tuple[Index, ...]:
+    """The free indices of a sum."""
+    return tuple(dict.fromkeys(i for term in found for i in free_of_term(term)))
+
+
+class Names:
+    """New indices: numbers in the order in which they are made, so that formulas do not vary from run to run."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def index(self, size: int) -> Index:
+        """An index that no term has."""
+        self.count += 1
+        return Index(self.count, size)
+
+    def put(self, found: Sum, changes: Mapping[Index, Index | int]) -> Sum:
+        """A sum with other free indices; its bound indices are new ones."""
+        return tuple([one for term in found for one in self._term(term, changes)])
+
+    def _term(self, term: Term, changes: Mapping[Index, Index | int]) -> Iterator[Term]:
+        inner = {**changes, **{i: self.index(i.size) for i in term.bound}}
+        made = []
+        coefficient = term.coefficient
+        for base, exponent in term.factors:
+            new = self._base(base, inner)
+            if isinstance(new, Delta) and isinstance(new.one, int) and isinstance(new.other, int):
+                if new.one != new.other:
+                    return
+            elif isinstance(new, Delta) and new.one == new.other:
+                continue
+            else:
+                made.append((new, exponent))
+        bound = tuple([i for i in (inner[i] for i in term.bound) if isinstance(i, Index)])
+        yield Term(coefficient, tuple(made), bound)
+
+    def _base(self, base: Any, changes: Mapping[Index, Index | int]) -> Any:
+        def new(at: Iterable[Index | int]) -> tuple[Index | int, ...]:
+            return tuple([changes.get(i, i) if isinstance(i, Index) else i for i in at])
+
+        if isinstance(base, (Leaf, Literal, Whole)):  # the arrays of a whole have no free indices
+            return base._replace(at=new(base.at))
+        if isinstance(base, Delta):
+            return Delta(*new(base))
+        if isinstance(base, Call):
+            return base._replace(args=tuple([self.put(arg, changes) for arg in base.args]))
+        return Group(self.put(base.inside, changes)) if isinstance(base, Group) else base
+
+
+# --- keys: equal for what differs in the names of bound indices only ----------------------------------------------
+
+
+def key(found: Sum, names: Mapping[Index, str] | None = None) -> str:
+    """A text that is the same for sums that are equal up to the order of terms and the names of bound indices."""
+    return " + ".join(sorted([f"{term.coefficient}*{term_key(term, names or {})}" for term in found]))
+
+
+def term_key(term: Term, names: Mapping[Index, str]) -> str:
+    """The key of a term without its coefficient."""
+    if not term.bound:
+        return "*".join(sorted([_power_key(factor, names) for factor in term.factors]))
+    colours = {i: f"<{i.size}>" for i in term.bound}
+    for _ in range(2):  # an index is known by the factors that it stands in
+        known = {**names, **colours}
+        finer = {}
+        for i in term.bound:
+            marked = {**known, i: "<*>"}
+            finer[i] = "&".join(sorted([_power_key(f, marked) for f in term.factors if i in free_of(f[0])]))
+        ranks = {colour: rank for rank, colour in enumerate(sorted(set(finer.values())))}
+        colours = {i: f"<{i.size}.{ranks[finer[i]]}>" for i in term.bound}
+    ordered = sorted(term.bound, key=lambda i: (colours[i], i.number))
+    known = {**names, **{i: f"<{len(names)}.{place}>" for place, i in enumerate(ordered)}}
+    return "*".join(sorted([_power_key(factor, known) for factor in term.factors]))
+
+
+def _power_key(factor: Factor, names: Mapping[Index, str]) -> str:
+    base, exponent = factor
+    return f"{base_key(base, names)}^{exponent}"
+
+
+def base_key(base: Any, names: Mapping[Index, str]) -> str:
+    """The key of a base."""
+
+    def at(indices: Iterable[Index | int]) -> str:
+        shown = [names.get(i, f"#{i.number}") if isinstance(i, Index) else str(i) for i in indices]
+        return ",".join(sorted(shown) if isinstance(base, Delta) else shown)
+
+    if isinstance(base, Leaf):
+        return f"{base.name}[{at(base.at)}]"
+    if isinstance(base, Literal):
+        return f"data {base.digest}[{at(base.at)}]"
+    if isinstance(base, Delta):
+        return f"delta[{at(base)}]"
+    if isinstance(base, Number):
+        return base.text
+    if isinstance(base, Call):
+        return f"{base.name}{base.params}({'; '.join([key(arg, names) for arg in base.args])})"
+    if isinstance(base, Whole):
+        inner = [key(arg, {i: f"<arg {place}>" for place, i in enumerate(own)}) for own, arg in base.args]
+        return f"whole {base.name}{base.params}({'; '.join(inner)})[{at(base.at)}]"
+    return f"({key(base.inside, names)})"
+
+
+# --- arithmetic ---------------------------------------------------------------------------------------------------
+
+
+def add(*parts: Sum) -> Sum:
+    """The sum of sums: equal terms are collected, brackets that nothing multiplies go."""
+    terms: dict[str, Term] = {}
+    for part in parts:
+        for term in _unbracketed(part):
+            own = term_key(term, {})
+            known = terms.get(own)
+            total = term.coefficient + (known.coefficient if known is not None else 0)
+            terms[own] = (known or term)._replace(coefficient=total)
+    found = tuple([term for term in terms.values() if term.coefficient])
+    within_limits(found)
+    return found
+
+
+def _unbracketed(found: Sum) -> Iterator[Term]:
+    for term in found:
+        if not term.bound and len(term.factors) == 1:
+            base, exponent = term.factors[0]
+            if isinstance(base, Group) and exponent == 1:
+                for inner in _unbracketed(base.inside):
+                    yield inner._replace(coefficient=inner.coefficient * term.coefficient)
+                continue
+        yield term
+
+
+def scaled(found: Sum, by: Fraction | int) -> Sum:
+    """A sum times a number."""
+    return tuple([term._replace(coefficient=term.coefficient * by) for term in found]) if by else ZERO
+
+
+def times(one: Sum, other: Sum, *, entries: bool = True) -> Sum:
+    """The product of two sums; with `entries` a product entry by entry, in which sums over an index keep together."""
+    if not one or not other:
+        return ZERO
+    for factor, rest in ((one, other), (other, one)):
+        constant = value_of(factor)
+        if constant is not None:
+            return scaled(rest, constant)
+    shared = entries and not set(free(one)).isdisjoint(free(other))
+    left, right = (_as_term(part, shared) for part in (one, other))
+    return (merged(left.coefficient * right.coefficient, (*left.factors, *right.factors), (*left.bound, *right.bound)),)
+
+
+def _as_term(found: Sum, together: bool) -> Term:
+    """A sum as one term: in brackets where it has several terms, or sums over an index and must keep together."""
+    if len(found) == 1:
+        term = found[0]
+        if not term.bound or (free_of_term(term) and not together):
+            return term
+        return Term(term.coefficient, ((Group((term._replace(coefficient=Fraction(1)),)), Fraction(1)),), ())
+    return bracketed(found)
+
+
+def merged(coefficient: Fraction, factors: Sequence[Factor], bound: tuple[Index, ...] = ()) -> Term:
+    """A term whose equal bases are one power each."""
+    powers: dict[str, Factor] = {}
+    for base, exponent in factors:
+        own = base_key(base, {})
+        known = powers.get(own)
+        powers[own] = (base, exponent + (known[1] if known is not None else 0))
+    kept = []
+    for base, exponent in powers.values():
+        if isinstance(base, Number) and base.text.isdigit():  # whole powers are part of the coefficient
+            value = int(base.text)
+            whole = exponent.numerator // exponent.denominator
+            if whole < 0 and coefficient.numerator % value and exponent != whole:
+                whole += 1  # 1/sqrt(2) stays as it is
+            coefficient *= Fraction(value) ** whole
+            exponent -= whole
+        if exponent:
+            kept.append((base, exponent))
+    return Term(coefficient, tuple(kept), bound)
+
+
+def bracketed(found: Sum) -> Term:
+    """A sum of several terms as one term: what all of them have in common stands before the brackets."""
+    common, rest = content(found)
+    return Term(common.coefficient, (*common.factors, (Group(rest), Fraction(1))), ())
+
+
+def content(found: Sum) -> tuple[Term, Sum]:
+    """What all terms have in common, and what is left of each."""
+    sizes = [abs(term.coefficient) for term in found]
+    factor = Fraction(1)
+    if len(set(sizes)) == 1:
+        factor = sizes[0]
+    elif all(size.denominator == 1 for size in sizes):
+        factor = Fraction(gcd(*[size.numerator for size in sizes]))
+    if all(term.coefficient < 0 for term in found):
+        factor = -factor
+    common: list[Factor] = []
+    tables = [{base_key(base, {}): exponent for base, exponent in term.factors} for term in found]
+    for base, _ in found[0].factors:
+        own = base_key(base, {})
+        if all(own in table for table in tables) and not set(free_of(base)) & set(found[0].bound):
+            exponents = [table[own] for table in tables]
+            if all(e > 0 for e in exponents):
+                common.append((base, min(exponents)))
+            elif all(e < 0 for e in exponents):
+                common.append((base, max(exponents)))
+    inverse = [(base, -exponent) for base, exponent in common]
+    rest = [merged(term.coefficient / factor, (*term.factors, *inverse), term.bound) for term in found]
+    return Term(factor, tuple(common), ()), tuple(rest)
+
+
+def power(found: Sum, exponent: Fraction | int) -> Sum:
+    """A power of a sum; equal to it wherever both are defined."""
+    exponent = Fraction(exponent)
+    if exponent == 1:
+        return found
+    if exponent == 0:
+        return ONE
+    if not found:
+        if exponent > 0:
+            return ZERO
+        raise NoFormula("a power of 0")
+    whole = exponent.denominator == 1
+    if len(found) == 1 and not found[0].bound:
+        term = found[0]
+        if whole:
+            factors = [(base, e * exponent) for base, e in term.factors]
+            return (merged(term.coefficient ** int(exponent), factors),)
+        root = _root(term.coefficient, exponent)
+        signs = [base for base, e in term.factors if not _is_positive(base, e)]
+        if root is not None and len(signs) <= 1:
+            coefficient, number_factors = root
+            if all(e.numerator % 2 or _is_positive(base, Fraction(1)) for base, e in term.factors):
+                factors = [(base, e * exponent) for base, e in term.factors]
+                return (merged(coefficient, (*number_factors, *factors)),)
+        return single(Group(found), exponent)
+    if not whole or len(found) == 1:
+        if len(found) == 1 and whole:
+            term = found[0]
+            group = Group((term._replace(coefficient=Fraction(1)),))
+            return (Term(term.coefficient ** int(exponent), ((group, exponent),), ()),)
+        return single(Group(found), exponent)
+    return power((bracketed(found),), exponent)
+
+
+def _is_positive(base: Any, exponent: Fraction) -> bool:
+    """Whether a power is never negative on the reals."""
+    positive = isinstance(base, Number) or (isinstance(base, Call) and base.name in ("exp", "sigmoid", "cosh"))
+    return positive or exponent.numerator % 2 == 0 or exponent.denominator % 2 == 0
+
+
+def _root(coefficient: Fraction, exponent: Fraction) -> tuple[Fraction, list[Factor]] | None:
+    """A root of a positive number: the part that is a fraction, and powers of whole numbers."""
+    if coefficient < 0:
+        return None
+    made, left = Fraction(1), []
+    for value, sign in ((coefficient.numerator, 1), (coefficient.denominator, -1)):
+        root = isqrt(value)
+        if value == 1:
+            continue
+        if root * root == value and exponent.denominator == 2:
+            made *= Fraction(root) ** (sign * exponent.numerator)
+        else:
+            left.append((Number(str(value)), sign * exponent))
+    return made, left
+
+
+def over(found: Sum, index: Index, names: Names) -> Sum:
+    """The sum over all values of an index."""
+    parts = []
+    for term in found:
+        parts.append(_over_term(term, index, names))
+    return add(*parts)
+
+
+def _over_term(term: Term, index: Index, names: Names) -> Sum:
+    readers = [place for place, (base, _) in enumerate(term.factors) if index in free_of(base)]
+    if not readers:
+        return (term._replace(coefficient=term.coefficient * index.size),)
+    for place in readers:
+        base, exponent = term.factors[place]
+        if isinstance(base, Delta) and exponent > 0:
+            other = base.other if base.one == index else base.one
+            without = term._replace(factors=(*term.factors[:place], *term.factors[place + 1 :]))
+            return names.put((without,), {index: other})
+    if len(readers) == 1:
+        base, exponent = term.factors[readers[0]]
+        rest = (*term.factors[: readers[0]], *term.factors[readers[0] + 1 :])
+        if isinstance(base, Group) and exponent == 1:
+            parts = [
+                merged(term.coefficient * inner.coefficient, (*rest, *inner.factors), (*term.bound, *inner.bound))
+                for inner in base.inside
+            ]
+            return add(*[over((part,), index, names) for part in parts])
+        if isinstance(base, Call) and base.name == "equal":  # the one place where an entry is the largest
+            return (Term(term.coefficient, rest, term.bound),)
+    return (term._replace(bound=(*term.bound, index)),)
+
+
+# --- limits -------------------------------------------------------------------------------------------------------
+
+
+def within_limits(found: Sum) -> None:
+    count, deepest = 0, 0
+    pending: list[tuple[Sum, int]] = [(found, 0)]
+    while pending:
+        part, depth = pending.pop()
+        deepest = max(deepest, depth)
+        for term in part:
+            count += 1 + len(term.factors)
+            for base, _ in term.factors:
+                pending.extend((inner, depth + 1) for inner in _inner(base))
+        if count > MOST_FACTORS or deepest > DEEPEST:
+            raise NoFormula("too long")
+
+
+def _inner(base: Any) -> Iterator[Sum]:
+    if isinstance(base, Call):
+        yield from base.args
+    elif isinstance(base, Whole):
+        yield from (arg for _, arg in base.args)
+    elif isinstance(base, Group):
+        yield base.inside
+
+
+__all__ = ["ONE", "ZERO", "NoFormula", "Sum", "add", "over", "power", "times"]

@@ -1,0 +1,687 @@
+"""Index notation as text in the script language: matrix products, transposes and sums in place of indices."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from itertools import permutations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.formulas.index_terms import (
+    COMPARISONS,
+    Call,
+    Delta,
+    Group,
+    Index,
+    Leaf,
+    Literal,
+    Names,
+    NoFormula,
+    Number,
+    Term,
+    Whole,
+    add,
+    base_key,
+    content,
+    free_of,
+    merged,
+    single,
+    term_key,
+)
+from gradcli.graph.exact import is_fraction
+from gradcli.graph.text import constant_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.formulas.index_terms import Factor, Sum
+
+    Axes = tuple[Index, ...]
+
+OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
+SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+MOST_TERMS = 12  # of a sum over one denominator
+MOST_ORDERS = 24  # in which products over several indices are tried
+
+
+SQUARES = re.compile(r"mean\(\(([\w.]+) - mean\(\1\)\)\*\*2\)")
+VARIANCE = re.compile(r"var\(([\w.]+)\)")
+
+
+class Text(NamedTuple):
+    """A formula and how tightly its outermost operation binds; `covers` are the axes that it has."""
+
+    text: str
+    rank: int
+    covers: tuple[Index, ...] = ()
+
+    def inside(self, rank: int) -> str:
+        """The text as an operand of an operation of this rank."""
+        return self.text if self.rank >= rank else f"({self.text})"
+
+
+class Array(NamedTuple):
+    """Part of a product: powers of bases with the same free indices, or a chain of matrix products.
+
+    A chain holds matrices, each with its row and column index; `end` is the vector behind them, if there is one.
+    """
+
+    indices: frozenset[Index]
+    factors: tuple[Factor, ...] = ()
+    chain: tuple[tuple[tuple[Array, ...], Index, Index], ...] = ()
+    end: tuple[Array, ...] = ()
+    written: Text | None = None
+    size: int = 0  # of the axis that a sum was taken over
+
+
+def common_factor(found: Sum) -> Term | None:
+    """The terms with what all of them have in common before brackets."""
+    common, left = content(found)
+    sizes = {abs(term.coefficient) * _counted(term) for term in left}
+    if len(sizes) == 1:  # x/2 - mean(x)/2
+        (size,) = sizes
+        left = tuple([term._replace(coefficient=term.coefficient / size) for term in left])
+        common = common._replace(coefficient=common.coefficient * size)
+    if common.coefficient == 1 and not common.factors:
+        return None
+    return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1))), ())
+
+
+def _counted(term: Term) -> int:
+    """How many entries a sum has that a term may show as a mean."""
+    shown = len(term.bound) == 1 and all(set(free_of(base)) == set(term.bound) for base, _ in term.factors)
+    return term.bound[0].size if shown else 1
+
+
+def _over_one_denominator(found: Sum) -> Term | None:
+    """1/u - x/u**2 as (u - x)/u**2."""
+    below: dict[str, Factor] = {}
+    for term in found:
+        for base, exponent in term.factors:
+            own = base_key(base, {})
+            if exponent < 0 and not set(free_of(base)) & set(term.bound):
+                known = below.get(own)
+                below[own] = (base, min(exponent, known[1]) if known is not None else exponent)
+    if not below:
+        return None
+    above: Sum = ()
+    for term in found:
+        if term.bound:
+            return None
+        inverse = [(base, -exponent) for base, exponent in below.values()]
+        product: Sum = (Term(Fraction(1), (), ()),)
+        raised = merged(term.coefficient, (*term.factors, *inverse))
+        for base, exponent in raised.factors:
+            opened = isinstance(base, Group) and exponent == 1 and not any(one.bound for one in base.inside)
+            inner = base.inside if opened else single(base, exponent)
+            product = tuple(
+                [
+                    merged(x.coefficient * y.coefficient, (*x.factors, *y.factors))
+                    for x in product
+                    for y in inner
+                    if not y.bound
+                ]
+            )
+            if not product or len(product) > MOST_TERMS:
+                return None
+        above = add(above, tuple([one._replace(coefficient=one.coefficient * raised.coefficient) for one in product]))
+    if not above:
+        return None
+    if len(above) == 1:
+        one = above[0]
+        return merged(one.coefficient, (*one.factors, *below.values()))
+    common, left = content(above)
+    return merged(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *below.values()))
+
+
+class Writer:
+    """Writes sums; `data` holds the arrays that scripts write out."""
+
+    def __init__(self, names: Names, data: Mapping[str, Any], decimals: bool = False) -> None:
+        self.names = names
+        self.data = data
+        self.decimals = decimals
+
+    # --- sums -----------------------------------------------------------------------------------------------------
+
+    def sum(self, found: Sum, axes: Axes, exact: bool = True) -> Text:
+        """The text of a sum as an array with these axes; without `exact` it may only broadcast to that."""
+        if not found:
+            return Text(f"zeros({_shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
+        ordered = sorted(found, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
+        text = self._factored(ordered, axes) or self._joined(ordered, axes)
+        return self._spread(text, axes) if exact and len(text.covers) < len(axes) else text
+
+    def _joined(self, ordered: Sequence[Term], axes: Axes) -> Text:
+        """The terms with their signs between them."""
+        parts = [self.term(term._replace(coefficient=abs(term.coefficient)), axes) for term in ordered]
+        covers = tuple(i for i in axes if any(i in part.covers for part in parts))
+        lead = [part for part, term in zip(parts, ordered, strict=True) if term.coefficient < 0]
+        if len(parts) == 1:
+            text = parts[0]
+            if lead:
+                text = Text(f"-{text.inside(PRODUCT)}", SIGN if text.rank > PRODUCT else PRODUCT, text.covers)
+        else:
+            joined = ""
+            for part, term in zip(parts, ordered, strict=True):
+                negative = term.coefficient < 0
+                if not joined:
+                    joined = f"-{part.inside(PRODUCT)}" if negative else part.inside(SUM)
+                else:
+                    joined += f" {'-' if negative else '+'} {part.inside(PRODUCT)}"
+            text = Text(joined, SUM)
+        return text._replace(covers=covers)
+
+    def _spread(self, text: Text, axes: Axes) -> Text:
+        """An array that lacks some axes, repeated along them."""
+        if not text.covers:
+            ones = f"ones({_shape(axes)})"
+            return Text(ones if text.text == "1" else f"{text.inside(PRODUCT)}*{ones}", PRODUCT, axes)
+        if len(axes) == 2 and text.covers == axes[1:]:
+            return Text(f"outer(ones({axes[0].size}), {text.text})", ATOM, axes)
+        if len(axes) == 2 and text.covers == axes[:1]:
+            return Text(f"{text.inside(PRODUCT)}*ones({_shape(axes)})", PRODUCT, axes)
+        raise NoFormula("an array repeated along several axes")
+
+    def _factored(self, found: Sequence[Term], axes: Axes) -> Text | None:
+        """The sum with what its terms have in common before brackets, the shortest of some ways."""
+        if len(found) < 2:
+            return None
+        texts = []
+        for way in (_over_one_denominator, common_factor, self._common_matrix):
+            term = way(tuple(found))
+            if term is None:
+                continue
+            positive = term._replace(coefficient=abs(term.coefficient))
+            try:
+                text = self.term(positive, axes)
+            except NoFormula:
+                continue
+            if term.coefficient < 0:
+                text = Text(f"-{text.inside(PRODUCT)}", PRODUCT, text.covers)
+            texts.append(text)
+        if not texts:
+            return None
+        plain = self._joined(found, axes)
+        best = min(texts, key=lambda text: len(text.text))
+        return best if len(best.text) <= len(plain.text) else plain
+
+    def _common_matrix(self, found: Sum) -> Term | None:
+        """A @ x + A.T @ x as (A + A.T) @ x: all terms but for one factor of each, under the sum over one index."""
+        first = found[0]
+        if any(len(term.bound) != 1 or term.bound[0].size != first.bound[0].size for term in found if first.bound):
+            return None
+        if not first.bound:
+            return None
+        index = first.bound[0]
+        aligned = [first._replace(bound=())]
+        for term in found[1:]:
+            free_term = term._replace(bound=())
+            aligned.append(self.names.put((free_term,), {term.bound[0]: index})[0])
+        for chosen in range(len(first.factors)):
+            rest = first.factors[:chosen] + first.factors[chosen + 1 :]
+            wanted = term_key(Term(Fraction(1), rest, ()), {})
+            inside = [Term(first.coefficient, (first.factors[chosen],), ())]
+            for term in aligned[1:]:
+                for place in range(len(term.factors)):
+                    others = term.factors[:place] + term.factors[place + 1 :]
+                    if term_key(Term(Fraction(1), others, ()), {}) == wanted:
+                        inside.append(Term(term.coefficient, (term.factors[place],), ()))
+                        break
+            if len(inside) == len(found):
+                common, left = content(add(tuple(inside)))
+                return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *rest), (index,))
+        return None
+
+    # --- terms ------------------------------------------------------------------------------------------------------
+
+    def term(self, term: Term, axes: Axes) -> Text:
+        """A term with a positive coefficient; the text has the axes that it reads, and broadcasts along the others."""
+        factors, bound = self._spliced(term, axes)
+        if len(bound) > 4:
+            raise NoFormula("sums over many indices")
+        factors = sorted(factors, key=_place_in_products)
+        best: Text | None = None
+        for count, order in enumerate(permutations(bound)):
+            if count >= MOST_ORDERS:
+                break
+            try:
+                text = self._product(term.coefficient, self._contracted(factors, order), axes)
+            except NoFormula:
+                continue
+            if best is None or len(text.text) < len(best.text):
+                best = text
+        if best is None:
+            raise NoFormula("a product over more than two axes")
+        return best
+
+    def _spliced(self, term: Term, axes: Axes) -> tuple[list[Factor], tuple[Index, ...]]:
+        """The factors of a term; a matrix that is itself a product of matrices joins it."""
+        factors: list[Factor] = []
+        bound = list(term.bound)
+        for base, exponent in term.factors:
+            if isinstance(base, Group) and exponent == 1 and len(base.inside) == 1 and len(free_of(base)) == 2:
+                alone = [one for one, _ in term.factors if set(free_of(one)) == set(free_of(base))]
+                inner = self.names.put(base.inside, {})[0]
+                if len(alone) == 1 and inner.coefficient == 1 and inner.bound and len(bound) + len(inner.bound) <= 4:
+                    factors += inner.factors
+                    bound += inner.bound
+                    continue
+            factors.append((base, exponent))
+        return factors, tuple(bound)
+
+    def _contracted(self, factors: Sequence[Factor], order: Sequence[Index]) -> dict[frozenset[Index], list[Array]]:
+        """The arrays that are left when the indices have been summed over, by the indices that they have."""
+        groups: dict[frozenset[Index], list[Array]] = {}
+        for base, exponent in factors:
+            indices = frozenset(free_of(base))
+            if len(indices) > 2:
+                raise NoFormula("an array with more than two axes")
+            groups.setdefault(indices, []).append(Array(indices, ((base, exponent),)))
+        left = list(order)
+        while left:
+            self._contract(groups, left.pop(0), left)
+        return groups
+
+    def _contract(self, groups: dict[frozenset[Index], list[Array]], index: Index, left: list[Index]) -> None:
+        vector = groups.pop(frozenset([index]), [])
+        around = [indices for indices in groups if index in indices]
+        if not around:
+            groups.setdefault(frozenset(), []).append(self._total(vector, index))
+            return
+        if len(around) == 1:
+            matrix = groups.pop(around[0])
+            (other,) = around[0] - {index}
+            alone = other in left and not any(other in indices for indices in groups)
+            if not vector and alone:  # the sum of all entries
+                left.remove(other)
+                text = self._entries(matrix, (other, index))
+                both = Array(frozenset(), written=Text(f"sum({text.text})", ATOM), size=index.size * other.size)
+                groups.setdefault(frozenset(), []).append(both)
+                return
+            if vector:
+                made = Array(frozenset([other]), chain=((tuple(matrix), other, index),), end=tuple(vector))
+                if len(vector) == 1 and vector[0].chain:  # A @ (B @ x)
+                    made = made._replace(chain=(*made.chain, *vector[0].chain), end=vector[0].end)
+            else:
+                text = self._entries(matrix, (other, index))
+                written = Text(f"sum({text.text}, axis=-1)", ATOM)
+                made = Array(frozenset([other]), written=written, size=index.size)
+            groups.setdefault(frozenset([other]), []).append(made)
+            return
+        if len(around) > 2:
+            raise NoFormula("three arrays over one index")
+        first, last = sorted(around, key=lambda indices: min((i.number for i in indices - {index}), default=0))
+        (row,), (column,) = first - {index}, last - {index}
+        left_part = [*groups.pop(first), *vector]
+        right_part = groups.pop(last)
+        links = (*_links(left_part, row, index), *_links(right_part, index, column))
+        together = frozenset([row, column])
+        groups.setdefault(together, []).append(Array(together, chain=links))
+
+    def _total(self, vector: Sequence[Array], index: Index) -> Array:
+        """The sum over the only index of a product of vectors."""
+        if len(vector) == 1 and len(vector[0].factors) == 1:
+            base, exponent = vector[0].factors[0]
+            if exponent == 1 and isinstance(base, Leaf) and base.at == (index, index):
+                leaf = self._base(base, (index,))
+                return Array(frozenset(), written=Text(leaf.text.replace("diag(", "trace("), ATOM))
+        pair = list(vector)
+        if len(pair) == 1 and len(pair[0].factors) == 1 and pair[0].factors[0][1] == 1 and not pair[0].chain:
+            text = self._entries(pair, (index,))
+            return Array(frozenset(), written=Text(f"sum({text.text})", ATOM), size=index.size)
+        if len(pair) == 2 and all(self._is_plain(one) for one in pair):
+            pair.sort(key=lambda one: bool(one.chain))
+            first, last = pair
+            left = self._entries([first], (index,))
+            if last.chain and not first.chain:
+                right = self._chain(last, (index,), flat=True)
+            else:
+                right = self._entries([last], (index,))
+                right = Text(right.inside(POWER), ATOM)
+            return Array(frozenset(), written=Text(f"{left.inside(POWER)} @ {right.text}", PRODUCT))
+        text = self._entries(pair, (index,))
+        return Array(frozenset(), written=Text(f"sum({text.text})", ATOM), size=index.size)
+
+    @staticmethod
+    def _is_plain(one: Array) -> bool:
+        return bool(one.chain) or one.written is not None or (len(one.factors) == 1 and one.factors[0][1] == 1)
+
+    def _product(self, coefficient: Fraction, groups: dict[frozenset[Index], list[Array]], axes: Axes) -> Text:
+        """The arrays that are left, multiplied: numbers first, denominators last."""
+        numbers = groups.pop(frozenset(), [])
+        rest = [part for parts in groups.values() for part in parts]
+        means = [one for one in numbers if one.size and one.written is not None and one.written.text.startswith("sum(")]
+        tops, bottoms = _split(numbers)
+        if len(means) == 1 and coefficient.denominator > 1 and coefficient.denominator % means[0].size == 0:
+            assert means[0].written is not None
+            mean = means[0]._replace(written=Text(_variance(f"mean({means[0].written.text[4:]}"), ATOM))
+            tops = [mean if one is means[0] else one for one in tops]
+            coefficient *= means[0].size
+        array, below = self._outer(groups, axes)
+        covers = tuple(i for i in axes if any(i in part.indices for part in rest))
+        above = [self._written(one, ()) for one in tops]
+        chained = array is not None and len(rest) == 1 and bool(rest[0].chain) and len(above) + 1 > 0
+        p, q = coefficient.numerator, coefficient.denominator
+        dens = [self._written(one, ()) for one in bottoms] + below
+        front = ""
+        if q != 1 and self._as_decimal(coefficient) is not None:
+            front, p, q = self._as_decimal(coefficient) or "", 1, 1
+        elif q != 1 and (p != 1 or (chained and not dens)):
+            front, p, q = f"{p}/{q}", 1, 1
+        elif p != 1:
+            front = str(p)
+        if q != 1:
+            dens.insert(0, Text(str(q), ATOM))
+        parts = above + ([array] if array is not None else [])
+        if len(parts) == 1 and not front and not dens:
+            return parts[0]._replace(covers=covers)
+        text = ""
+        for place, part in enumerate(parts):
+            last = place == len(parts) - 1
+            own = (
+                part.inside(PRODUCT) if last and _open(part, chained and place == len(parts) - 1) else part.inside(SIGN)
+            )
+            if part.rank == SIGN:
+                own = f"({part.text})" if text or front else part.text
+            if len(parts) == 1 and not front:
+                own = part.text
+            text += ("*" if text else "") + own
+        if front:
+            text = f"{front}*{text}" if text else front
+        rank = parts[0].rank if len(parts) == 1 and not front else PRODUCT if parts else ATOM
+        if not text:
+            text = "1"
+        if not parts and front:
+            rank = ATOM if "/" not in front else PRODUCT
+        if dens:
+            if rank < PRODUCT:
+                text = f"({text})"
+            if len(dens) == 1:
+                bottom = dens[0].inside(SIGN)
+            else:
+                bottom = "(" + "*".join(one.inside(SIGN) for one in dens) + ")"
+            text, rank = f"{text}/{bottom}", PRODUCT
+        return Text(text, rank, covers)
+
+    def _as_decimal(self, coefficient: Fraction) -> str | None:
+        if not self.decimals:
+            return None
+        text, _ = constant_text(coefficient)
+        return None if "/" in text or len(text) > 8 else text
+
+    def _outer(self, groups: dict[frozenset[Index], list[Array]], axes: Axes) -> tuple[Text | None, list[Text]]:
+        """The part of a product that has axes, and what it is divided by."""
+        if not groups:
+            return None, []
+        if not all(indices <= set(axes) for indices in groups):
+            raise NoFormula("an index that is not among the axes")
+        if len(axes) == 1:
+            return self._quotient(groups[frozenset(axes)], axes)
+        matrix = groups.get(frozenset(axes), [])
+        rows, columns = groups.get(frozenset(axes[:1]), []), groups.get(frozenset(axes[1:]), [])
+        if matrix and not rows and not columns:
+            return self._quotient(matrix, axes)
+        if rows and columns:
+            tops = [self._entries(part, axis) for part, axis in ((rows, axes[:1]), (columns, axes[1:]))]
+            text = Text(f"outer({tops[0].text}, {tops[1].text})", ATOM)
+            if matrix:
+                text = Text(f"{self._entries(matrix, axes).inside(SIGN)}*{text.text}", PRODUCT)
+            return text, []
+        if columns and not matrix:
+            return self._quotient(columns, axes[1:])
+        if columns:
+            scale = self._entries(columns, axes[1:]).inside(SIGN)
+            return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{scale}", PRODUCT), []
+        row = Text(f"reshape({self._entries(rows, axes[:1]).text}, ({axes[0].size}, 1))", ATOM)
+        if not matrix:
+            return row, []
+        return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{row.text}", PRODUCT), []
+
+    def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Text | None, list[Text]]:
+        tops, bottoms = _split(parts)
+        below = [self._written(one, order) for one in bottoms]
+        if not tops:
+            return None, below
+        if len(tops) == 1:
+            return self._written(tops[0], order), below
+        return Text("*".join(self._written(one, order).inside(SIGN) for one in tops), PRODUCT), below
+
+    def _entries(self, parts: Sequence[Array], order: Axes) -> Text:
+        """The product of arrays entry by entry."""
+        if len(parts) > 1 and len(order) == 2:  # a vector beside a matrix scales it along an axis
+            vectors = [one for one in parts if len(one.indices) == 1]
+            if vectors:
+                matrix = self._entries([one for one in parts if len(one.indices) == 2], order)
+                (index,) = vectors[0].indices
+                own = self._entries(vectors, (index,))
+                if index == order[0]:
+                    own = Text(f"reshape({own.text}, ({index.size}, 1))", ATOM)
+                return Text(f"{matrix.inside(SIGN)}*{own.inside(SIGN)}", PRODUCT)
+        text, below = self._quotient(parts, order)
+        if text is None:
+            text = Text("1", ATOM)
+        if not below:
+            return text
+        bottom = below[0].inside(SIGN) if len(below) == 1 else "(" + "*".join(b.inside(SIGN) for b in below) + ")"
+        return Text(f"{text.inside(PRODUCT)}/{bottom}", PRODUCT)
+
+    # --- arrays -------------------------------------------------------------------------------------------------------
+
+    def _written(self, one: Array, order: Axes) -> Text:
+        if one.written is not None:
+            return one.written
+        if one.chain:
+            return self._chain(one, order)
+        base, exponent = one.factors[0]
+        return self._power(base, abs(exponent), order)
+
+    def _chain(self, one: Array, order: Axes, flat: bool = False) -> Text:
+        """A product of matrices, from left to right; what a vector ends is in brackets."""
+        links = one.chain
+        if not one.end and links[0][1] != order[0]:  # the transpose of a product
+            links = tuple([(parts, column, row) for parts, row, column in reversed(links)])
+        texts = [self._entries(parts, (row, column)).inside(POWER) for parts, row, column in links]
+        if not one.end:
+            return Text(" @ ".join(texts), PRODUCT)
+        end = self._entries(one.end, (links[-1][2],))
+        text = end.inside(POWER)
+        if flat:
+            return Text(" @ ".join([*texts, text]), PRODUCT)
+        for place, link in enumerate(reversed(texts)):
+            text = f"{link} @ ({text})" if place else f"{link} @ {text}"
+        return Text(text, PRODUCT)
+
+    def _power(self, base: Any, exponent: Fraction, order: Axes) -> Text:
+        """A positive power of a base."""
+        if isinstance(base, Group) and exponent.denominator == 2:
+            length = self._length(base, order)
+            if length is not None:
+                return length if exponent == Fraction(1, 2) else Text(f"{length.text}**{exponent.numerator}", POWER)
+        text = self._base(base, order)
+        if exponent == 1:
+            return text
+        if exponent == Fraction(1, 2):
+            deviation = VARIANCE.fullmatch(text.text)
+            return Text(f"std({deviation[1]})" if deviation else f"sqrt({text.text})", ATOM)
+        if exponent.denominator == 1:
+            return Text(f"{text.inside(ATOM)}**{exponent.numerator}", POWER)
+        return Text(f"{text.inside(ATOM)}**({exponent})", POWER)
+
+    def _length(self, base: Group, order: Axes) -> Text | None:
+        """The square root of a sum of squares."""
+        if order or len(base.inside) != 1:
+            return None
+        term = base.inside[0]
+        even = all(exponent.numerator % 2 == 0 and exponent.denominator == 1 for _, exponent in term.factors)
+        if not even or term.coefficient != 1 or not 0 < len(term.bound) < 3:
+            return None
+        halves = tuple([(one, exponent / 2) for one, exponent in term.factors])
+        root = self.sum((Term(Fraction(1), halves, ()),), term.bound, exact=False)
+        if set(root.covers) != set(term.bound):
+            return None
+        return Text(f"norm({root.text})", ATOM)
+
+    def _base(self, base: Any, order: Axes) -> Text:
+        if isinstance(base, Number):
+            return Text(base.text, ATOM)
+        if isinstance(base, Leaf):
+            return _subscripted(base.name, base.at, order)
+        if isinstance(base, Literal):
+            return self._literal(base, order)
+        if isinstance(base, Delta):
+            if len(order) == 2 and {base.one, base.other} == set(order) and order[0].size == order[1].size:
+                return Text(f"eye({order[0].size})", ATOM)
+            raise NoFormula("part of an identity matrix")
+        if isinstance(base, Group):
+            found = self._known_sum(base.inside, order)
+            return found or self.sum(base.inside, order)
+        if isinstance(base, Whole):
+            return self._whole(base, order)
+        assert isinstance(base, Call)
+        return self._call(base, order)
+
+    def _known_sum(self, inside: Sum, order: Axes) -> Text | None:
+        return None
+
+    def _whole(self, base: Whole, order: Axes) -> Text:
+        args = [self.sum(arg, own) for own, arg in base.args]
+        if base.name == "slice":
+            start, step, size = base.params[0][1]
+            stop = start + step * size
+            first = "" if start == (0 if step > 0 else base.args[0][0][0].size - 1) else str(start)
+            last = "" if stop < 0 or (step > 0 and stop >= base.args[0][0][0].size) else str(stop)
+            cut = f"[{first}:{last}{'' if step == 1 else f':{step}'}]"
+            return Text(f"{args[0].inside(ATOM)}{cut}", ATOM)
+        texts = [arg.text for arg in args]
+        whole = len(base.args) == 1 and len(base.args[0][0]) == 1
+        for name, value in base.params:
+            if not (name == "axis" and whole):
+                texts.append(f"{name}={_static(value)}")
+        return _subscripted(f"{base.name}({', '.join(texts)})", base.at, order)
+
+    def _call(self, base: Call, order: Axes, truth: bool = False) -> Text:
+        name = base.name
+        if name in SIGNS:
+            args = [self.sum(arg, order, exact=False) for arg in base.args]
+            text = Text(f"{args[0].inside(SUM)} {SIGNS[name]} {args[1].inside(SUM)}", COMPARED)
+        elif name in ("and", "or"):
+            rank = AND if name == "and" else OR
+            text = Text(f" {name} ".join(self._truth(arg, order).inside(rank + 1) for arg in base.args), rank)
+        elif name == "not":
+            text = Text(f"not {self._truth(base.args[0], order).inside(COMPARED)}", NOT)
+        elif name == "where":
+            condition = self._truth(base.args[0], order)
+            args = [self.sum(arg, order, exact=False) for arg in base.args[1:]]
+            return Text(f"where({', '.join([condition.text, *(arg.text for arg in args)])})", ATOM)
+        elif name == "pow":
+            args = [self.sum(arg, order, exact=False) for arg in base.args]
+            return Text(f"{args[0].inside(ATOM)}**{args[1].inside(POWER)}", POWER)
+        else:
+            texts = [self.sum(arg, order, exact=len(base.args) == 1).text for arg in base.args]
+            texts += [f"{key}={_static(value)}" for key, value in base.params]
+            return Text(f"{name}({', '.join(texts)})", ATOM)
+        return text if truth else Text(f"where({text.text}, 1, 0)", ATOM)
+
+    def _truth(self, found: Sum, order: Axes) -> Text:
+        """A condition."""
+        if len(found) == 1 and found[0].coefficient == 1 and len(found[0].factors) == 1 and not found[0].bound:
+            base = found[0].factors[0][0]
+            if isinstance(base, Call) and (base.name in COMPARISONS or base.name in ("and", "or", "not")):
+                return self._call(base, order, truth=True)
+        raise NoFormula("a condition that no script can write")
+
+    def _literal(self, base: Literal, order: Axes) -> Text:
+        value = self.data[base.digest]
+        flat, shape = getattr(value, "flat", None), tuple(value.shape)
+        if flat is None or not all(isinstance(i, Index) for i in base.at) or len(set(base.at)) < len(base.at):
+            raise NoFormula("an entry of a constant array")
+        if len(shape) > 2 or len(list(flat)) > 9:
+            raise NoFormula("a large constant array")
+        entries = [
+            constant_text(entry)[0] if isinstance(entry, int) or is_fraction(entry) else repr(float(entry))
+            for entry in flat
+        ]
+        if len(shape) == 1:
+            text = f"[{', '.join(entries)}]"
+        else:
+            rows = [entries[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0])]
+            text = "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
+        return _subscripted(text, base.at, order)
+
+
+def _variance(mean: str) -> str:
+    """The mean of the squares of x - mean(x) as var(x)."""
+    squares = SQUARES.fullmatch(mean)
+    return f"var({squares[1]})" if squares else mean
+
+
+def _place_in_products(factor: Factor) -> Any:
+    """Numbers first, then inputs, functions and brackets; entries of one input by their positions."""
+    base, _ = factor
+    kinds: tuple[Any, ...] = (Number, (Leaf, Literal, Delta), Whole, Call)
+    kind = next((place for place, one in enumerate(kinds) if isinstance(base, one)), len(kinds))
+    fixed = isinstance(base, Leaf) and bool(base.at) and all(isinstance(i, int) for i in base.at)
+    return kind, (base.name, base.at) if fixed else ("", ())
+
+
+def _is_transposed(term: Term, axes: Axes) -> bool:
+    """Whether a term is an input with its axes exchanged: A + A.T is how people write it."""
+    base = term.factors[0][0] if len(term.factors) == 1 else None
+    return isinstance(base, Leaf) and len(axes) == 2 and base.at == axes[::-1]
+
+
+def _links(parts: Sequence[Array], row: Index, column: Index) -> tuple[Any, ...]:
+    """Matrices that are multiplied entry by entry as a link of a chain; a chain alone gives its own links."""
+    if len(parts) == 1 and parts[0].chain and not parts[0].end:
+        links = parts[0].chain
+        if links[0][1] != row:
+            links = tuple([(inner, last, first) for inner, first, last in reversed(links)])
+        return links
+    return ((tuple(parts), row, column),)
+
+
+def _split(parts: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """What stands above the line of a fraction, and what below."""
+    below = [one for one in parts if one.factors and one.factors[0][1] < 0]
+    return [one for one in parts if one not in below], below
+
+
+def _open(part: Text, chained: bool) -> bool:
+    """Whether a product may end with this part as it is: 2*A @ x is read as it is meant."""
+    return chained or part.rank != PRODUCT
+
+
+def _subscripted(text: str, at: tuple[Index | int, ...], order: Axes) -> Text:
+    """Entries of an array: with fixed positions, its diagonal, or its transpose."""
+    indices = [i for i in at if isinstance(i, Index)]
+    if len(indices) == 2 and indices[0] == indices[1] and len(at) == 2:
+        return Text(f"diag({text})", ATOM)
+    if len(set(indices)) != len(indices):
+        raise NoFormula("a diagonal of several axes")
+    if len(indices) != len(at):
+        places = [":" if isinstance(i, Index) else str(i) for i in at]
+        while places[-1] == ":":
+            places.pop()
+        text += f"[{', '.join(places)}]"
+    if tuple(indices) == order:
+        return Text(text, ATOM)
+    if tuple(indices) == order[::-1]:
+        return Text(f"{text}.T", ATOM)
+    raise NoFormula("an array in other axes")
+
+
+def _static(value: Any) -> str:
+    if isinstance(value, tuple):
+        inner = ", ".join(map(_static, value))
+        return inner if len(value) == 1 else f"({inner})"
+    if is_fraction(value):
+        return constant_text(value)[0]
+    return repr(value)
+
+
+def _shape(axes: Axes) -> str:
+    return ", ".join(str(i.size) for i in axes)
+
+
+__all__ = ["Writer"]

@@ -1,0 +1,300 @@
+"""Shorter forms of sums in index notation: softmax and sigmoid where a script wrote exponentials, and what cancels."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from gradcli.formulas.index_terms import (
+    ONE,
+    Call,
+    Group,
+    Names,
+    Number,
+    Term,
+    Whole,
+    add,
+    base_key,
+    free,
+    free_of,
+    key,
+    merged,
+    number,
+    power,
+    scaled,
+    single,
+    times,
+    value_of,
+)
+
+if TYPE_CHECKING:
+    from gradcli.formulas.index_terms import Factor, Index, Sum
+
+MOST_EXPANDED = 24  # terms of a product of brackets that is multiplied out to see whether terms cancel
+
+
+def shortened(found: Sum, names: Names) -> Sum:
+    """The same sum in fewer or better known terms."""
+    terms = [_term(term, names) for term in found]
+    return _fewer(add(*terms))
+
+
+def _term(term: Term, names: Names) -> Sum:
+    """A term after its factors have been shortened, and what they make together."""
+    factors: list[Factor] = []
+    coefficient, bound = term.coefficient, term.bound
+    for base, exponent in term.factors:
+        inner = _base(base, names)
+        if isinstance(inner, tuple) and not hasattr(inner, "_fields"):  # a sum in place of brackets
+            made = power(inner, exponent)
+            if not made:
+                return ()
+            if len(made) == 1:
+                coefficient *= made[0].coefficient
+                factors += made[0].factors
+                bound = (*bound, *made[0].bound)
+                continue
+            inner = Group(made)
+            exponent = Fraction(1)
+        factors.append((inner, exponent))
+    whole = merged(coefficient, factors, bound)
+    for rule in (_softmax, _sigmoid, _lengths):
+        whole = whole._replace(factors=rule(whole.factors, names))
+    return _cancelled(_without_totals(merged(whole.coefficient, whole.factors, whole.bound)))
+
+
+def _without_totals(term: Term) -> Term:
+    """A term without sums over all entries of a softmax, which are 1."""
+    for place, (base, exponent) in enumerate(term.factors):
+        if isinstance(base, Whole) and base.name == "softmax" and exponent == 1 and base.at[-1] in term.bound:
+            rest = term.factors[:place] + term.factors[place + 1 :]
+            if not any(base.at[-1] in free_of(other) for other, _ in rest) and base.at[-1] not in base.at[:-1]:
+                left = {i for other, _ in rest for i in free_of(other)}
+                gone = [i for i in term.bound if i not in left]  # rows of the softmax: each has the total 1
+                count = prod([i.size for i in gone if i != base.at[-1]])
+                bound = tuple([i for i in term.bound if i in left])
+                return _without_totals(Term(term.coefficient * count, rest, bound))
+    return term
+
+
+def _base(base: Any, names: Names) -> Any:
+    if isinstance(base, Group):
+        inside = shortened(base.inside, names)
+        return inside if inside != base.inside or not _stays(inside) else base
+    if isinstance(base, Call):
+        return base._replace(args=tuple([shortened(arg, names) for arg in base.args]))
+    if isinstance(base, Whole):
+        return base._replace(args=tuple([(own, shortened(arg, names)) for own, arg in base.args]))
+    return base
+
+
+def _stays(inside: Sum) -> bool:
+    return len(inside) > 1 or bool(inside and inside[0].bound)
+
+
+# --- softmax: exp(x[i]) over the sum of exp(x[k]) ------------------------------------------------------------------
+
+
+def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+    made = list(factors)
+    for place, (base, exponent) in enumerate(made):
+        found = _sum_of_exponentials(base) if exponent <= -1 and exponent.denominator == 1 else None
+        if found is None:
+            continue
+        index, inside = found
+        for other, (top, raised) in enumerate(made):
+            if not (isinstance(top, Call) and top.name == "exp" and raised >= 1):
+                continue
+            axis = _index_in_place(inside, index, top.args[0], names)
+            if axis is None:
+                continue
+            count = min(raised, -exponent)
+            own = names.index(index.size)
+            whole = Whole("softmax", (("axis", -1),), (((own,), names.put(inside, {index: own})),), (axis,))
+            if set(free(inside)) - {index}:  # rows of a matrix
+                rest = tuple(i for i in free(inside) if i != index)
+                if len(rest) != 1:
+                    continue
+                row = names.index(rest[0].size)
+                array = ((row, own), names.put(inside, {index: own, rest[0]: row}))
+                whole = Whole("softmax", (("axis", -1),), (array,), (rest[0], axis))
+            made[place] = base, exponent + count
+            made[other] = top, raised - count
+            made.append((whole, count))
+            return _softmax(tuple([one for one in made if one[1]]), names)
+    return factors
+
+
+def _sum_of_exponentials(base: Any) -> tuple[Index, Sum] | None:
+    """The index and what stands in the exponent, where a base is a sum of exponentials over one index."""
+    if isinstance(base, Group) and len(base.inside) == 1:
+        term = base.inside[0]
+        if term.coefficient == 1 and len(term.bound) == 1 and len(term.factors) == 1:
+            inner, exponent = term.factors[0]
+            if isinstance(inner, Call) and inner.name == "exp" and exponent == 1:
+                return term.bound[0], inner.args[0]
+    return None
+
+
+def _index_in_place(inside: Sum, index: Index, other: Sum, names: Names) -> Index | None:
+    """The index i with which other = inside[index -> i]."""
+    for candidate in free(other):
+        if candidate.size == index.size and key(names.put(inside, {index: candidate})) == key(other):
+            return candidate
+    return None
+
+
+# --- the logistic function ------------------------------------------------------------------------------------------
+
+
+def _sigmoid(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+    """exp(u)/(1 + exp(u)) as sigmoid(u), and 1 - sigmoid(u) in a denominator as sigmoid(-u)."""
+    made = [(_opposite(base) or base, exponent) if exponent < 0 else (base, exponent) for base, exponent in factors]
+    for place, (base, exponent) in enumerate(made):
+        inside = _one_and_exponential(base) if exponent <= -1 and exponent.denominator == 1 else None
+        if inside is None:
+            continue
+        own = key(inside)
+        for other, (top, raised) in enumerate(made):
+            if isinstance(top, Call) and top.name == "exp" and raised >= 1 and key(top.args[0]) == own:
+                count = -exponent
+                if raised < count:  # the script's own way to write sigmoid(u)*sigmoid(-u)
+                    continue
+                made[other] = top, raised - count
+                made[place] = base, Fraction(0)
+                made.append((Call("sigmoid", (), (inside,)), count))
+                return _sigmoid(tuple([one for one in made if one[1]]), names)
+    return tuple(made)
+
+
+def _opposite(base: Any) -> Call | None:
+    """sigmoid(-u), where a base is 1 - sigmoid(u)."""
+    if isinstance(base, Group) and len(base.inside) == 2:
+        for term, other in (base.inside, base.inside[::-1]):
+            if term.coefficient == 1 and not term.factors and other.coefficient == -1 and len(other.factors) == 1:
+                inner, exponent = other.factors[0]
+                if isinstance(inner, Call) and inner.name == "sigmoid" and exponent == 1 and not other.bound:
+                    return Call("sigmoid", (), (scaled(inner.args[0], -1),))
+    return None
+
+
+def _one_and_exponential(base: Any) -> Sum | None:
+    """u, where a base is 1 + exp(u)."""
+    if isinstance(base, Group) and len(base.inside) == 2:
+        for term, other in (base.inside, base.inside[::-1]):
+            if term.coefficient == 1 and not term.factors and other.coefficient == 1 and not other.bound:
+                if len(other.factors) == 1 and other.factors[0][1] == 1:
+                    inner = other.factors[0][0]
+                    if isinstance(inner, Call) and inner.name == "exp":
+                        return inner.args[0]
+                if len(other.factors) == 1 and other.factors[0][1] == -1:
+                    inner = other.factors[0][0]
+                    if isinstance(inner, Call) and inner.name == "exp":
+                        return scaled(inner.args[0], -1)
+    return None
+
+
+def _is_hypot(base: Any) -> bool:
+    return isinstance(base, Call) and base.name == "hypot"
+
+
+def _lengths(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+    """hypot(x, y)**2 as x**2 + y**2."""
+    made: list[Factor] = []
+    ordered = [
+        (base._replace(args=tuple(sorted(base.args, key=key))), e) if _is_hypot(base) else (base, e)
+        for base, e in factors
+    ]
+    for base, exponent in merged(Fraction(1), ordered).factors:
+        if _is_hypot(base) and exponent.numerator % 2 == 0:
+            squares = add(*[power(arg, 2) for arg in base.args])
+            made.append((Group(squares), exponent / 2))
+        else:
+            made.append((base, exponent))
+    return tuple(made)
+
+
+# --- what cancels ---------------------------------------------------------------------------------------------------
+
+
+def _cancelled(term: Term) -> Sum:
+    """A term whose factors are multiplied into a bracket where that makes denominators in it go."""
+    for place, (base, exponent) in enumerate(term.factors):
+        if not (isinstance(base, Group) and exponent == 1):
+            continue
+        rest = term.factors[:place] + term.factors[place + 1 :]
+        tops = {base_key(one, {}): (one, raised) for one, raised in rest if raised >= 1}
+        below = {base_key(one, {}) for inner in base.inside for one, raised in inner.factors if raised <= -1}
+        taken = [factor for own, factor in tops.items() if own in below]
+        if taken:
+            left = [factor for factor in rest if factor not in taken]
+            inside = [(merged(inner.coefficient, (*inner.factors, *taken), inner.bound),) for inner in base.inside]
+            total = _fewer(add(*inside))
+            if not left and not term.bound:
+                return scaled(total, term.coefficient)
+            if len(total) == 1:
+                one = total[0]
+                return (merged(term.coefficient * one.coefficient, (*left, *one.factors), (*term.bound, *one.bound)),)
+            return (merged(term.coefficient, (*left, (Group(total), Fraction(1))), term.bound),)
+    return (term,)
+
+
+def _fewer(found: Sum) -> Sum:
+    """The sum, multiplied out where that leaves fewer factors; sigmoid(-u) is 1 - sigmoid(u) then."""
+    size = _weight(found)
+    if not 1 < len(found) <= MOST_EXPANDED:
+        return found
+    parts: list[Sum] = []
+    for term in found:
+        product: Sum = number(term.coefficient)
+        if term.bound:
+            parts.append((term,))
+            continue
+        for base, exponent in term.factors:
+            inner: Sum | None = (
+                base.inside if isinstance(base, Group) and exponent == 1 else _complement(base, exponent, found)
+            )
+            product = _expanded(product, inner if inner is not None else single(base, exponent))
+            if len(product) > MOST_EXPANDED:
+                return found
+        parts.append(product)
+    total = add(*parts)
+    return total if _weight(total) < size else found
+
+
+def _complement(base: Any, exponent: Fraction, found: Sum) -> Sum | None:
+    """1 - sigmoid(u) for sigmoid(-u), where sigmoid(u) is there too."""
+    if not (isinstance(base, Call) and base.name == "sigmoid" and exponent == 1):
+        return None
+    opposite = Call("sigmoid", (), (scaled(base.args[0], -1),))
+    own = base_key(opposite, {})
+    positive = value_of(base.args[0]) is None and base.args[0][0].coefficient > 0
+    there = any(base_key(other, {}) == own for term in found for other, _ in term.factors)
+    return add(ONE, scaled(single(opposite), -1)) if there and not positive else None
+
+
+def _expanded(one: Sum, other: Sum) -> Sum:
+    parts = []
+    for x in one:
+        for y in other:
+            if x.bound or y.bound:
+                parts.append(times((x,), (y,)))
+            else:
+                parts.append((merged(x.coefficient * y.coefficient, (*x.factors, *y.factors)),))
+    return add(*parts)
+
+
+def _weight(found: Sum) -> int:
+    """How much there is to read."""
+    count = 0
+    for term in found:
+        count += 1
+        for base, _ in term.factors:
+            count += 1 if isinstance(base, Number) else 2
+            inner = base.args if isinstance(base, Call) else (base.inside,) if isinstance(base, Group) else ()
+            count += sum(_weight(arg) for arg in inner)
+    return count
+
+
+__all__ = ["shortened"]
