@@ -43,6 +43,8 @@ MODULES = (
     "composites",
     "losses",
     "densities",
+    "bessel",
+    "incomplete",
 )
 
 
