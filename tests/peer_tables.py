@@ -137,6 +137,11 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "poisson_logpmf": lambda k, mu, loc=0: d.Poisson(tensor(mu), False).log_prob(k - loc),
         "dirichlet_logpdf": lambda x, alpha: d.Dirichlet(alpha, False).log_prob(x.movedim(0, -1)),
         "multivariate_normal_logpdf": lambda x, mean, cov: d.MultivariateNormal(mean, symmetric(cov)).log_prob(x),
+        "array": torch.clone, "zeros_like": torch.zeros_like, "ones_like": torch.ones_like,
+        "reciprocal": torch.reciprocal, "radians": torch.deg2rad, "degrees": torch.rad2deg,
+        "factorial": lambda x: torch.exp(torch.lgamma(x + 1)),
+        "trapezoid": lambda y, x=None, axis=-1: torch.trapezoid(
+            y, dim=axis) if x is None else torch.trapezoid(y, x, dim=axis),
         "j0": torch.special.bessel_j0, "j1": torch.special.bessel_j1, "i0": torch.special.i0, "i1": torch.special.i1,
         "gammainc": lambda a, x: torch.special.gammainc(tensor(a), tensor(x)),
         "gammaincc": lambda a, x: torch.special.gammaincc(tensor(a), tensor(x)),

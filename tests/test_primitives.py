@@ -302,6 +302,14 @@ PROMISED = [
     "hsplit",
     "dsplit",
     "tensordot",
+    "array",
+    "zeros_like",
+    "ones_like",
+    "reciprocal",
+    "radians",
+    "degrees",
+    "factorial",
+    "trapezoid",
     "logit",
     "betaln",
     "erfcinv",
@@ -383,5 +391,5 @@ def test_promised_function(name: str) -> None:
     assert all(np.isfinite(value).all() for value in gradient.gradient.values())
     second = calculator.hessian(total, at=at)
     assert all(np.isfinite(value).all() for row in second.hessian.values() for value in row.values())
-    for prefix in ("np.", "torch.") if text.startswith(name) else ():
+    for prefix in ("np.",) if name in ("std", "var") else ("np.", "torch.") if text.startswith(name) else ():
         assert np.array_equal(calculator.evaluate(prefix + text, at=at).value, calculator.evaluate(text, at=at).value)
