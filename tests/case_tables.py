@@ -13,6 +13,11 @@ MORE: dict[str, list[tuple[str, dict[str, tuple[Shape, Interval]]]]] = {
     "any": [("any(x0 > 1, axis=0)", {"x0": ((2, 4), DEFAULT)}), ("any(x0 > 1)", {"x0": ((1, 2), DEFAULT)})],
     "all": [("all(x0 > -1, axis=0)", {"x0": ((2, 4), DEFAULT)}), ("all(x0 > 0)", {"x0": ((1, 2), DEFAULT)})],
     "heaviside": [("heaviside(0, x0)", {"x0": ((2,), DEFAULT)})],
+    "jn": [("jn(2, x0)", {"x0": ((4,), DEFAULT)}), ("jn(-3, x0)", {"x0": ((), DEFAULT)})],
+    "iv": [("iv(2, x0)", {"x0": ((4,), DEFAULT)}), ("iv(-3, x0)", {"x0": ((), DEFAULT)})],
+    "gammainc": [("gammainc(2.5, x0)", {"x0": ((4,), Closed(0.5, 3))}), ("gammainc(3, x0)", {"x0": ((), Closed(0.5, 3))})],
+    "gammaincc": [("gammaincc(2.5, x0)", {"x0": ((4,), Closed(0.5, 3))})],
+    "betainc": [("betainc(2.5, 1.5, x0)", {"x0": ((4,), Closed(0.2, 0.8))})],
     "power": [
         (f"x0**{n}", {"x0": ((4,), Interval(0.5, 2))}) for n in (2, 3, 4, 5, -1, -2)
     ],

@@ -262,7 +262,7 @@ ORDERED = (
 # Functions that NumPy and SciPy have for real numbers only.
 REAL_ONLY = (
     "cbrt", "hypot", "direction_cosine", "atan2", "logaddexp", "erfinv", "erfcinv", "logit", "lgamma", "digamma", "polygamma",
-    "beta", "betaln", "norm_ppf",
+    "beta", "betaln", "norm_ppf", "j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc",
 )  # fmt: skip
 
 

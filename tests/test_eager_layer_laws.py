@@ -204,7 +204,7 @@ def test_strong_wolfe_reaches_the_valley() -> None:
 # --- the same bits as the script engine, for every declared operation -----------------------------------------------
 
 # operations that scripts call in another form: with a condition, several results, a count, or fractions on tensors
-APART = {"where", "ste", "selu", "polygamma", "qr", "slogdet"}
+APART = {"where", "ste", "selu", "polygamma", "jn", "iv", "gammainc", "gammaincc", "betainc", "qr", "slogdet"}
 DECLARED = [
     name
     for name, primitive in catalogue().items()

@@ -17,7 +17,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.language import syntax as s
 from gradcli.language.parser import parse, parse_expression
 
-MODULES = {"np", "numpy", "jnp", "torch", "math"}
+MODULES = {"np", "numpy", "jnp", "torch", "math", "scipy", "jax"}
 CONSTANTS = {"pi", "e", "inf", "nan"}
 
 

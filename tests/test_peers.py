@@ -30,6 +30,7 @@ SECOND = 1e-9
 NO_TORCH = {
     "len": "a size is no tensor", "shape": "a size is no tensor", "zeros": "no operand", "ones": "no operand",
     "eye": "no operand", "arange": "no operand", "linspace": "no operand", "rand": "no operand", "randn": "no operand",
+    "jn": "no whole order", "iv": "no whole order", "betainc": "it has none",
     "any": "a truth value", "all": "a truth value", "heaviside": "PyTorch does not differentiate it",
 }  # fmt: skip
 

@@ -85,12 +85,61 @@ ATTRIBUTES: dict[str, str] = {
     "real": "every number is real unless --dtype is complex128",
     "flat": "write flatten(x)",
 }
+_NO_SHOW = "remove it: the value of the last line is shown, `gradcli trace` shows every value on the way"
+_NO_PLOT = "remove the line: data are not plotted; `gradcli graph` draws the computation"
+_NO_SEED = "remove the line: each call takes its own seed, randn(3, seed=1)"
+_NO_MODE = "remove the line: every leaf has a gradient, and const x = ... is never differentiated"
+_NO_LAYER = "write it as an expression, such as relu(W @ x + b); `gradcli run FILE` takes a PyTorch file as it is"
+_NO_LOOP = "compute with whole arrays, such as sum(x*y), or write for i in range(len(x)):"
+_NO_SOLVER = "in Python, give the solver the function and gradient of gradcli.compile(...)"
+_NO_TYPE = "remove it: every value is an array of floats, whose shape is shape(x)"
+# What people call by habit and no function here replaces: the way out.
+CALLS: dict[str, str] = {
+    **dict.fromkeys(("print", "display", "pprint", "format", "repr", "str", "input", "tolist"), _NO_SHOW),
+    **dict.fromkeys(("plot", "show", "scatter", "hist", "figure", "subplots", "legend", "xlabel", "ylabel"), _NO_PLOT),
+    **dict.fromkeys(("seed", "manual_seed", "default_rng", "RandomState", "PRNGKey", "key"), _NO_SEED),
+    **dict.fromkeys(("requires_grad_", "no_grad", "set_grad_enabled", "zero_grad", "retain_grad", "eval"), _NO_MODE),
+    **dict.fromkeys(("Linear", "Conv2d", "Sequential", "ReLU", "Parameter", "Module", "Adam", "SGD"), _NO_LAYER),
+    **dict.fromkeys(("zip", "map", "filter", "enumerate", "reduce", "vmap", "vectorize"), _NO_LOOP),
+    **dict.fromkeys(("minimize", "root", "fsolve", "curve_fit", "least_squares", "quad", "odeint"), _NO_SOLVER),
+    **dict.fromkeys(("isinstance", "type", "dict", "set", "tuple", "astype", "to", "cuda", "int64", "int32"), _NO_TYPE),
+    "backward": "write grad(y, x), or ask `gradcli grad`",
+    "value_and_grad": "write grad(y, x); `gradcli grad` shows the value too",
+    "range": "range stands in a for statement; an array of numbers is arange(n)",
+    "list": "remove it: [a, b] is an array",
+    "int": "write trunc(x); every number is a float",
+    "bool": "write x != 0",
+    "open": 'write load("points.csv")',
+    "loadtxt": 'write load("points.csv")',
+    "read_csv": 'write load("points.csv")',
+    "uniform": "write a + (b - a)*rand(n, seed=1)",
+    "normal": "write mu + sigma*randn(n, seed=1)",
+    "Normal": "write norm_logpdf(x, mu, sigma) for its log_prob(x)",
+    "log_prob": "write norm_logpdf(x, mu, sigma), gamma_logpdf(x, a, 0, scale), ...",
+    "append": "write concatenate((x, [value]))",
+    "size": "write prod(shape(x)), or shape(x) for all sizes",
+    "gradient": "differences of neighbours are diff(x); a derivative is grad(y, x)",
+    "reduce_sum": "write sum(x)",
+    "reduce_mean": "write mean(x)",
+    "fft": "the transform of n real numbers is a product with cos and sin of 2*pi*outer(arange(n), arange(n))/n",
+}
+for _name in ("ifft", "rfft", "irfft", "fft2", "ifft2"):
+    CALLS[_name] = CALLS["fft"]
 STRING_HELP = "strings are load's path, einsum's subscripts, and the options approximate=, mode=, ord=, reduction="
 
 
 def shown(text: str) -> str:
     """Return untrusted text for use inside a message."""
     return visible(text, 30)
+
+
+def _string_help(texts: list[str], i: int) -> str:
+    """What to write in place of the string at token `i`."""
+    if "print" in texts[max(i - 8, 0) : i]:
+        return _NO_SHOW
+    if "__name__" in texts[max(i - 3, 0) : i]:
+        return "remove the line and the indentation below it: a script runs from its first line to its last"
+    return STRING_HELP
 
 
 def described(kind: str, text: str) -> str:
@@ -135,7 +184,7 @@ def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index
     """
     kind, before = kinds[i], kinds[i - 1] if i else NEWLINE
     if kind == STRING:
-        return "GC110", "a string is no value", STRING_HELP
+        return "GC110", "a string is no value", _string_help(texts, i)
     if kind == "..." or kind == ":":
         what = "there is no `...`" if kind == "..." else "a slice stands only in the brackets after a value"
         return "GC129", what, "write an index or a slice for each axis, such as x[:, 0]"
@@ -176,7 +225,8 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
     token = described(kind, texts[i])
     if kind == STRING:
         if before == NAME and touching:
-            return "GC110", "there are no f-strings or other string prefixes", STRING_HELP
+            hint = _string_help(texts, i)
+            return "GC110", "there are no f-strings or other string prefixes", hint
         return "GC110", "a string is no value", STRING_HELP
     if kind in (NAME, NUMBER, "(", "[", "True", "False", "None"):
         left = described(before, texts[i - 1])

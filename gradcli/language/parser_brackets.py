@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from gradcli.diagnostics import ERROR
+from gradcli.diagnostics import ERROR, Span
 from gradcli.language import messages
 from gradcli.language.lexer import END, NAME, NEWLINE, STRING
 from gradcli.language.literals import exact_ratio
@@ -28,12 +28,34 @@ from gradcli.language.syntax import (
     Tuple,
 )
 
-MODULES = frozenset(("np", "numpy", "jnp", "torch", "math"))
-SUBMODULES = frozenset(("linalg", "special", "nn", "functional", "random"))
+MODULES = frozenset(("np", "numpy", "jnp", "torch", "math", "scipy", "jax"))
+# Usual names of modules that a leaf may have too: they are modules where the script uses them for nothing else.
+SHORT_MODULES = frozenset(
+    ("sp", "special", "stats", "linalg", "nn", "F", "lax", "jsp", "optim", "optimize", "plt", "tf")
+)
+SUBMODULES = frozenset(
+    ("linalg", "special", "nn", "functional", "random", "fft", "numpy", "scipy", "stats", "lax", "autograd")
+    + ("distributions", "optimize", "integrate", "interpolate", "signal", "optim", "pyplot")
+)
+DISTRIBUTIONS = frozenset(("norm", "t", "gamma", "beta", "chi2", "poisson", "dirichlet", "multivariate_normal"))
+DENSITIES = frozenset(("logpdf", "logpmf", "pdf", "pmf", "cdf", "ppf"))
+FLOATS = frozenset(("float64", "float32", "float16", "double", "float", "float_"))
+WITHOUT_MEANING = frozenset(("dtype", "device", "requires_grad"))  # keywords of libraries: every number is a float here
 CONSTANTS = frozenset(("pi", "e", "inf", "nan"))
 STRING_FUNCTIONS = frozenset(("load", "einsum"))  # the first argument is a string
-STRING_KEYWORDS = frozenset(("approximate", "mode", "ord", "reduction"))
+STRING_KEYWORDS = frozenset(("approximate", "mode", "ord", "reduction", "dtype", "device"))
 ENDS_TUPLE = frozenset((NEWLINE, END, ";", "=", ")", "]", ":", "in"))
+# Defaults of a library that differ from those here: by library and function, the keyword, its value, and how many
+# positional arguments leave it open.
+DEFAULTS: dict[tuple[str, str], tuple[str, str, int]] = {
+    ("torch", "std"): ("ddof", "1", 2),
+    ("torch", "var"): ("ddof", "1", 2),
+    **{
+        (module, name): ("axis", "None", 1)
+        for module in ("scipy", "special", "sp")
+        for name in ("softmax", "log_softmax")
+    },
+}
 
 # what delimit() says comes next
 OPERAND, OPERATOR, DONE = range(3)
@@ -138,14 +160,22 @@ class BracketParser(TokenReader):
             raise self.stop("GC117", "a name is expected after the dot", i, help="write x.sum() or x.T")
         name = texts[i + 1]
         prefix = None
-        module = value.id if type(value) is Name and start == i - 1 and value.id in MODULES else None
-        if module is not None and (name != "T" or kinds[i + 2] == "("):
+        module = value.id if type(value) is Name and start == i - 1 and self.is_module(value.id) else None
+        if type(value) is Name and start == i - 1 and value.id in DISTRIBUTIONS and name in DENSITIES:
+            i += 1
+            prefix, name = value.id, f"{value.id}_{name}"  # norm.logpdf is norm_logpdf
+            if kinds[i + 1] != "(":
+                raise self.attribute(i, prefix)
+        elif module is not None and (name != "T" or kinds[i + 2] == "("):
             prefix = module
             i += 1
             while texts[i] in SUBMODULES and kinds[i + 1] == "." and kinds[i + 2] == NAME:
                 prefix = f"{prefix}.{texts[i]}"
                 i += 2
             name = texts[i]
+            if name in DISTRIBUTIONS and kinds[i + 1] == "." and texts[i + 2] in DENSITIES:
+                i += 2
+                name = f"{name}_{texts[i]}"
             if kinds[i + 1] != "(":
                 self.position = i + 1
                 if name in CONSTANTS:
@@ -153,6 +183,9 @@ class BracketParser(TokenReader):
                     return None
                 if name == "newaxis" and power == 0 and self.none_fits(start, i + 1, frame):
                     values[-1] = Name("None", self.span(start, i))
+                    return None
+                if name in FLOATS and frame.keyword >= 0 and texts[frame.keyword] == "dtype":
+                    values[-1] = Name(name, self.span(start, i))
                     return None
                 raise self.attribute(i, prefix)
         else:
@@ -174,6 +207,18 @@ class BracketParser(TokenReader):
             opened.method = True
             opened.items.append(value)
         return opened
+
+    def is_module(self, name: str) -> bool:
+        """Whether a name before a dot is a module: one of MODULES, or a short one that stands nowhere else."""
+        if name in MODULES:
+            return True
+        if name not in SHORT_MODULES:
+            return False
+        if self.plain_names is None:
+            kinds, texts = self.kinds, self.texts
+            plain = (i for i, kind in enumerate(kinds) if kind == NAME and kinds[i + 1] != "." and kinds[i - 1] != ".")
+            self.plain_names = frozenset(texts[i] for i in plain)
+        return name not in self.plain_names
 
     def attribute(self, i: int, prefix: str | None) -> Stop:
         """Return the error for the attribute at token `i`."""
@@ -219,7 +264,8 @@ class BracketParser(TokenReader):
                 if frame.keywords is None:
                     frame.keywords = []
                 span = self.span(frame.keyword, i - 1)
-                frame.keywords.append(Keyword(self.texts[frame.keyword], item, span))
+                if not self.is_without_meaning(self.texts[frame.keyword], item):
+                    frame.keywords.append(Keyword(self.texts[frame.keyword], item, span))
                 frame.keyword = -1
             elif isinstance(item, Expression):
                 if frame.keywords:
@@ -263,6 +309,26 @@ class BracketParser(TokenReader):
             return OPERAND
         raise self.no_operator(i, frames) if present else self.no_operand(i, frames)
 
+    def is_without_meaning(self, keyword: str, value: Item) -> bool:
+        """Whether an argument such as dtype=np.float64 or requires_grad=True says what holds for every number here."""
+        if keyword not in WITHOUT_MEANING:
+            return False
+        if keyword == "requires_grad":
+            return type(value) is Number and value.text == "True"
+        if type(value) is String:
+            return keyword == "device" or value.text in FLOATS
+        return type(value) is Name and (value.id in FLOATS if keyword == "dtype" else value.id == "device")
+
+    def add_default(self, frame: Frame, span: Span) -> None:
+        """Write out an argument whose default in the library of the prefix is another one than here."""
+        library = (frame.prefix or "").partition(".")[0]
+        keyword, value, count = DEFAULTS.get((library, self.function(frame)), ("", "", 0))
+        given = [other.name for other in frame.keywords or ()]
+        if len(frame.items) > count or not count or keyword in given or ("correction" in given and keyword == "ddof"):
+            return
+        item = Name(value, span) if value == "None" else Number(value, (int(value), 1), span)
+        frame.keywords = [*(frame.keywords or ()), Keyword(keyword, item, span)]
+
     def slice_fits(self, frame: Frame) -> bool:
         """Tell whether a colon may stand in this bracket now."""
         return frame.kind == INDEX or (frame.keyword >= 0 and self.function(frame) == "load")
@@ -285,6 +351,8 @@ class BracketParser(TokenReader):
             return items[0]
         span = self.span(frame.start, i)
         if frame.kind == CALL and type(frame.base) is Name:
+            if frame.prefix is not None:
+                self.add_default(frame, span)
             keywords = () if frame.keywords is None else tuple(frame.keywords)
             return Call(frame.base, tuple(items), keywords, frame.method, frame.prefix, span)
         if frame.kind == INDEX and frame.base is not None:

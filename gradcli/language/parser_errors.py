@@ -78,6 +78,7 @@ class TokenReader:
         self.position = 0  # the first token after the last expression
         self.depth = 0  # blocks around the present statement
         self.notes: list[Diagnostic] = []
+        self.plain_names: frozenset[str] | None = None  # what is used without a dot before or after it, once asked
 
     def span(self, first: int, last: int) -> Span:
         """Return the span from token `first` to token `last`, both included."""

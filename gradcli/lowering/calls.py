@@ -11,6 +11,7 @@ from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.node import Node
 from gradcli.graph.operand import Closed
 from gradcli.graph.types import Type
+from gradcli.language import messages
 from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import raised
 from gradcli.lowering.operands import number, truth
@@ -19,6 +20,11 @@ from gradcli.primitives.broadcasting import together
 
 MOST_ECHOED = 40  # characters of an argument that a proposal repeats
 SEVERAL = "arrays"  # the parameter of a declared function that takes several operands in brackets
+
+# PyTorch's names of parameters, where the function has NumPy's.
+TORCH_KEYWORDS = {
+    "dim": "axis", "keepdim": "keepdims", "correction": "ddof", "dim0": "axis1", "dim1": "axis2", "dims": "axes",
+}  # fmt: skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,6 +152,8 @@ def bind(
             )
     allowed = (*signature.names, *signature.keyword_only)
     for parameter, value in keywords.items():
+        if parameter not in allowed and TORCH_KEYWORDS.get(parameter) in allowed:
+            parameter = TORCH_KEYWORDS[parameter]
         if parameter not in allowed or parameter == "position":
             guess = did_you_mean(parameter, allowed)
             hint = f"did you mean `{guess}`?" if guess else f"its form is {name}({signature})"
@@ -220,6 +228,8 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
         assigned = lowerer.assigned.get(name, ()) if lowerer.local is None or name not in lowerer.local else ()
         labels = tuple((place, "assigned here") for place in assigned[:1])
         return error("GC203", f"`{visible(name)}` is a value here, not a function", span, labels=labels, help=hint)
+    if name in messages.CALLS:
+        return error("GC201", f"there is no function `{visible(name)}`", span, help=messages.CALLS[name])
     candidates = (*lowerer.functions, *lowerer.library, *DERIVATIVES, "load")
     guess = did_you_mean(name, candidates)
     message = f"unknown function `{visible(name)}`"

@@ -44,6 +44,8 @@ MODULES = (
     "composites",
     "losses",
     "densities",
+    "bessel",
+    "incomplete",
 )
 
 

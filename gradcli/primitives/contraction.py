@@ -108,6 +108,7 @@ matmul: Primitive = bilinear(
     type_rule=_matmul_type,
     rewrite=_matmul_rewrite,
     call=matmul_call,
+    aliases=("mm", "bmm", "mv"),
     domain=[REAL, REAL],
     sample=_MATRICES,
     node="MmBackward0",

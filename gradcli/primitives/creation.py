@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
 from gradcli.graph.arrays import ArrayData
-from gradcli.graph.domain import REAL
+from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.operand import Closed as ClosedValue
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import composite
+from gradcli.primitives.axes import filled
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import broadcast, reshape, unslice
 from gradcli.primitives.sizes import bounded, whole_number, whole_numbers
@@ -170,6 +171,24 @@ full = composite(
     domain=[REAL],
     formula="c, c, ...",
     examples=[("full((2, 1), 3)", [[3], [3]])],
+)
+zeros_like = composite(
+    "zeros_like",
+    "Zeros in the shape of an array.",
+    definition=lambda x: filled(x, 0, x.shape),
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (2, 3))],
+    formula="0, 0, ...",
+    examples=[("zeros_like([1, 2])", [0, 0])],
+)
+ones_like = composite(
+    "ones_like",
+    "Ones in the shape of an array.",
+    definition=lambda x: filled(x, 1, x.shape),
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (2, 3))],
+    formula="1, 1, ...",
+    examples=[("ones_like([1, 2])", [1, 1])],
 )
 eye = composite(
     "eye",

@@ -76,6 +76,7 @@ reshape: Primitive = linear(
     arity=1,
     call=reshape_call,
     static=("shape", "more"),
+    aliases=("view",),
     domain=[REAL],
     formula="the entries of x in C order, in another shape",
     examples=[("reshape([1, 2, 3, 4], (2, 2))", [[1, 2], [3, 4]]), ("reshape([[1, 2]], -1)", [1, 2])],

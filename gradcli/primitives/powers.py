@@ -46,6 +46,19 @@ rsqrt = elementwise(
     formula="1/√x",
 )
 
+reciprocal = composite(
+    "reciprocal",
+    "One over x.",
+    definition=lambda x: 1 / x,
+    pointwise=True,
+    arity=1,
+    domain=[REAL],
+    sample=[Closed(0.2, 3)],
+    examples=[("reciprocal(4)", 0.25)],
+    node="ReciprocalBackward0",
+    formula="1/x",
+)
+
 
 def _cbrt_symbolic(sp: Any, x: Any) -> Any:
     side = sp.sign_at_point(x)

@@ -11,9 +11,10 @@ from gradcli.graph.primitive import composite
 from gradcli.graph.types import broadcast_shapes, size_of
 from gradcli.primitives.axes import described, part, permuted, reshaped, reversed_along
 from gradcli.primitives.axes import diagonal as main_diagonal
-from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.broadcasting import stretch, together
 from gradcli.primitives.indexing import index
 from gradcli.primitives.joining import joined
+from gradcli.primitives.movement import sum_
 from gradcli.primitives.sizes import bounded, normalize_axes, normalize_axis, whole_number, whole_numbers
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ transpose = composite(
     "The axes in another order; without an order, reversed.",
     definition=_transpose,
     static=("axes", "more"),
-    aliases=("permute_dims",),
+    aliases=("permute_dims", "permute"),
     domain=[REAL],
     sample=_MATRIX,
     formula="x.T",
@@ -176,6 +177,19 @@ flatten = composite(
     node="ViewBackward0",
 )
 
+array = composite(
+    "array",
+    "The array itself: what libraries make of a list, a list is here.",
+    definition=lambda x: x,
+    aliases=("asarray", "tensor", "as_tensor", "Tensor", "copy", "clone", "contiguous", "item", "numpy", "cpu")
+    + ("float64", "float32", "float", "double"),
+    domain=[REAL],
+    sample=_MATRIX,
+    formula="x",
+    examples=[("array([1, 2])", [1, 2])],
+    node="CloneBackward0",
+)
+
 
 def _flip(x: Any, axis: Axes = None) -> Any:
     for one in normalize_axes(axis, len(x.shape)):
@@ -277,6 +291,32 @@ diff = composite(
     formula="x[1:] - x[:-1]",
     examples=[("diff([1, 4, 9])", [3, 5]), ("diff([1, 4, 9], 2)", [2])],
     node="DiffBackward0",
+)
+
+
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1, axis: int = -1) -> Any:
+    at = normalize_axis(axis, len(y.shape))
+    size = y.shape[at]
+    heights = (part(y, at, 1, size - 1) + part(y, at, 0, size - 1)) / 2 if size else y
+    if x is None:
+        return sum_(heights, axis=(at,)) * dx
+    steps = _diff(x, axis=at if len(x.shape) > 1 else -1)
+    if len(x.shape) == 1:
+        steps = reshaped(steps, (*steps.shape, *(1,) * (-1 - at)))
+    heights, steps = together(heights, steps, verb="integrate")
+    return sum_(heights * steps, axis=(at,))
+
+
+trapezoid = composite(
+    "trapezoid",
+    "The integral of samples y by the trapezoidal rule, at positions x or dx apart.",
+    definition=_trapezoid,
+    static=("axis",),
+    aliases=("trapz",),
+    domain=[REAL, REAL, REAL],
+    sample=[(Closed(-2, 2), (4,)), (Closed(-2, 2), (4,))],
+    formula="sum of (y[i] + y[i + 1])/2*(x[i + 1] - x[i])",
+    examples=[("trapezoid([1, 2, 4])", 4.5), ("trapezoid([[1, 2], [3, 4]], [0, 2], axis=0)", [4, 6])],
 )
 
 

@@ -130,6 +130,18 @@ def _lgamma_ball(fl: Any, x: Any) -> Any:
     return (fl.sign(value) * value).log()
 
 
+factorial_ = composite(
+    "factorial",
+    "The gamma function of x + 1: the product of 1 to x at whole numbers.",
+    definition=lambda x: gamma(x + 1),
+    pointwise=True,
+    arity=1,
+    domain=[REAL],
+    sample=[Closed(0.5, 4)],
+    examples=[("factorial(5)", 120)],
+    formula="x!",
+)
+
 lgamma = elementwise(
     "lgamma",
     "Logarithm of the absolute value of the gamma function.",

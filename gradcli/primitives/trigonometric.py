@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import Kink, Primitive, elementwise
+from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
 from gradcli.primitives.comparison import where
 from gradcli.primitives.powers import direction_cosine, div_no_nan, hypot, sqrt
 
@@ -81,6 +81,32 @@ acos = elementwise(
     examples=[("acos(0.5)", 1.0471975511965979), ("acos(-1)", 3.141592653589793)],
     node="AcosBackward0",
     formula="acos(x)",
+)
+
+radians = composite(
+    "radians",
+    "An angle in degrees, in radians.",
+    definition=lambda x: x * (acos(-1) / 180),
+    pointwise=True,
+    arity=1,
+    aliases=("deg2rad",),
+    domain=[REAL],
+    sample=[Closed(-180, 180)],
+    examples=[("radians(180)", 3.141592653589793)],
+    formula="x*π/180",
+)
+
+degrees = composite(
+    "degrees",
+    "An angle in radians, in degrees.",
+    definition=lambda x: x * (180 / acos(-1)),
+    pointwise=True,
+    arity=1,
+    aliases=("rad2deg",),
+    domain=[REAL],
+    sample=[Closed(-2, 2)],
+    examples=[("degrees(1)", 57.29577951308232)],
+    formula="x*180/π",
 )
 
 atan = elementwise(

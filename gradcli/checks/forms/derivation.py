@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.forms.exponentials import HALF, exp, power
-from gradcli.checks.forms.functions import polygamma
+from gradcli.checks.forms.exponentials import HALF, exp, general_power, power
+from gradcli.checks.forms.functions import bessel, gamma, polygamma
 from gradcli.checks.forms.polynomials import NotFound
 from gradcli.checks.forms.ring import Form, Generator
 
@@ -82,9 +82,28 @@ def _next_polygamma(order: Form, x: Form) -> Form:
     return polygamma(int(n.p) + 1, x)
 
 
+def _next_bessel(name: str, side: int) -> Callable[..., Form]:
+    """f_0' = side*f_1, f_1' = f_0 - f_1/x."""
+
+    def rule(itself: Form, order: Form, x: Form) -> Form:
+        return bessel(name, 0, x) - itself / x if order.rational() == 1 else side * bessel(name, 1, x)
+
+    return rule
+
+
+def _beta_density(a: Form, b: Form, x: Form) -> Form:
+    scale = gamma(a + b) / (gamma(a) * gamma(b))
+    return general_power(x, a - 1) * general_power(1 - x, b - 1) * scale
+
+
 TABLE: dict[str, Callable[..., Form]] = {
     "erf": lambda g, x: 2 * exp(-x * x) / power(x.tower.pi, HALF),
     "erfinv": lambda g, x: exp(g * g) * power(x.tower.pi, HALF) / 2,
+    "besselj": _next_bessel("besselj", -1),
+    "besseli": _next_bessel("besseli", 1),
+    "lowergamma": lambda g, a, x: general_power(x, a - 1) * exp(-x),
+    "uppergamma": lambda g, a, x: -general_power(x, a - 1) * exp(-x),
+    "betainc_regularized": lambda g, a, b, start, x: _beta_density(a, b, x),
     "gamma": lambda g, x: g * polygamma(0, x),
     "polygamma": lambda g, n, x: _next_polygamma(n, x),
 }

@@ -121,6 +121,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "angle": arb.atan2,
     "erf": lambda x: x.erf(),
     "erfinv": lambda x: x.erfinv(),
+    "besselj": lambda n, x: x.bessel_j(n),
+    "besseli": lambda n, x: x.bessel_i(n),
+    "lowergamma": lambda a, x: x.gamma_lower(a),
+    "uppergamma": lambda a, x: x.gamma_upper(a),
+    "betainc_regularized": lambda a, b, start, x: x.beta_lower(a, b, 1),
     "gamma": lambda x: x.gamma(),
     "polygamma": _polygamma,
 }

@@ -6,6 +6,7 @@ bit. An inverse is the reversion of its forward function, digamma the derivative
 
 from __future__ import annotations
 
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, ctx
@@ -188,6 +189,28 @@ class Functions:
         found = composed(lambda x: -x.rgamma().derivative() / x.rgamma(), self.s, 1)
         return self.made(replaced(found, constant.digamma()))
 
+    def bessel_j(self, n: int) -> Any:
+        constant = self.s[0]
+        return self.made(from_derivatives(lambda k: bessel_derivative(constant.bessel_j, n, k, -1), self.s))
+
+    def bessel_i(self, n: int) -> Any:
+        constant = self.s[0]
+        return self.made(from_derivatives(lambda k: bessel_derivative(constant.bessel_i, n, k, 1), self.s))
+
+    def gamma_lower(self, a: Any, regularized: int) -> Any:
+        return self.made(
+            replaced(arb_series.gamma_lower(a, self.s, regularized), self.s[0].gamma_lower(a, regularized))
+        )
+
+    def gamma_upper(self, a: Any, regularized: int) -> Any:
+        return self.made(
+            replaced(arb_series.gamma_upper(a, self.s, regularized), self.s[0].gamma_upper(a, regularized))
+        )
+
+    def beta_lower(self, a: Any, b: Any, regularized: int) -> Any:
+        found = arb_series.beta_lower(a, b, self.s, regularized)
+        return self.made(replaced(found, self.s[0].beta_lower(a, b, regularized)))
+
     def polygamma(self, n: int) -> Any:
         """The n-th derivative of digamma, right of 0."""
 
@@ -198,6 +221,24 @@ class Functions:
             return found
 
         return self.made(composed(derivative, self.s, n + 1))
+
+
+def from_derivatives(orders: Callable[[int], Any], s: Any) -> Any:
+    """f(s) by Taylor's formula, where `orders(k)` is the k-th derivative of f at the constant term of s."""
+    coefficients = [orders(k) / arb.fac_ui(k) for k in range(s.prec)]
+    return arb_series(coefficients, s.prec)(step_of(s))
+
+
+def bessel_derivative(function: Callable[[int], Any], n: int, k: int, side: int) -> Any:
+    """The k-th derivative of J_n or I_n from values of other orders: 2*f_n' = f_(n-1) + side*f_(n+1)."""
+    total = arb(0)
+    for j in range(k + 1):
+        order = n - k + 2 * j
+        value = function(abs(order))
+        if order < 0 and order % 2 and side < 0:  # J_(-n) is (-1)**n J_n, I_(-n) is I_n
+            value = -value
+        total = total + comb(k, j) * side**j * value
+    return total / arb(2) ** k
 
 
 def composed(f: Callable[[Any], Any], s: Any, extra: int) -> Any:

@@ -140,6 +140,21 @@ class GermFunctions:
     def polygamma(self: Any, n: int) -> Any:
         return self.local("polygamma", n)
 
+    def bessel_j(self: Any, n: int) -> Any:
+        return self.local("bessel_j", n)
+
+    def bessel_i(self: Any, n: int) -> Any:
+        return self.local("bessel_i", n)
+
+    def gamma_lower(self: Any, a: Any, regularized: int) -> Any:
+        return self.local("gamma_lower", a, regularized)
+
+    def gamma_upper(self: Any, a: Any, regularized: int) -> Any:
+        return self.local("gamma_upper", a, regularized)
+
+    def beta_lower(self: Any, a: Any, b: Any, regularized: int) -> Any:
+        return self.local("beta_lower", a, b, regularized)
+
     def sinc_pi(self: Any) -> Any:
         return (self * arb.pi()).sin() / (self * arb.pi()) if self.grows() else self.local("sinc_pi")
 

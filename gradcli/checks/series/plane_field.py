@@ -28,7 +28,20 @@ if TYPE_CHECKING:
 
 ZERO_TESTED = frozenset(("sinc_derivative",))
 REAL_ONLY = frozenset(
-    ("lgamma", "polygamma", "erfinv", "erfcinv", "cbrt", "atan2", "mod", "floor", "ceil", "round", "trunc")
+    (
+        *("j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc"),
+        "lgamma",
+        "polygamma",
+        "erfinv",
+        "erfcinv",
+        "cbrt",
+        "atan2",
+        "mod",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+    )
 )
 
 

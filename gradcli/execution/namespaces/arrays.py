@@ -42,6 +42,7 @@ REAL_ONLY = frozenset(
         *("sort", "argsort", "argmax", "argmin", "median", "heaviside"),
         *("floor", "ceil", "trunc", "rint", "mod", "hypot", "arctan2", "cbrt", "logaddexp", "frexp", "ldexp"),
         *("gammaln", "digamma", "polygamma", "zeta", "beta", "betaln", "erfinv", "erfcinv", "logit"),
+        *("j0", "j1", "jv", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc"),
     )
 )
 
