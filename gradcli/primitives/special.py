@@ -70,6 +70,7 @@ erfcinv = elementwise(
     formula="erfcinv(x)",
 )
 
+
 def _pi_beside(x: Any) -> Any:
     return x.builder.constant("pi", x.shape)
 
