@@ -74,6 +74,46 @@ PROVED: list[tuple[str, Any, Any]] = [
 ]
 
 
+INF = float("inf")
+MASK = torch.tensor([True, False, False])
+BOUNDED: dict[str, Any] = {
+    "relu": lambda x: torch.relu(x).sum(),
+    "two bounds": lambda x: x.clamp(0, 1).sum(),
+    "clamp min": lambda x: (x.clamp(min=0) * x).sum(),
+    "clamp max": lambda x: x.clamp(max=1).exp().sum(),
+    "clamp_min": lambda x: torch.clamp_min(x, 0.0).sum(),
+    "clamp_max": lambda x: x.clamp_max(1).sum(),
+    "clip": lambda x: torch.clip(x, min=0.0).sum(),
+    "an infinite bound": lambda x: x.clamp(0, INF).sum() + x.clamp(-INF, 1).sum(),
+    "a tensor as the bound": lambda x: x.clamp(min=torch.zeros(3, dtype=torch.float64)).sum(),
+    "entries as the bound": lambda x: x.clamp(min=x.flip(0)).sum() + x.clamp_max(x.flip(0) ** 2).sum(),
+    "in place": lambda x: x.clone().clamp_(min=0).clamp_max_(1).sum(),
+    "hardtanh": lambda x: torch.nn.functional.hardtanh(x).sum(),
+    "relu6": lambda x: torch.nn.functional.relu6(x).sum(),
+    "maximum": lambda x: torch.maximum(x, torch.zeros(3, dtype=torch.float64)).sum(),
+    "softplus by hand": lambda x: (x.clamp(min=0) + torch.log1p(torch.exp(-x.abs()))).sum(),
+    "normalize": lambda x: torch.nn.functional.normalize(x, dim=0)[0],
+    "clipped by its norm": lambda x: (x * (1.0 / (x.norm() + 1e-6)).clamp(max=1.0)).sum(),
+    "a masked softmax": lambda x: torch.softmax(x.masked_fill(MASK, -INF), 0)[1],
+}
+
+
+@pytest.mark.parametrize("f", BOUNDED.values(), ids=BOUNDED)
+def test_functions_with_bounds_are_proved(f: Any) -> None:
+    assert only(gradcli.check(f, at=X)).verdict == "PROVED"
+
+
+@pytest.mark.parametrize("bound", [0.5, -1.25, 2.0])
+def test_a_recorded_bound_counts_where_it_is_met(bound: float) -> None:
+    """The gradient of what is recorded is that of the tensors, also where an entry equals the bound."""
+    for f in (lambda x: (x.clamp(min=bound) * x).sum(), lambda x: (x.clamp_max(bound) * x).sum()):
+        x = torch.tensor(X, requires_grad=True)
+        f(x).backward()
+        assert torch.func.grad(f)(torch.tensor(X)).tolist() == x.grad.tolist()
+        program = torch.record(f, torch.tensor(X))
+        assert "inf" not in str([node.params for node in program.nodes()])
+
+
 @pytest.mark.parametrize(("name", "f", "at"), PROVED, ids=[row[0] for row in PROVED])
 def test_a_right_gradient_is_proved_or_certified(name: str, f: Any, at: Any) -> None:
     found = only(gradcli.check(f, at=at))

@@ -98,6 +98,8 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     if dim is None:
         input, dim = reshape(input, (-1,)), 0
     if isinstance(repeats, Tensor):
+        if repeats.dtype.name not in ("int32", "int64"):
+            raise NotImplementedError(f"repeat_interleave is not implemented for repeats of dtype {repeats.dtype}")
         return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), "IndexSelectBackward0")
     from gradcli.eager.movement import clone, expand, unsqueeze
 

@@ -41,6 +41,7 @@ def detach_(self: Tensor) -> Tensor:
     if self._base is not None:
         raise RuntimeError("a view cannot be detached in place: use detach()")
     self._edge, self._requires, self._retains = None, False, False
+    self._own_tangent = None
     return self
 
 
@@ -172,6 +173,8 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
         found = function(old, *args)
         self._counter.bump(place())
         self._raw = found._raw
+        if state.dual is not None:
+            state.dual.moved(self, function, args)
         if found._node is not None:
             from gradcli.eager.indexing import renamed
 

@@ -68,6 +68,8 @@ class Conversions(Operand):
     def data(self: Any, value: Tensor) -> None:
         if not isinstance(value, Conversions):
             raise TypeError(f".data is a tensor, not {type(value).__name__}")
+        if self.requires_grad and value._raw.dtype.kind not in "fc":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._raw = value._array
         if recorder.current is not None:
             recorder.current.moved(self)

@@ -33,7 +33,7 @@ def unique(
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each whole number occurs, or the sum of its weights."""
-    if input.dtype.kind > 1:
+    if input.dtype.kind != 1:
         raise NotImplementedError(f"bincount is not implemented for {input.dtype}: it needs whole numbers")
     if input.ndim != 1:
         raise RuntimeError("bincount() needs a vector of whole numbers that are not negative")

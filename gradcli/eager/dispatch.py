@@ -16,7 +16,7 @@ from gradcli.eager import devices, dtypes, recipes, recorder, tracing
 from gradcli.eager.nodes import Node, class_named
 from gradcli.eager.plans import WARM, Plan, plan_of
 from gradcli.eager.promotion import APART, WHOLE, kind_of
-from gradcli.eager.rules import RuleNode, kept, kept_result, source_of
+from gradcli.eager.rules import RuleNode, kept, kept_result, number, source_of
 from gradcli.eager.saving import versions
 from gradcli.eager.state import PLAIN, SILENT, SPECIAL, place, sequence, state
 from gradcli.eager.tensor import Tensor
@@ -115,7 +115,7 @@ def record(
     result = Tensor(out)
     if state._grad and not state._inference and out.dtype.kind in "fc":
         attach(result, xs, arrays, plan, name, kind, edges, mixed)
-    if state.dual is not None:
+    if state.dual is not None and not view:  # the tangent of a view is a view
         state.dual.passed(plan, xs, arrays, kind, result)
     if recorder.current is not None:
         recorder.current.operation(name, xs, result)
@@ -181,7 +181,7 @@ def attach(
                 )
             saved.append(kept(x))
         else:
-            saved.append(kept(Tensor(arrays[i])))
+            saved.append(kept(number(arrays[i])))
     if way.needs_out:
         saved.append(kept_result(result, node))
     node.saved = tuple(saved)

@@ -11,7 +11,7 @@ from gradcli.eager import dtypes
 from gradcli.eager.dispatch import cast, record
 from gradcli.eager.nodes import Node, class_named
 from gradcli.eager.pointwise import TABLE as POINTWISE
-from gradcli.eager.pointwise import as_tensor_or_number
+from gradcli.eager.pointwise import as_tensor_or_number, bounded
 from gradcli.eager.recorder import noted
 from gradcli.eager.rules import source_of
 from gradcli.eager.state import place
@@ -64,8 +64,8 @@ def clamp_min(input: Tensor, min: Operand) -> Tensor:
     if input.dtype.kind < 2 and (isinstance(min, int) or (isinstance(min, Tensor) and min.dtype.kind < 2)):
         return POINTWISE["clamp"](input, min=min)  # type: ignore[no-any-return]
     if isinstance(min, Tensor):
-        return record(catalogue()["maximum"], (input, min), {}, "ClampMinBackward1")
-    return record(_clamped, (input, min, math.inf), {}, "ClampMinBackward0", pointwise=True, edges=1, whole=True)
+        return bounded(input, min, math.inf, "ClampMinBackward1", edges=(0, 1), whole=True)
+    return bounded(input, min, math.inf, "ClampMinBackward0", edges=1, whole=True)
 
 
 def clamp_max(input: Tensor, max: Operand) -> Tensor:
@@ -73,12 +73,8 @@ def clamp_max(input: Tensor, max: Operand) -> Tensor:
     if input.dtype.kind < 2 and (isinstance(max, int) or (isinstance(max, Tensor) and max.dtype.kind < 2)):
         return POINTWISE["clamp"](input, max=max)  # type: ignore[no-any-return]
     if isinstance(max, Tensor):
-        return record(catalogue()["minimum"], (input, max), {}, "ClampMaxBackward1")
-    return record(_clamped, (input, -math.inf, max), {}, "ClampMaxBackward0", pointwise=True, edges=1, whole=True)
-
-
-def _clamped(x: Any, low: Any, high: Any) -> Any:
-    return catalogue()["clamp"](x, low, high)
+        return bounded(input, -math.inf, max, "ClampMaxBackward1", edges=(0, 2), whole=True)
+    return bounded(input, -math.inf, max, "ClampMaxBackward0", edges=1, whole=True)
 
 
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:

@@ -13,7 +13,7 @@ from gradcli.eager.hooks import Handle
 from gradcli.eager.state import sweeps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gradcli.eager.tensor import Tensor
 
@@ -54,19 +54,35 @@ def hand_over(x: Tensor, old: Any, new: Any) -> None:
 
 def replaced(hooks: dict[int, Any], value: Tensor, what: str) -> Any:
     """Call hooks on a gradient one after the other; each may replace it. Returns the last replacement, or None."""
-    from gradcli.eager.tensor import Tensor
-
     found = None
     for hook in list(hooks.values()):
         changed = hook(value)
         if changed is not None:
-            if not isinstance(changed, Tensor):
-                raise TypeError(
-                    f"a hook on {what} returned {type(changed).__name__} where a tensor or None is expected"
-                )
-            if changed._raw.shape != value._raw.shape:
-                raise RuntimeError(
-                    f"a hook on {what} returned a gradient of shape {list(changed.shape)}, not {list(value.shape)}"
-                )
-            found = value = changed
+            found = value = _fitting(changed, value, f"a hook on {what}")
     return found
+
+
+def answered(answer: Any, values: Sequence[Tensor | None], what: str) -> list[Tensor | None]:
+    """The gradients that a hook returned in place of others.
+
+    TypeError for what is no tuple of tensors, RuntimeError for another number, shape or format of them.
+    """
+    if not isinstance(answer, tuple):
+        raise TypeError(f"{what} returned {type(answer).__name__} where a tuple or None is expected")
+    if len(answer) != len(values):
+        raise RuntimeError(f"{what} returned an incorrect number of gradients: {len(answer)}, not {len(values)}")
+    return [None if one is None else _fitting(one, value, what) for one, value in zip(answer, values, strict=True)]
+
+
+def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
+    from gradcli.eager.tensor import Tensor
+
+    if not isinstance(answer, Tensor):
+        raise TypeError(f"{what} returned {type(answer).__name__} where a tensor or None is expected")
+    if value is None:
+        raise RuntimeError(f"{what} returned a gradient where there is none, which it cannot replace")
+    if answer._raw.shape != value._raw.shape:
+        raise RuntimeError(f"{what} returned a gradient of shape {list(answer.shape)}, not {list(value.shape)}")
+    if answer._raw.dtype != value._raw.dtype:
+        raise RuntimeError(f"{what} returned a gradient of dtype {answer.dtype}, not {value.dtype}")
+    return answer

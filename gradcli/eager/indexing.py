@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,12 @@ from gradcli.eager.tensor import Tensor
 from gradcli.eager.tracing import Traced, known
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
 
 
 def _sliced(x: Any, *, axis: int, start: int, step: int, size: int) -> Any:
@@ -50,7 +56,7 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 def _is_plain(item: Any) -> bool:
     if isinstance(item, Tensor):
-        return item.ndim == 0 and item.dtype.kind == 1 and not isinstance(item, Traced)
+        return item.ndim == 0 and item.dtype.kind == 1 and not is_old_mask(item) and not isinstance(item, Traced)
     return (
         item is None or item is Ellipsis or (isinstance(item, (int, slice, np.integer)) and not isinstance(item, bool))
     )
@@ -61,8 +67,8 @@ def _expanded(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
     for item in items:
         if item is None or item is Ellipsis:
             continue
-        is_mask = not _is_plain(item) and _positions(item).dtype == np.bool_
-        used += _positions(item).ndim if is_mask else 1
+        is_mask = not _is_plain(item) and positions_of(item).dtype == np.bool_
+        used += positions_of(item).ndim if is_mask else 1
     if used > x.ndim:
         raise IndexError(f"too many indices for a tensor of dimension {x.ndim}")
     rest = [slice(None)] * (x.ndim - used)
@@ -72,10 +78,29 @@ def _expanded(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
     return [*items, *rest]
 
 
-def _positions(item: Any) -> Any:
+def is_old_mask(item: Any) -> bool:
+    """Whether an index is a tensor or array of dtype uint8, which is a mask as it was before there was torch.bool."""
+    array = item._raw if isinstance(item, Tensor) else item
+    return isinstance(item, (Tensor, np.ndarray)) and bool(array.dtype == np.uint8)
+
+
+def positions_of(item: Any) -> Any:
+    """The array of an index: truth values, or whole numbers. IndexError for other formats."""
     if isinstance(item, str):
         raise TypeError(f"a tensor is not indexed by text, as {item!r}")
-    return item._array if isinstance(item, Tensor) else np.asarray(item)
+    array = item._array if isinstance(item, Tensor) else np.asarray(item)
+    if is_old_mask(item):
+        return array.astype(np.bool_)
+    if array.dtype not in _INDEX_KINDS and (array.size or isinstance(item, Tensor)):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return array
+
+
+def refuse_old_mask(items: Sequence[Any], value: Any) -> None:
+    """RuntimeError for one number put where a mask of dtype uint8 holds."""
+    masks = [one for one in items if isinstance(one, (Tensor, np.ndarray)) and one.ndim]
+    if len(masks) == 1 and is_old_mask(masks[0]) and (value._raw.size if isinstance(value, Tensor) else 1) == 1:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got a mask of dtype torch.uint8: use .bool()")
 
 
 def part(x: Tensor, index: Any) -> Tensor:
@@ -129,9 +154,9 @@ def getitem(x: Tensor, index: Any) -> Tensor:
             layout.append((item.start, item.stop, item.step))
             axis += 1
         else:
-            array = _positions(item)
-            if array.dtype == np.bool_ and not array.ndim:  # True is a new axis with one entry, False one with none
-                x, array = unsqueeze(x, axis), np.arange(int(array))
+            array = positions_of(item)
+            if not array.ndim and array.dtype == np.bool_:  # an axis of one entry, or of none
+                x, array = unsqueeze(x, axis), array.reshape(1)
             if array.dtype == np.bool_ and array.shape != x._raw.shape[axis : axis + array.ndim]:
                 raise IndexError(
                     f"the shape of the mask {list(array.shape)} at index {axis} does not match the shape of the "
@@ -139,8 +164,6 @@ def getitem(x: Tensor, index: Any) -> Tensor:
                 )
             axis += array.ndim if array.dtype == np.bool_ else 1
             for one in np.nonzero(array) if array.dtype == np.bool_ else (array,):
-                if one.dtype.kind not in "iu" and one.size:
-                    raise IndexError("tensors used as indices must be whole numbers or truth values")
                 layout.append("at")
                 if isinstance(item, Traced):
                     arrays.append(cast(item, dtypes.int64))
@@ -192,8 +215,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         copy_(target, _without_leading_ones(value, target.ndim) if isinstance(value, Tensor) else value)
         return
     value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._raw.dtype))
+    refuse_old_mask(items, value)
     plain = tuple(
-        _positions(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items
+        positions_of(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items
     )
     numbers = np.full(x._raw.shape, -1, np.int64)
     wanted = numbers[plain].shape

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager import modes, recorder, tracing
+from gradcli.eager.accumulate import copied
 from gradcli.eager.dispatch import cast, record
 from gradcli.eager.hooking import hand_over
 from gradcli.eager.movement import follow
@@ -34,12 +35,14 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     tracked = recording() and (x.requires_grad or any(isinstance(y, Tensor) and y.requires_grad for y in others))
     if tracked:
         refuse(x)
-    old = x
-    if tracked:
+    old, tangent = x, x._tangent
+    if tracked or tangent is not None:
         old = Tensor(x._array.copy(), x.requires_grad)
         old._edge = x._current_edge()
-        if x._tangent is not None:
-            old._tangent, old._odd = x._tangent, True
+        if tangent is not None:
+            before = Tensor(tangent._array.copy(), tangent.requires_grad)
+            before._edge = tangent._current_edge()
+            state.dual.give(old, before)
         if recorder.current is not None:
             recorder.current.same(old, x)
     result = function(old)
@@ -54,8 +57,8 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     if x._inference and not modes.is_inference_mode_enabled():  # too late for the entries, as in PyTorch
         raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
     x._counter.bump(place())
-    if state.dual is not None and result._tangent is not None:
-        state.dual.give(x, result._tangent)
+    if state.dual is not None and x._raw.dtype.kind in "fc":
+        state.dual.changed(x, result._tangent)
     if tracked and result.requires_grad:
         rewrite(x, cast(result, x.dtype))
     if recorder.current is not None:
@@ -199,7 +202,9 @@ def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
     if state.dual is not None and (moved is not None or old._tangent is not None):
         kind = old._array.dtype
         still = Tensor(np.zeros(old._array.shape, kind))
-        state.dual.give(result, still if moved is None else fitted_tensor(moved, old._array.shape, kind))
+        if moved is not None:
+            moved = copied(fitted_tensor(moved, old._array.shape, kind), "CloneBackward0")
+        state.dual.give(result, still if moved is None else moved)
     if recorder.current is not None:
         recorder.current.operation(name, (value,), result)
     return result

@@ -1,4 +1,4 @@
-"""A format goes in, the constructor that old programs have for it comes out: `torch.FloatTensor` and the like."""
+"""The constructors of old programs: `torch.FloatTensor` and its kin, and `torch.autograd.Variable`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager import dtypes
-from gradcli.eager.factory import tensor
+from gradcli.eager.factory import empty, tensor
+from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 
 FORMATS = {
@@ -57,3 +58,32 @@ class _Typed(type):
 TABLE: dict[str, Any] = {
     name: _Typed(name, (), {"dtype": kind, "__module__": "torch"}) for name, kind in FORMATS.items()
 }
+
+
+class _Variable(type):
+    """The type of `Variable`: every tensor is an instance of it."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def __call__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        """A leaf that shares the memory and the version of a tensor. TypeError for what is no tensor."""
+        if data is None:
+            data = empty(0)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if volatile:
+            warn("volatile was removed and has no effect: use no_grad() instead")
+        return data.detach().requires_grad_(bool(requires_grad))
+
+
+class Variable(metaclass=_Variable):
+    """The old name of tensors.
+
+    >>> import gradcli.eager as torch
+    >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
+
+
+Variable.__module__ = "torch.autograd.variable"

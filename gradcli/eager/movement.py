@@ -30,6 +30,8 @@ def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node
     out, memory = result._array, x._raw
     if out.base is not memory and (out.base is None or out.base is not memory.base):
         if out.size and not np.may_share_memory(out, memory):
+            if state.dual is not None and x._tangent is not None:
+                state.dual.give(result, viewed(x._tangent, function, params, node))
             return result
     counter = result._count = x._count or x._counter
     result._odd = True
@@ -41,6 +43,8 @@ def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node
         result._path = (*x._path, (function, tuple(params.items())))
         if x._made:
             result._made = x._made
+        if state.dual is not None:
+            result._dual_base = x if x._dual_root else x._dual_base
     if counter.value:
         result._seen = counter.value
     if x._inference is not result._inference:
@@ -88,7 +92,9 @@ def view(input: Tensor, *given: Any, node: str = "ViewBackward0") -> Tensor:
         raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
     found = viewed(input, _reshaped, {"shape": wanted}, node)
     if node == "UnsafeViewBackward0":  # of a temporary that nobody else can see: no view
-        found._base, found._path, found._odd = None, (), False
+        if state.dual is not None:
+            state.dual.look_up(found)
+        found._base, found._path, found._odd = None, (), found._own_tangent is not None
     return found
 
 

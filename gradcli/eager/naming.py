@@ -23,6 +23,8 @@ _OPERANDS = {
     "WhereBackward0": ("condition", "self", "other"),
     "ClampBackward1": ("self", "min", "max"),
     "ClampBackward0": ("self", "min", "max"),
+    "ClampMinBackward1": ("self", "min", "max"),
+    "ClampMaxBackward1": ("self", "min", "max"),
     "MaskedFillBackward0": ("self", "mask", "value"),
     "GatherBackward0": ("self", "index"),
 }

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager.dispatch import record
-from gradcli.eager.indexing import getitem
+from gradcli.eager.indexing import getitem, positions_of, refuse_old_mask
 from gradcli.eager.movement import expand, reshape
-from gradcli.eager.selecting import along, flat, numbers
+from gradcli.eager.pointwise import need_mask
+from gradcli.eager.selecting import LONG, along, flat, need_index, numbers
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -107,28 +108,34 @@ def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
 
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """The tensor with parts of `source` added at positions of an axis."""
+    need_index(index, "index_add")
     return added_at(input, _rows(input, dim, index), source, "IndexAddBackward0", alpha)
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """The tensor with parts of `source` put at positions of an axis."""
+    need_index(index, "index_copy", LONG)
     return placed(input, _rows(input, dim, index), source, "IndexCopyBackward0")
 
 
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     """The tensor with a number at positions of an axis."""
+    need_index(index, "index_fill", LONG, IndexError)
     return placed(input, _rows(input, dim, index), value, "IndexFillBackward0")
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The tensor with the first entries of `source` where a mask holds."""
+    """The tensor with the first entries of `source` where a mask holds; RuntimeError for a mask of another dtype."""
+    need_mask(mask, "masked_scatter")
     positions = numbers(input)[np.broadcast_to(mask._array, input._raw.shape)]
     return placed(input, positions, getitem(reshape(source, (-1,)), slice(positions.size)), "MaskedScatterBackward0")
 
 
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with entries put, or added, where index tensors say."""
-    positions = numbers(input)[tuple([one._array for one in indices])]
+    if not accumulate:
+        refuse_old_mask(indices, values)
+    positions = numbers(input)[tuple([positions_of(one) for one in indices])]
     source = values if values._raw.shape == positions.shape else expand(values, positions.shape)
     if accumulate:
         return added_at(input, positions, source, "IndexPutBackward0")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import operators, truths
+from gradcli.eager import operators, tracing, truths
 from gradcli.eager.dispatch import apply, record
+from gradcli.eager.state import once
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
@@ -214,8 +215,10 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
         raise TypeError("where() takes a condition alone, or a condition and two operands")
     if input is None or other is None:
         return condition.nonzero(as_tuple=True)
-    if condition._array.dtype != np.bool_:
-        raise RuntimeError("where() needs a condition of dtype torch.bool")
+    if condition._raw.dtype == np.uint8:
+        once("where", "where() received a condition of dtype torch.uint8: use .bool()")
+        condition = condition.bool()
+    need_mask(condition, "where")
     xs = (condition, as_tensor_or_number(input), as_tensor_or_number(other))
     return record(_where, xs, {}, "WhereBackward0", pointwise=True, whole=True, apart=(0,), edges=(1, 2))
 
@@ -224,8 +227,15 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return catalogue()["where"](condition, x, y)
 
 
+def need_mask(mask: Tensor, name: str) -> None:
+    """RuntimeError for a mask whose entries are no truth values."""
+    if mask._raw.dtype != np.bool_:
+        raise RuntimeError(f"{name}() only supports boolean masks, but got a mask of dtype {mask.dtype}: use .bool()")
+
+
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
-    """A number where the mask holds, else the entries of `input`."""
+    """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
+    need_mask(mask, "masked_fill")
     return record(
         _masked_fill,
         (input, mask, as_tensor_or_number(value)),
@@ -256,17 +266,28 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
         below, above = (x._array if isinstance(x, Tensor) else None if np.isinf(x) else x for x in (low, high))
         return Tensor(np.clip(input._array, below, above))
     name = "ClampBackward1" if numbers else "ClampBackward0"
-    return record(catalogue()["clamp"], (input, low, high), {}, name, whole=False, edges=1 if numbers else None)
+    return bounded(input, low, high, name, edges=1 if numbers else None, whole=False)
 
 
-def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Entries held above a bound."""
-    return clamp(input, min=min)
+def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, whole: bool) -> Tensor:
+    """Entries held between two bounds; in a recording, an infinite one is left out, as proofs know no infinities."""
+    if tracing.current is not None:
+        for one, other, infinite, held in ((high, low, np.inf, _at_least), (low, high, -np.inf, _at_most)):
+            if not isinstance(one, Tensor) and one == infinite and (isinstance(other, Tensor) or np.isfinite(other)):
+                return record(held, (x, other), {}, name, pointwise=True, edges=edges, whole=whole)
+    return record(_clamped, (x, low, high), {}, name, pointwise=True, edges=edges, whole=whole)
 
 
-def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Entries held below a bound."""
-    return clamp(input, max=max)
+def _clamped(x: Any, low: Any, high: Any) -> Any:
+    return catalogue()["clamp"](x, low, high)
+
+
+def _at_least(x: Any, low: Any) -> Any:
+    return catalogue()["where"](catalogue()["less"](x, low), low, x)
+
+
+def _at_most(x: Any, high: Any) -> Any:
+    return catalogue()["where"](catalogue()["greater"](x, high), high, x)
 
 
 TABLE: dict[str, Any] = {name: _unary(name) for name in _ONE.split()}
@@ -289,8 +310,6 @@ TABLE.update(
             where,
             masked_fill,
             clamp,
-            clamp_min,
-            clamp_max,
         )
     }
 )

@@ -152,10 +152,6 @@ class Trace:
             node = self.node_of(x)
             return node if kind is None else self._of_kind(node, kind)
         value = np.asarray(x).item()
-        if isinstance(value, float) and not np.isfinite(value):
-            node = self.builder.lifted(0) if np.isnan(value) else self.builder.lifted(1 if value > 0 else -1)
-            result: Node = stretch(node / self.builder.lifted(0), shape)
-            return result
         number = int(value) if isinstance(value, bool) else value
         found = self.builder.constant(number, shape)
         return found if kind in (None, "float") else self._of_kind(found, kind or "float")

@@ -154,12 +154,19 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether every entry is not zero."""
-    return noted("all", (input,), Tensor(np.asarray(np.all(input._array, axis=axes_of(dim), keepdims=keepdim))))
+    return _truth(np.all, input, dim, keepdim)
 
 
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether some entry is not zero."""
-    return noted("any", (input,), Tensor(np.asarray(np.any(input._array, axis=axes_of(dim), keepdims=keepdim))))
+    return _truth(np.any, input, dim, keepdim)
+
+
+def _truth(function: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    found = np.asarray(function(x._array, axis=axes_of(dim), keepdims=keepdim))
+    if x._raw.dtype == np.uint8:  # from before there was torch.bool
+        found = found.astype(np.uint8)
+    return noted(function.__name__, (x,), Tensor(found))
 
 
 def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Tensor:

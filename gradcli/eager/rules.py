@@ -63,7 +63,7 @@ class RuleNode(Node):
 
             ct = conj(ct)
         values = [ct, *[self.tensor_saved(i) for i in range(len(self.saved or ()))]]
-        results = way.backward.steps.on_operands(way.kind, values, Tensor, self._applied)
+        results = way.backward.steps.on_operands(way.kind, values, number, self._applied)
         if turned:
             results = [conj(result) for result in results]
         found = [None if at < 0 else results[at] for at in way.where]
@@ -189,10 +189,19 @@ def fitted_tensor(value: Tensor | None, shape: tuple[int, ...], kind: Any) -> Te
     return value
 
 
+def number(array: Any) -> Tensor:
+    """A number of a formula as an operand; pack hooks are not called for it."""
+    found = Tensor(array)
+    found._is_number = True
+    return found
+
+
 def kept(x: Tensor) -> Any:
     """What a node keeps of a tensor that it saves: the tensor, or what the pack hook makes of it."""
     if not state.saved_hooks:
         return x
+    if x._is_number:
+        return Packed(x, lambda same: same, None)
     pack, unpack = state.saved_hooks[-1]
     return Packed(_packed(pack, x), unpack, source_of(x))
 

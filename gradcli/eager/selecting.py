@@ -61,12 +61,25 @@ def _picked(x: Any, at: Any, *, shape: Shape) -> Any:
 # --- along an axis -------------------------------------------------------------------------------------------
 
 
-def along(x: Tensor, dim: int, index: Tensor) -> Any:
+LONG = ("int64",)
+
+
+def need_index(
+    index: Tensor,
+    name: str,
+    formats: tuple[str, ...] = ("int32", "int64"),
+    error: type[Exception] = RuntimeError,
+) -> None:
+    """An error for positions in another format."""
+    if index.dtype.name not in formats:
+        raise error(f"{name}(): Expected dtype {' or '.join(formats)} for index, but got {index.dtype}")
+
+
+def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
     """Positions that `index` names along an axis, for each of its entries; RuntimeError or IndexError outside."""
     axis = axis_of(dim, x.ndim)
+    need_index(index, name)
     array = index._array
-    if array.dtype.kind not in "iu":
-        raise RuntimeError("an index tensor must have dtype int64")
     if array.ndim != x.ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as the tensor")
     if array.size and (array.min() < 0 or array.max() >= x.shape[axis]):
@@ -78,11 +91,12 @@ def along(x: Tensor, dim: int, index: Tensor) -> Any:
 
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each position in an index tensor, the entry there along an axis."""
-    return picked(input, along(input, dim, index), "GatherBackward0")
+    return picked(input, along(input, dim, index, "gather"), "GatherBackward0")
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather`, with the other axes repeated to fit."""
+    need_index(indices, "take_along_dim", LONG)
     if dim is None:
         return take(input, indices)
     from gradcli.eager.movement import expand
@@ -97,6 +111,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The parts of an axis at some positions."""
+    need_index(index, "index_select")
     array = index._array
     size = input.shape[dim]
     if array.size and (array.min() < 0 or array.max() >= size):

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.eager import recorder
 from gradcli.eager.accumulate import add_to_grad
-from gradcli.eager.hooking import replaced
+from gradcli.eager.hooking import answered, replaced
 from gradcli.eager.nodes import LAST, Node
 from gradcli.eager.rules import source_of
 from gradcli.eager.state import state, sweeps
@@ -139,12 +139,10 @@ class Sweep:
 
     def _before(self, node: Node, hooks: dict[int, Any], cts: list[Any]) -> list[Any]:
         for hook in list(hooks.values()):
-            changed = hook(tuple([None if ct is None else self._tensor(ct) for ct in cts]))
+            before = self._tensors(cts)
+            changed = hook(before)
             if changed is not None:
-                given = changed if isinstance(changed, tuple) else (changed,)
-                if len(given) != len(cts):
-                    raise RuntimeError(f"a prehook of {node.name()} returned {len(given)} gradients, not {len(cts)}")
-                cts = [self._raw(ct) for ct in given]
+                cts = [self._raw(ct) for ct in answered(changed, before, f"a prehook of {node.name()}")]
         return cts
 
     def _results(self, node: Node, cts: list[Any]) -> list[Any]:
@@ -154,16 +152,12 @@ class Sweep:
             results = node.run(cts, self.create)
         extra = node.extra
         if extra is not None and extra.hooks:
-            before = tuple([None if ct is None else self._tensor(ct) for ct in cts])
+            before = self._tensors(cts)
             for hook in list(extra.hooks.values()):
-                changed = hook(tuple([None if value is None else self._tensor(value) for value in results]), before)
+                sent = self._tensors(results)
+                changed = hook(sent, before)
                 if changed is not None:
-                    given = changed if isinstance(changed, tuple) else (changed,)
-                    if len(given) != len(results):
-                        raise RuntimeError(
-                            f"a hook of {node.name()} returned {len(given)} gradients, not {len(results)}"
-                        )
-                    results = [self._raw(value) for value in given]
+                    results = [self._raw(value) for value in answered(changed, sent, f"a hook of {node.name()}")]
         if sweeps.anomaly:
             from gradcli.eager.autograd.anomaly_mode import inspect
 
@@ -187,20 +181,31 @@ class Sweep:
         extra = leaf._leaf_hooks
         if extra is not None and extra.prehooks:
             for hook in list(extra.prehooks.values()):
-                changed = hook((self._tensor(value),))
+                before = self._tensors([value])
+                changed = hook(before)
                 if changed is not None:
-                    value = self._raw(changed[0] if isinstance(changed, tuple) else changed)
+                    (value,) = [self._raw(one) for one in answered(changed, before, "a prehook of AccumulateGrad")]
+            if value is None:
+                return
         add_to_grad(leaf, self._tensor(value), self.create)
         if leaf._post_hooks:
             for hook in list(leaf._post_hooks.values()):
-                hook(leaf)
+                answer = hook(leaf)
+                if answer is not None:
+                    error = RuntimeError if isinstance(answer, Tensor) else TypeError
+                    raise error(f"post accumulate grad hooks should return None, not {type(answer).__name__}")
         if extra is not None:
             for hook in list(extra.hooks.values()):
-                hook((), (self._tensor(value),))
+                answer = hook((), (self._tensor(value),))
+                if answer is not None:
+                    answered(answer, (), "a hook of AccumulateGrad")
 
     def _hooked(self, value: Any, hooks: dict[int, Any], what: str) -> Any:
         changed = replaced(hooks, self._tensor(value), what)
         return value if changed is None else self._raw(changed)
+
+    def _tensors(self, values: list[Any]) -> tuple[Tensor | None, ...]:
+        return tuple([None if value is None else self._tensor(value) for value in values])
 
     def _tensor(self, value: Any) -> Tensor:
         return value if isinstance(value, Tensor) else Tensor(value)

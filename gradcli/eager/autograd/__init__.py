@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.engine import backward, ends_of, run, seeds_of
+from gradcli.eager.legacy import Variable
 from gradcli.eager.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
@@ -33,9 +34,6 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
-
-
-Variable = Tensor  # its old name
 
 
 def grad(

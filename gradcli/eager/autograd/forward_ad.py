@@ -7,14 +7,24 @@ sweep over a tangent gives second derivatives.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import contextlib
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.eager import dtypes
+from gradcli.eager.accumulate import copied
+from gradcli.eager.changes import copy_
+from gradcli.eager.dispatch import apply, cast
+from gradcli.eager.modes import enable_grad
+from gradcli.eager.movement import expand, follow, view, viewed
+from gradcli.eager.rules import number
 from gradcli.eager.saving import Saved
 from gradcli.eager.state import state
 from gradcli.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 class Level:
@@ -26,7 +36,12 @@ class Level:
 
     def give(self, x: Tensor, tangent: Tensor) -> None:
         """Make x a dual tensor."""
-        x._tangent = tangent
+        if x._raw.ndim > 1 and tangent._raw.strides != x._raw.strides:  # a view of x must have one of the tangent
+            tangent = copied(tangent, "CloneBackward0")
+            laid_out = np.empty_like(x._raw, tangent._raw.dtype)
+            laid_out[...] = tangent._raw
+            tangent._raw = laid_out
+        x._own_tangent = tangent
         x._odd = True
         self.given.append(x)
         for one in (x._node.saved or ()) if x._node is not None else ():
@@ -34,10 +49,40 @@ class Level:
                 one.tangent = tangent  # the node reads its result without the tensor
                 self.kept.append(one)
 
+    def look_up(self, x: Tensor) -> None:
+        """Give a view the tangent that its base has, seen as the view sees its base."""
+        base, path = _base_of(x)
+        if base is None or base._own_tangent is None:
+            return
+        with _without_level(), enable_grad():
+            tangent = viewed(base._own_tangent, follow, {"path": path}, "AsStridedBackward0")
+        self.give(x, tangent)
+
+    def changed(self, x: Tensor, tangent: Tensor | None) -> None:
+        """Write the tangent of what was written into x; None for zeros. That of its base changes with it."""
+        if x._tangent is None:
+            if tangent is None:
+                return
+            base, _ = _base_of(x)
+            if base is None:
+                self.give(x, tangent)
+                return
+            self.give(base, Tensor(np.zeros(base._raw.shape, base._raw.dtype)))
+        held = x._tangent
+        with _without_level():
+            copy_(held, 0 if tangent is None else tangent)
+
+    def moved(self, x: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...]) -> None:
+        """Move the entries of the tangent as those of x were moved."""
+        if x._tangent is not None:
+            with _without_level():
+                tangent = copied(function(x._tangent, *args), "CloneBackward0")
+            self.give(x, tangent)
+
     def close(self) -> None:
         """Take all tangents away."""
         for x in self.given:
-            x._tangent = None
+            x._own_tangent = None
             x._odd = x._base is not None or x._inference or (x._node is not None and x._node.outputs > 1)
         for one in self.kept:
             one.tangent = None
@@ -53,19 +98,16 @@ class Level:
         )
         if True not in moving or result._raw.dtype.kind not in "fc":
             return
-        state.dual = None
-        try:
+        with _without_level():
             tangent = self._tangent(plan, moving, xs, arrays, kind, result)
-        finally:
-            state.dual = self
+            shared = any(moves and tangent is x._tangent for x, moves in zip(xs, moving, strict=True))
+            if shared or tangent._base is not None:  # each is changed in place with its own tensor
+                tangent = copied(tangent, "CloneBackward0")
         self.give(result, tangent)
 
     def _tangent(
         self, plan: Any, moving: tuple[bool, ...], xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor
     ) -> Tensor:
-        from gradcli.eager.dispatch import apply, cast
-        from gradcli.eager.movement import expand
-
         steps = plan.tangent(moving).steps
         if steps is None:
             return Tensor(np.zeros(result._raw.shape, result._raw.dtype))
@@ -83,8 +125,26 @@ class Level:
                 return cast(operands[0], to)
             return apply(primitive, operands, params)
 
-        (tangent,) = steps.on_operands(kind, values, Tensor, applied)
+        (tangent,) = steps.on_operands(kind, values, number, applied)
         return tangent if tangent._raw.shape == result._raw.shape else expand(tangent, result._raw.shape)
+
+
+def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
+    """The tensor whose tangent that of a view is a part of, and which part; None for what is no view."""
+    if x._dual_root:
+        return None, ()
+    base = x._dual_base
+    return (x._base, x._path) if base is None else (base, x._path[len(base._path) :])
+
+
+@contextlib.contextmanager
+def _without_level() -> Iterator[None]:
+    """The level set aside: operations on tangents carry no tangents."""
+    level, state.dual = state.dual, None
+    try:
+        yield
+    finally:
+        state.dual = level
 
 
 class dual_level:
@@ -124,14 +184,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             raise ValueError(f"expected tensor and tangent to be floating point or complex, but got {x.dtype}")
     if tangent._raw.shape != tensor._raw.shape:
         raise RuntimeError(f"the tangent has shape {list(tangent.shape)}, but the tensor {list(tensor.shape)}")
-    from gradcli.eager.movement import view
-
-    level_now, state.dual = state.dual, None
-    try:
+    now = state.dual
+    with _without_level():
         found = view(tensor, tuple(tensor.shape))
-    finally:
-        state.dual = level_now
-    state.dual.give(found, tangent)
+    found._dual_root = True
+    now.give(found, tangent)
     return found
 
 
@@ -148,10 +205,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual() takes a tensor, not {type(tensor).__name__}")
     if state.dual is None or tensor._tangent is None:
         return UnpackedDualTensor(tensor, None)
-    from gradcli.eager.movement import view
-
-    level_now, state.dual = state.dual, None
-    try:
-        return UnpackedDualTensor(view(tensor, tuple(tensor.shape)), tensor._tangent)
-    finally:
-        state.dual = level_now
+    with _without_level():
+        primal = view(tensor, tuple(tensor.shape))
+    primal._dual_root = True
+    return UnpackedDualTensor(primal, tensor._tangent)

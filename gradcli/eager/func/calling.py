@@ -96,16 +96,19 @@ def _tied(places: dict[str, Any], name: str) -> list[tuple[dict[str, Any], str]]
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The parameters of models of one kind, stacked along a new axis, and their buffers: for `vmap` over models.
 
-    RuntimeError for no models, or for models of several kinds.
+    RuntimeError for no models, for models of several classes or modes, and for parameters some of which require grad.
     """
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if len({type(model) for model in models}) > 1:
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     tables = [(dict(model.named_parameters()), dict(model.named_buffers())) for model in models]
-    parameters = {
-        name: stack([own[name].detach() for own, _ in tables]).requires_grad_(value.requires_grad)
-        for name, value in tables[0][0].items()
-    }
+    parameters = {}
+    for name, value in tables[0][0].items():
+        if any(own[name].requires_grad is not value.requires_grad for own, _ in tables):
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+        parameters[name] = stack([own[name].detach() for own, _ in tables]).requires_grad_(value.requires_grad)
     buffers = {name: stack([own[name] for _, own in tables]) for name in tables[0][1]}
     return parameters, buffers

@@ -85,8 +85,15 @@ class Optimizer:
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; `closure` computes the loss first, which comes back."""
+        args: Any = (self,) if closure is None else (self, closure)
+        kwargs: Any = {}
         for hook in list(self._pre_hooks.values()):
-            hook(self, (), {})
+            answer = hook(self, args, kwargs)
+            if answer is not None:
+                if not isinstance(answer, tuple) or len(answer) != 2:
+                    raise RuntimeError("a pre-hook of step() must return None or a tuple of (new_args, new_kwargs)")
+                args, kwargs = answer
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
         loss, where = None, place()
         if closure is not None:
             with enable_grad():
@@ -98,7 +105,7 @@ class Optimizer:
                     self._one(x, x._grad._raw, self.state[x] if remembers else {}, group, where)
         self._steps += 1
         for hook in list(self._post_hooks.values()):
-            hook(self, (), {})
+            hook(self, args, kwargs)
         return loss
 
     def _one(self, x: Tensor, grad: Array, state: dict[str, Any], group: dict[str, Any], where: Place) -> None:

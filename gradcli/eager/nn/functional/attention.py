@@ -66,6 +66,8 @@ def scaled_dot_product_attention(
         )
     by = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     kind = query.dtype.np
+    if attn_mask is not None and attn_mask.dtype.kind == 1:
+        raise RuntimeError(f"attn_mask must have dtype torch.bool, or a float format, but has {attn_mask.dtype}")
     if attn_mask is not None and attn_mask.dtype.kind == 0:
         attn_mask = additive(attn_mask, kind)
     if is_causal:
@@ -94,8 +96,10 @@ def _laid_out(array: Any, like: Any) -> Any:
 
 def attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
     """The mask of a module (True: may NOT be looked at) as one that is added to scores."""
-    if mask is None or mask.dtype.kind != 0:
+    if mask is None or mask.dtype.kind > 1:
         return mask
+    if mask.dtype.kind == 1:
+        raise AssertionError(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
     zeros = Tensor(np.zeros(mask._raw.shape, kind))
     found: Tensor = where(mask, float("-inf"), zeros)
     return found

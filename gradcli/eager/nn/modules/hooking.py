@@ -69,9 +69,7 @@ class BackwardHooks:
             answer = hook(self.module, grads if result is None else result, self.grad_outputs)
             if answer is None:
                 continue
-            result = answer if isinstance(answer, tuple) else (answer,)
-            if len(result) != len(grads):
-                raise RuntimeError(f"a backward hook returned {len(result)} gradients, but the inputs are {len(grads)}")
+            result = _gradients(answer, len(grads), "a backward hook", "inputs")
         return result
 
     def around_outputs(self, result: Any) -> Any:
@@ -95,7 +93,7 @@ class BackwardHooks:
                 for hook in self.prehooks:
                     answer = hook(self.module, self.grad_outputs)
                     if answer is not None:
-                        self.grad_outputs = answer if isinstance(answer, tuple) else (answer,)
+                        self.grad_outputs = _gradients(answer, len(outputs), "a backward pre-hook", "outputs")
                 passed = tuple([self.grad_outputs[place] for place in places])
                 if self.inputs is None:
                     if self.hooks:
@@ -110,6 +108,16 @@ class BackwardHooks:
 
             node.register_prehook(noted)
         return found if isinstance(result, tuple) else found[0]
+
+
+def _gradients(answer: Any, count: int, what: str, where: str) -> tuple[Any, ...]:
+    """What a hook returned; TypeError for what is no tuple or list, RuntimeError for another number of gradients."""
+    if not isinstance(answer, (tuple, list)):
+        error = RuntimeError if isinstance(answer, Tensor) else TypeError
+        raise error(f"{what} returned {type(answer).__name__} where a tuple or None is expected")
+    if len(answer) != count:
+        raise RuntimeError(f"{what} returned {len(answer)} gradients, but the {where} are {count}")
+    return tuple(answer)
 
 
 def _behind(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
