@@ -79,7 +79,7 @@ def accepts(torch: Any, name: str) -> list[bool]:
 
 
 # into whole, complex or truth values, where PyTorch's kernels are missing; `where` has two results there, one here
-KEPT = {"nansum", "nanmean", "cumsum", "cumprod", "where"}
+KEPT = {"bernoulli", "nansum", "nanmean", "cumsum", "cumprod", "where"}
 
 
 @pytest.mark.peers
