@@ -23,7 +23,7 @@ from gradcli.eager import (
 )
 from gradcli.eager import methods as _methods
 from gradcli.eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from gradcli.eager.backends import FUNCTIONS as _HARMLESS
+from gradcli.eager.backends import FUNCTIONS as _SWITCHES
 from gradcli.eager.backends import TOP as _TOP
 from gradcli.eager.devices import device
 from gradcli.eager.dtypes import (
@@ -156,9 +156,9 @@ _FUNCTIONS = {name: _checked(function) for name, function in _FUNCTIONS.items() 
 _FUNCTIONS.update(detach=_checked(_detach))
 _FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
 _FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch.strided")
-_FUNCTIONS.update(_HARMLESS)
+_HARMLESS = {**_SWITCHES, **_TOP}  # compile, set_num_threads, accelerator, ...
 globals().update(_FUNCTIONS)
-globals().update(_TOP)  # accelerator, compiler, version, ...
+globals().update(_HARMLESS)
 
 _ROOMS = {
     "amp": "gradcli.eager.amp",
@@ -184,7 +184,7 @@ _LATER = {  # functions that few programs need
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_FUNCTIONS, *_TOP, *_ROOMS, *_LATER, *_TYPED})
+    return sorted({*__all__, *_FUNCTIONS, *_HARMLESS, *_ROOMS, *_LATER, *_TYPED})
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.eager import devices, dtypes, recorder
 from gradcli.eager.dispatch import cast
+from gradcli.eager.out_argument import made as written_into
 from gradcli.eager.signatures import checked
 from gradcli.eager.sizes import sizes
 from gradcli.eager.state import warn
@@ -224,6 +225,10 @@ def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         where = None if device is None else devices.device(device)
         if "dtype" in options:
             options["dtype"] = dtypes.meant(options["dtype"])
+        if "out" in options and make.__name__ in _INTO:
+            if options["out"] is not None:
+                return written_into(make.__name__, make, args, options)
+            del options["out"]
         found = make(*args, **options)
         if where is not None and where.type != "cpu":
             found._raw = devices.moved(found._array, where)
@@ -232,6 +237,23 @@ def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return made
 
 
+_INTO = (  # these take `out`
+    *(
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "eye",
+        "arange",
+        "linspace",
+        "logspace",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+    ),
+    *("normal",),
+)
 _FREE = ("tensor", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
 TABLE = {
     function.__name__: placed_on_device(function)

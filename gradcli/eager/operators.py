@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcli.eager import templates
 from gradcli.eager.nodes import class_named
+from gradcli.eager.out_argument import written
 from gradcli.eager.plans import plan_of
 from gradcli.eager.promotion import FLOATS
 from gradcli.eager.rules import RuleNode
@@ -90,6 +91,7 @@ _SHARED: dict[str, Any] = {
     "sequence": sequence,
     "state": state,
     "versions": versions,
+    "written": written,
 }
 _SHARED["array32"], _SHARED["array64"] = Numbers(F32, True), Numbers(F64, True)
 _SHARED["scalar32"], _SHARED["scalar64"] = Numbers(F32, False), Numbers(F64, False)
@@ -133,12 +135,12 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
         function.__code__ = generated.function(text, scope, name).__code__
         return function
 
-    parameters = arguments.replace("alpha=alpha", "*, alpha=1")
+    scaled = "alpha=alpha, " if "alpha" in arguments else ""
+    parameters = arguments.replace(f"{scaled}out=out", f"*, {scaled}out=None".replace("=alpha", "=1"))
     scope.update(_SHARED, build=build, __name__="gradcli.eager.generated")
     text = f"def {name}({parameters}):\n    return build()({arguments})\n"
     function: Any = generated.function(text, scope, name)
-    if "alpha" in arguments:
-        function.__kwdefaults__ = {"alpha": 1}
+    function.__kwdefaults__ = {"alpha": 1, "out": None} if "alpha" in arguments else {"out": None}
     return function
 
 
@@ -168,7 +170,7 @@ def unary(
         )
 
     scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_ways(primitive, given, 1)}
-    return _made(name, "input", write, scope)
+    return _made(name, "input, out=out", write, scope)
 
 
 def _calm(operand: str) -> str:
@@ -192,7 +194,8 @@ def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], s
         calm = f"{_calm('input')} and {_calm('other')}"
         return templates.TWO.format(
             name=name,
-            signature="input, other, *, alpha=1" if scaled else "input, other",
+            signature="input, other, *, alpha=1, out=None" if scaled else "input, other, *, out=None",
+            given='(input, other), {"alpha": alpha}' if scaled else "(input, other), {}",
             guard=" and alpha == 1" if scaled else "",
             call="input, other, alpha=alpha" if scaled else "input, other",
             text=_expression(scripts, primitive, ("a", "b"), {}),
@@ -202,4 +205,4 @@ def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], s
         )
 
     scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_ways(primitive, {}, 2)}
-    return _made(name, "input, other, alpha=alpha" if scaled else "input, other", write, scope)
+    return _made(name, "input, other, alpha=alpha, out=out" if scaled else "input, other, out=out", write, scope)

@@ -65,8 +65,8 @@ class Generator:
     """A stream of random numbers, equal to `torch.Generator()` on the CPU, the only device that there is.
 
     Every draw takes a shape (a sequence of sizes) and returns a new array. Formats of numbers with a point are
-    "float32", "float64", "float16", "complex64" and "complex128". RuntimeError for bounds, sizes and formats that PyTorch refuses
-    too.
+    "float32", "float64", "float16", "complex64" and "complex128". RuntimeError for bounds, sizes and formats that
+    PyTorch refuses too.
 
     >>> Generator(1).randperm(5).tolist()
     [0, 4, 2, 3, 1]

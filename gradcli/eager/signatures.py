@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager import dtypes
+from gradcli.eager.out_argument import TAKES, written
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -153,6 +154,9 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
     def called(*args: Any, **kwargs: Any) -> Any:
         check(args)
         if kwargs:
+            if "out" in kwargs and title in TAKES and not method:
+                out = kwargs.pop("out")
+                return written(title, called, args, kwargs, out)
             kwargs = named(kwargs)
         for at in plain:
             if at < len(args) and isinstance(args[at], Tensor):

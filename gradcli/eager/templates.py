@@ -36,9 +36,9 @@ SILENT = """
 
 ONE = (
     """
-def {name}(input):
+def {name}(input, *, out=None):
     m = state.mode
-    if m < 2 and isinstance(input, Tensor) and not input._odd:
+    if m < 2 and out is None and isinstance(input, Tensor) and not input._odd:
         a = input._raw
         k = a.__class__
         if k is float32 or k is float64:
@@ -61,7 +61,7 @@ def {name}(input):
     + NODE.replace("\n    ", "\n")
     + """
         return r
-    return long_way(input)
+    return long_way(input) if out is None else written("{name}", long_way, (input,), {{}}, out)
 """
 )
 
@@ -69,7 +69,7 @@ TWO = (
     """
 def {name}({signature}):
     m = state.mode
-    if m < 2{guard} and isinstance(input, Tensor) and not input._odd:
+    if m < 2{guard} and out is None and isinstance(input, Tensor) and not input._odd:
         a = input._raw
         k = a.__class__
         if isinstance(other, Tensor):
@@ -133,6 +133,6 @@ def {name}({signature}):
     + NODE.replace("\n    ", "\n")
     + """
         return r
-    return long_way({call})
+    return long_way({call}) if out is None else written("{name}", long_way, {given}, out)
 """
 )

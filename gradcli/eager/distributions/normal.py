@@ -9,7 +9,7 @@ from gradcli.eager.distributions.distribution import Distribution, is_number, te
 from gradcli.eager.factory import ones, zeros
 from gradcli.eager.modes import no_grad
 from gradcli.eager.pointwise import TABLE
-from gradcli.eager.statistics import normal
+from gradcli.eager.sampling import normal
 from gradcli.eager.tensor import Tensor
 
 
