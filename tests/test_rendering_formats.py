@@ -181,6 +181,7 @@ POINTS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("z**2*exp(z)", {"z": 1 + 2j}, {"claims": {"z": "2*z*exp(z)"}, "dtype": "complex128"}),
     ("x**x", {"x": 0}, {"claims": {"x": "inf"}}),
     ("y/x + 1", {}, {}),
+    ("sum(x)", {"x": []}, {}),
 )
 
 

@@ -25,13 +25,15 @@ FEWEST = 3  # rungs that a rate is fitted to
 
 
 def ladder(subject: Subject, evidence: Mapping[str, Any], dtype: str = "float64") -> StepSequence | None:
-    """The ladder of the entry where claim and differences are farthest apart; None for what has no derivative.
+    """The ladder of the entry where claim and differences are farthest apart; None for what has no derivative, or no entries.
 
     Its rate is measured against the exact derivative where that is known, else against the claim.
     """
     if subject.output is None or subject.target is None:
         return None
     f, x = moving(subject.output, [subject.target], subject.values)
+    if not x.size:
+        return None
     claimed = evaluated([subject.judged], subject.values, dtype)[0].reshape(-1)
     exact = known(evidence, x.size)
     entry = worst(claimed, exact)
