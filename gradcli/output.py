@@ -111,7 +111,9 @@ class Output:
             emoji=False,
         )
         assert view.document is not None  # a command without one has no format `table`
-        document = view.document(load("document").Style(self.settings["digits"], LISTED, cells))
+        document = view.document(
+            load("document").Style(self.settings["digits"], LISTED, cells if self.terminal else None)
+        )
         console.print()
         for part in load("tables").render(document, cells):
             console.print(part)

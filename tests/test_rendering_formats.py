@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
+import math
 import os
 import warnings
 from pathlib import Path
@@ -24,8 +26,11 @@ from gradcli.commands.why import view as why_view
 from gradcli.eager import running, why
 from gradcli.eager.why.texts import CURES
 from gradcli.execution import findings
+from gradcli.execution.step_sequence import step_sequence
 from gradcli.language import read_source
 from gradcli.rendering import ci
+from gradcli.rendering.document import Style
+from gradcli.rendering.ladders import ladder
 from tests.corpus import corpus
 from tests.test_corpus import claims_of
 from tests.test_rendering_schema import LINES, SCHEMAS, parsed, validator
@@ -176,6 +181,7 @@ POINTS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("z**2*exp(z)", {"z": 1 + 2j}, {"claims": {"z": "2*z*exp(z)"}, "dtype": "complex128"}),
     ("x**x", {"x": 0}, {"claims": {"x": "inf"}}),
     ("y/x + 1", {}, {}),
+    ("sum(x)", {"x": []}, {}),
 )
 
 
@@ -202,6 +208,33 @@ def test_verdicts_on_functions_in_every_format(name: str) -> None:
     f, df, at = cases[name]
     for one in (df, lambda x: df(x) * np.nan, lambda x: df(x) * np.inf):
         in_every_format([gradcli.check_callable(f, grad=one, at=at)])
+
+
+def test_an_infinite_claim_is_not_called_imprecise() -> None:
+    """Infinity is no larger than a tolerance relative to infinity: it was called right to some digits, which then failed."""
+    import numpy as np
+
+    import gradcli
+
+    report = gradcli.check_callable(lambda x: float(np.log(x)), grad=lambda x: np.inf / x, at={"x": 1e-300})
+    assert in_every_format([report]) <= {"DISAGREES", "INCONCLUSIVE"}
+
+
+WORDS: tuple[float | str, ...] = (0.0, 1.5, "nan", "inf", "-inf")
+
+
+def test_step_sequences_with_numbers_that_are_not_finite() -> None:
+    """Evidence is JSON data, in which such numbers are words; whichever of them is one, the plot can be drawn."""
+    fields = ("claimed", "exact", "estimate", "bound", "rate")
+    for slopes in (["nan", 1.0, 2.0], [1.0, 1.5, "inf"], [1.0, 1.5, 1.25], []):
+        for combination in itertools.product((None, *WORDS), repeat=len(fields)):
+            evidence = {"steps": [0.5, 0.25, 0.125][: len(slopes)], "slopes": slopes}
+            evidence |= {name: value for name, value in zip(fields, combination, strict=True) if value is not None}
+            for digits in (None, 3):
+                list(ladder(step_sequence(evidence), Style(digits)))
+    found = step_sequence({"steps": [0.5], "slopes": ["inf"], "claimed": "nan", "of": "x"})
+    assert found.slopes == (math.inf,) and found.claimed != found.claimed and found.exact is None
+    assert set(found.evidence()) == {"steps", "slopes", "of", "claimed"}
 
 
 def test_samples_of_check_in_every_format() -> None:

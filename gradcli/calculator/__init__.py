@@ -166,7 +166,7 @@ def trace(
     found = question.run(values, backend, dtype)
     diagnostics = diagnose_answer(question, values, found, notes, dtype)
     at_point = point_of(lowered, values)
-    passes = trace_passes(lowered, question.names, values, at_point, dtype, backend, why_topo, diagnostics)
+    passes = trace_passes(lowered, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True)
     return in_torch_names(passes) if torch else passes
 
 

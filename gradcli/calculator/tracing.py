@@ -6,8 +6,9 @@ runs the walk that people write first: depth-first, passing a cotangent on befor
 
 from __future__ import annotations
 
+from gradcli.calculator.folding import Folding
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Trace
+from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents
 from gradcli.graph.text import formulas, is_default, step_names
@@ -15,9 +16,10 @@ from gradcli.transforms.reverse import clean, contributions, sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
+    from gradcli.calculator.folding import Route
     from gradcli.diagnostics import Diagnostic
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
@@ -38,8 +40,9 @@ def trace_passes(
     backend: str,
     why_topo: bool,
     diagnostics: tuple[Diagnostic, ...],
+    fold: bool = False,
 ) -> Trace:
-    """The trace of a lowered script whose output is a scalar."""
+    """The trace of a lowered script whose output is a scalar; with `fold`, beside it without inserted nodes."""
     program = lowered.program
     output = program.outputs[0]
     order = program.nodes()
@@ -56,32 +59,68 @@ def trace_passes(
         )
         zeros = [builder.constant(0, target.type.shape) for target in targets]
         gradients = [zero if flow is None else clean(builder, flow) for flow, zero in zip(flows, zeros, strict=True)]
-        steps = [_Step(builder, index, node, flow, sent) for node, flow, sent in seen]
-    tape = Tape([*order, *gradients, *(node for step in steps for node in step.needed())])
+        steps = [_Step(builder, index, node, flow, _direct(sent)) for node, flow, sent in seen]
+        folding = Folding(order if fold else (), output)
+        folded = list(_folded(builder, folding, index, seen, dependents(order, targets))) if folding.inserted else []
+    tape = Tape([*order, *gradients, *(node for step in (*steps, *folded) for node in step.needed())])
     known = tape.run_all(values, backend=backend, dtype=dtype)
-    texts = formulas(order, step_names(index), lowered.names)
-    forward = tuple(
-        ForwardStep(
-            index[node],
-            node.primitive.name,
-            tuple(index[arg] for arg in node.args),
-            node.type.text(dtype),
-            known[node],
-            texts[node],
-            node.span,
-            dict(node.params),
-            torch_name(node),
-        )
-        for node in order
-    )
-    sums: dict[int, Any] = {}
-    backward = tuple(step.result(known, sums) for step in steps)
+    forward = _forward(order, index, index, {}, known, lowered, dtype, folding.inserted)
+    backward = _backward(steps, known)
     gradient = {name: known[node] for name, node in zip(names, gradients, strict=True)}
-    naive = None
-    if why_topo:
+
+    def walk(folding: Folding, steps: Sequence[_Step]) -> NaiveTrace:
         right = {step.node: known[step.cotangent] for step in steps}
-        naive = _naive(builder, output, targets, names, order, index, known, right, values, dtype)
-    return Trace(lowered.text, at, known[output], forward, backward, gradient, naive, diagnostics)
+        return _naive(builder, output, targets, names, order, index, known, right, values, dtype, folding)
+
+    naive = walk(Folding(()), steps) if why_topo else None
+    written = None
+    if folding.inserted:
+        kept = [node for node in order if node not in folding.inserted]
+        shown = {node: index[folding.stands_for(node)] for node in order}
+        written = Passes(
+            _forward(kept, index, shown, folding.ends, known, lowered, dtype, ()),
+            _backward(folded, known),
+            None if not why_topo else walk(folding, folded),
+        )
+    return Trace(lowered.text, at, known[output], forward, backward, gradient, naive, diagnostics, written)
+
+
+def _forward(
+    order: Sequence[Node],
+    index: Mapping[Node, int],
+    shown: Mapping[Node, int],
+    ends: Mapping[Node, Node],
+    known: Mapping[Node, Any],
+    lowered: Lowered,
+    dtype: str,
+    inserted: Collection[Node],
+) -> tuple[ForwardStep, ...]:
+    """The steps forward of some nodes; `shown` are the numbers by which they name what they read."""
+    texts = formulas(sorted(shown, key=index.__getitem__), step_names(shown), lowered.names)
+    found = []
+    for node in order:
+        end = ends.get(node, node)
+        found.append(
+            ForwardStep(
+                index[node],
+                node.primitive.name,
+                tuple(shown[arg] for arg in node.args),
+                end.type.text(dtype),
+                known[end],
+                texts[end],
+                node.span,
+                dict(node.params),
+                torch_name(node),
+                node in inserted,
+            )
+        )
+    return tuple(found)
+
+
+def _backward(steps: Sequence[_Step], known: Mapping[Node, Any]) -> tuple[BackwardStep, ...]:
+    """The steps backward with their numbers, in order: a receiver's sum grows from step to step."""
+    sums: dict[int, Any] = {}
+    return tuple(step.result(known, sums) for step in steps)
 
 
 def torch_name(node: Node) -> str:
@@ -100,18 +139,43 @@ def in_torch_names(trace: Trace) -> Trace:
     def named(steps: Sequence[BackwardStep]) -> tuple[BackwardStep, ...]:
         return tuple(BackwardStep(step.index, names[step.index], step.cotangent, step.contributions) for step in steps)
 
-    forward = tuple(
-        ForwardStep(one.index, one.torch if one.inputs else one.primitive, one.inputs, one.type, one.value, one.text,
-                    one.span, {}, one.torch)
-        for one in trace.forward
-    )  # fmt: skip
-    naive = trace.naive
-    if naive is not None:
-        naive = NaiveTrace(named(naive.steps), naive.parts_at, naive.gradient)
+    def passes(found: Trace | Passes) -> Passes:
+        forward = tuple(
+            ForwardStep(one.index, one.torch if one.inputs else one.primitive, one.inputs, one.type, one.value,
+                        one.text, one.span, {}, one.torch, one.inserted)
+            for one in found.forward
+        )  # fmt: skip
+        naive = found.naive
+        if naive is not None:
+            naive = NaiveTrace(named(naive.steps), naive.parts_at, naive.gradient)
+        return Passes(forward, named(found.backward), naive)
+
+    whole, written = passes(trace), None if trace.written is None else passes(trace.written)
     return Trace(
-        trace.expression, trace.at, trace.value, forward, named(trace.backward), trace.gradient, naive,
-        trace.diagnostics,
+        trace.expression, trace.at, trace.value, whole.forward, whole.backward, trace.gradient, whole.naive,
+        trace.diagnostics, written,
     )  # fmt: skip
+
+
+def _folded(
+    builder: Builder,
+    folding: Folding,
+    index: Mapping[Node, int],
+    seen: Sequence[tuple[Node, Flow, Sent]],
+    active: set[Node],
+) -> Iterator[_Step]:
+    """The steps backward of the nodes that the script wrote."""
+    flows = {node: flow for node, flow, _ in seen}
+    for node, flow, sent in seen:
+        if node not in folding.inserted:
+            routes = [folding.route(builder, arg, one, active) for arg, one in sent]
+            arrived = flows.get(folding.ends.get(node, node), flow)
+            yield _Step(builder, index, node, arrived, [route for route in routes if route is not None])
+
+
+def _direct(sent: Sent) -> list[Route]:
+    """Routes that end at the operands themselves."""
+    return [(arg, arg, flow, lambda partial: (partial, False)) for arg, flow in sent]
 
 
 class _Step:
@@ -119,31 +183,34 @@ class _Step:
 
     __slots__ = ("cotangent", "index", "node", "sent")
 
-    def __init__(self, builder: Builder, index: Mapping[Node, int], node: Node, flow: Flow, sent: Sent) -> None:
+    def __init__(
+        self, builder: Builder, index: Mapping[Node, int], node: Node, flow: Flow, routes: Sequence[Route]
+    ) -> None:
         self.node = node
         self.index = index
         self.cotangent = clean(builder, flow)
         partials = _partials(builder, node)
         left = list(enumerate(node.args))
-        self.sent: list[tuple[Node, Node | None, Node]] = []
-        for arg, sent_flow in sent:
+        self.sent: list[tuple[Node, Node | None, Node, bool]] = []
+        for arg, to, sent_flow, carry in routes:
             position = next((i for i, other in left if other is arg), None)
             left = [(i, other) for i, other in left if i != position]
             partial = partials[position] if partials is not None and position is not None else None
-            self.sent.append((arg, partial, clean(builder, sent_flow)))
+            moved, summed = (None, False) if partial is None else carry(partial)
+            self.sent.append((to, moved, clean(builder, sent_flow), summed))
 
     def needed(self) -> list[Node]:
         """The nodes to evaluate."""
-        partials = [partial for _, partial, _ in self.sent if partial is not None]
-        return [self.cotangent, *partials, *(value for _, _, value in self.sent)]
+        partials = [partial for _, partial, _, _ in self.sent if partial is not None]
+        return [self.cotangent, *partials, *(value for _, _, value, _ in self.sent)]
 
     def result(self, known: Mapping[Node, Any], sums: dict[int, Any]) -> BackwardStep:
         """The step with its numbers; `sums` holds what each node has received so far."""
         sent = []
-        for arg, partial, value in self.sent:
-            to = self.index[arg]
+        for receiver, partial, value, summed in self.sent:
+            to = self.index[receiver]
             sums[to] = known[value] if to not in sums else sums[to] + known[value]
-            sent.append(Contribution(to, None if partial is None else known[partial], known[value], sums[to]))
+            sent.append(Contribution(to, None if partial is None else known[partial], known[value], sums[to], summed))
         return BackwardStep(self.index[self.node], self.node.primitive.name, known[self.cotangent], tuple(sent))
 
 
@@ -170,19 +237,21 @@ def _naive(
     right: Mapping[Node, Any],
     values: Mapping[str, Any],
     dtype: str,
+    folding: Folding,
 ) -> NaiveTrace:
     """Depth-first: whatever has arrived at a node so far is passed on at once, and again when more arrives."""
     active = dependents(order, targets)
-    held: dict[Node, Any] = {output: 1.0}
+    start = folding.cores.get(output, output)
+    held: dict[Node, Any] = {start: 1.0}
     tapes: dict[Node, tuple[list[Node], str, Tape] | None] = {}
     steps: list[BackwardStep] = []
     parts_at: int | None = None
-    pending = [_Visit(output)]
+    pending = [_Visit(start)]
     while pending and len(steps) < MOST_NAIVE_STEPS:
         visit = pending[-1]
         node = visit.node
         if node not in tapes:
-            tapes[node] = _local_tape(builder, node, order, active)
+            tapes[node] = _local_tape(builder, node, order, active, folding)
         local = tapes[node]
         if local is None:
             pending.pop()
@@ -223,18 +292,23 @@ class _Visit:
 
 
 def _local_tape(
-    builder: Builder, node: Node, order: Sequence[Node], active: set[Node]
+    builder: Builder, node: Node, order: Sequence[Node], active: set[Node], folding: Folding
 ) -> tuple[list[Node], str, Tape] | None:
     """What one node sends for a cotangent given as an input: receivers, that input's name, and the computation."""
     if not node.args or node not in active:
         return None
     with building(builder, order):
-        ct = builder.fresh_leaf(node.type)
-        sent = contributions(builder, node, (ct, None), active)
-        outputs = [clean(builder, flow) for _, flow in sent]
-    if not sent:
+        at = folding.ends.get(node, node)
+        ct = builder.fresh_leaf(at.type)
+        flow: Flow = (ct, None)
+        while at is not node:
+            ((at, flow),) = contributions(builder, at, flow, active)
+        sent = contributions(builder, node, flow, active)
+        routes = [route for arg, one in sent if (route := folding.route(builder, arg, one, active)) is not None]
+        outputs = [clean(builder, one) for _, _, one, _ in routes]
+    if not routes:
         return None
-    return [arg for arg, _ in sent], ct.params["name"], Tape(outputs)
+    return [to for _, to, _, _ in routes], ct.params["name"], Tape(outputs)
 
 
 def _same(one: Any, other: Any) -> bool:

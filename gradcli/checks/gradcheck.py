@@ -126,7 +126,7 @@ def check_script(
             evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}
             rungs = ladder(subject, evidence, dtype) if steps and not in_plane else None
             if rungs is not None:
-                evidence["ladder"] = plain(rungs)
+                evidence["ladder"] = plain(rungs.evidence())
             outcomes.append((subject, outcome._replace(evidence=evidence)))
             times.append(monotonic())
     outcomes = first_wrong_steps(outcomes)

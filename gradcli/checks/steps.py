@@ -13,6 +13,7 @@ import numpy as np
 from gradcli.checks import differences
 from gradcli.checks.floats import evaluated, moving
 from gradcli.checks.shown import position
+from gradcli.execution.step_sequence import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,15 +24,16 @@ RUNGS = 14
 FEWEST = 3  # rungs that a rate is fitted to
 
 
-def ladder(subject: Subject, evidence: Mapping[str, Any], dtype: str = "float64") -> dict[str, Any] | None:
-    """The ladder of the entry where claim and differences are farthest apart; None for what has no derivative.
+def ladder(subject: Subject, evidence: Mapping[str, Any], dtype: str = "float64") -> StepSequence | None:
+    """The ladder of the entry where claim and differences are farthest apart; None for what has no derivative, or no entries.
 
-    `steps` and `slopes` are the rungs, `claimed` is what is judged, `exact` the derivative where it is known, `rate`
-    the power of the step with which the error falls, measured against `exact`, else against `claimed`.
+    Its rate is measured against the exact derivative where that is known, else against the claim.
     """
     if subject.output is None or subject.target is None:
         return None
     f, x = moving(subject.output, [subject.target], subject.values)
+    if not x.size:
+        return None
     claimed = evaluated([subject.judged], subject.values, dtype)[0].reshape(-1)
     exact = known(evidence, x.size)
     entry = worst(claimed, exact)
@@ -46,17 +48,15 @@ def ladder(subject: Subject, evidence: Mapping[str, Any], dtype: str = "float64"
         slopes = (values[:, 0] - values[:, 1]) / (2.0 * steps)
     kept = np.isfinite(slopes)
     steps, slopes = steps[kept], slopes[kept]
-    found: dict[str, Any] = {
-        "of": f"the derivative in {subject.leaf or subject.text}{position(entry, subject.target.type.shape)}",
-        "steps": steps.tolist(),
-        "slopes": slopes.tolist(),
-        "claimed": float(claimed[entry]),
-    }
-    if exact is not None:
-        found["exact"] = exact[entry]
     reference = claimed[entry] if exact is None else exact[entry]
-    rate = rate_of(steps, np.abs(slopes - reference))
-    return found if rate is None else {**found, "rate": rate}
+    return StepSequence(
+        steps.tolist(),
+        slopes.tolist(),
+        f"the derivative in {subject.leaf or subject.text}{position(entry, subject.target.type.shape)}",
+        claimed=float(claimed[entry]),
+        exact=None if exact is None else exact[entry],
+        rate=rate_of(steps, np.abs(slopes - reference)),
+    )
 
 
 def known(evidence: Mapping[str, Any], size: int) -> list[float] | None:

@@ -32,6 +32,7 @@ def trace(
     why_topo: bool,
     style: str,
     plan: bool,
+    all: bool,
 ) -> int:
     """The forward and the backward pass, step by step.
 
@@ -41,6 +42,10 @@ def trace(
 
     A node must wait until everybody who read it has contributed. With --why-topo the depth-first order
     that does not wait stands beside the right one, with the wrong gradient that it gives.
+
+    Nodes that nobody wrote, such as the reshapes and broadcasts that an operation on arrays needs, are left out:
+    what is sent to them is shown where it arrives. With --all they are shown too; JSON and CSV always have
+    them. A terminal shows 6 digits; elsewhere, and with --digits 17, all of them are there.
 
     With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
     the order of work, blocks and threads, memory, and how far the results may be from those of the plain
@@ -55,19 +60,20 @@ def trace(
     """
     source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
     if plan:
-        if why_topo or style == "torch":
-            raise error("GC721", f"{'--why-topo' if why_topo else '--style'} does not go with --plan")
+        if why_topo or all or style == "torch":
+            named = "--why-topo" if why_topo else "--all" if all else "--style"
+            raise error("GC721", f"{named} does not go with --plan")
         output.emit(planned_view(calculator.plan(source, **told)))
         return 0
     result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch")
-    output.emit(traced_view(result))
+    output.emit(traced_view(result, all))
     return 0
 
 
-def traced_view(result: Trace) -> View:
-    """The view of a trace."""
+def traced_view(result: Trace, whole: bool = False) -> View:
+    """The view of a trace; `whole` for every node."""
     return View(
-        document=lambda look: listing.trace(result, look),
+        document=lambda look: listing.trace(result, look, whole),
         payload=lambda: machine.trace("trace", result),
         lines=lambda: machine.trace_lines("trace", result),
         tidy=lambda: listing.tidy(result),
@@ -89,4 +95,5 @@ def planned_view(report: PlanReport) -> View:
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
 PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, bounds.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, *OUTPUT))
+ALL = Option("--all", kind="flag", help="Show every node, also those that nobody wrote, such as reshapes.")
+DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, *OUTPUT))

@@ -217,7 +217,8 @@ class Jacobian(Shown):
 class ForwardStep(Record):
     """One node of the forward pass: what it computes from which nodes, its value, where the text says so.
 
-    `torch` is PyTorch's name of the node.
+    `torch` is PyTorch's name of the node; `inserted` tells that nobody wrote it: a reshape or a broadcast, say, that an
+    operation on other shapes needs.
     """
 
     index: int
@@ -229,15 +230,20 @@ class ForwardStep(Record):
     span: Span | None
     params: dict[str, object]
     torch: str = ""
+    inserted: bool = False
 
 
 class Contribution(Record):
-    """What a node sends to one of its inputs: cotangent times local partial, and the sum `to` holds then."""
+    """What a node sends to one of its inputs: cotangent times local partial, and the sum `to` holds then.
+
+    `summed`: the input was broadcast on its way, so the products of cotangent and partial are added up.
+    """
 
     to: int
     partial: Value | None
     value: Value
     accumulated: Value
+    summed: bool = False
 
 
 class BackwardStep(Record):
@@ -262,8 +268,19 @@ class NaiveTrace(Record):
     gradient: dict[str, Value]
 
 
+class Passes(Record):
+    """Both passes without the nodes that nobody wrote: what is sent to one of these is shown where it arrives."""
+
+    forward: tuple[ForwardStep, ...]
+    backward: tuple[BackwardStep, ...]
+    naive: NaiveTrace | None = None
+
+
 class Trace(Shown):
-    """The forward pass in topological order, the backward pass in the reverse, and the gradient."""
+    """The forward pass in topological order, the backward pass in the reverse, and the gradient.
+
+    `written` holds the passes without the nodes that nobody wrote; None where there are no such nodes.
+    """
 
     expression: str
     at: dict[str, Value]
@@ -273,10 +290,11 @@ class Trace(Shown):
     gradient: dict[str, Value]
     naive: NaiveTrace | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    written: Passes | None = None
 
     def _rows(self) -> Iterator[tuple[str, object]]:
         yield "expression", self.expression
-        for step in self.forward:
+        for step in self.forward if self.written is None else self.written.forward:
             yield f"{step.index} {step.primitive}", f"{step.text} = {entry_text(step.value)}"
         for leaf, partial in self.gradient.items():
             yield f"d/d{leaf}", partial

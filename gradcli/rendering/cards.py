@@ -6,6 +6,7 @@ was found out; the whole card, and JSON, have it all.
 
 from __future__ import annotations
 
+from gradcli.execution.step_sequence import step_sequence
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Facts, Line, Style
 from gradcli.rendering.ladders import ladder
@@ -56,7 +57,7 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
     if facts:
         yield Facts(tuple(facts))
     if isinstance(evidence.get("ladder"), dict):
-        yield from ladder(evidence["ladder"], style)
+        yield from ladder(step_sequence(evidence["ladder"]), style)
 
 
 def step_card(check: Any, style: Style) -> Iterator[Block]:

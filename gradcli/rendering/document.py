@@ -10,7 +10,10 @@ from gradcli.records import NamedTuple
 
 
 class Style(NamedTuple):
-    """How people want numbers: significant digits (None: all), and how many entries of an array to list."""
+    """How people want numbers: significant digits (None: all), and how many entries of an array to list.
+
+    `width` is that of the terminal, None where the result goes elsewhere.
+    """
 
     digits: int | None = None
     entries: int = 1000

@@ -9,25 +9,24 @@ from gradcli.rendering.values import number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
+    from gradcli.execution.step_sequence import StepSequence
     from gradcli.rendering.document import Block
 
 WIDEST = 32  # cells of a bar
 FEWEST_DIGITS = -17.0  # of a relative error: below it a bar is empty
 
 
-def ladder(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
+def ladder(found: StepSequence, style: Style) -> Iterator[Block]:
     """A row per step: the difference, its error and a bar as long as the error's logarithm; then the rate in words."""
-    steps, slopes = evidence.get("steps", ()), evidence.get("slopes", ())
-    reference, name = measured(evidence, slopes)
-    if not steps or reference is None:
+    reference, name = measured(found)
+    if not found.steps or reference is None:
         return
-    errors = [abs(slope - reference) for slope in slopes]
+    errors = [abs(slope - reference) for slope in found.slopes]
     rows = tuple(
         (f"{step:.1e}", number(slope, style.digits or 12), f"{error:.1e}", bar(error, reference))
-        for step, slope, error in zip(steps, slopes, errors, strict=True)
+        for step, slope, error in zip(found.steps, found.slopes, errors, strict=True)
     )
     columns = (
         Column("step", "number"),
@@ -35,19 +34,22 @@ def ladder(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
         Column("error", "number"),
         Column("", "text", 1),
     )
-    of = f" of {evidence['of']}" if evidence.get("of") else ""
+    of = f" of {found.of}" if found.of else ""
     yield Grid(columns, rows, title=f"Differences{of} against {name} {number(reference, style.digits)}")
-    yield Line(told(evidence, errors), "note")
+    yield Line(told(found, errors), "note")
 
 
-def measured(evidence: Mapping[str, Any], slopes: Sequence[float]) -> tuple[float | None, str]:
+def measured(found: StepSequence) -> tuple[float | None, str]:
     """What errors are measured against: the exact derivative, the best estimate, the claim, else the middle one."""
-    known = (("exact", "the exact derivative"), ("estimate", "what they settle at,"), ("claimed", "the claim"))
-    for key, name in known:
-        value = evidence.get(key)
-        if isinstance(value, int | float):
-            return float(value), name
-    return (float(slopes[len(slopes) // 2]), "the middle one,") if slopes else (None, "")
+    known = (
+        (found.exact, "the exact derivative"),
+        (found.estimate, "what they settle at,"),
+        (found.claimed, "the claim"),
+    )
+    for value, name in known:
+        if value is not None and math.isfinite(value):
+            return value, name
+    return (found.slopes[len(found.slopes) // 2], "the middle one,") if found.slopes else (None, "")
 
 
 def bar(error: float, reference: float) -> str:
@@ -59,24 +61,23 @@ def bar(error: float, reference: float) -> str:
     return "#" * max(1, round(WIDEST * share))
 
 
-def told(evidence: Mapping[str, Any], errors: Sequence[float]) -> str:
+def told(found: StepSequence, errors: Sequence[float]) -> str:
     """What the ladder says, in one sentence."""
-    rate = evidence.get("rate")
-    claimed = evidence.get("claimed")
-    if evidence.get("exact") is None and isinstance(evidence.get("estimate"), int | float):
-        told = f"they settle to {evidence.get('bound', 0.0):.0e}"
-        if isinstance(claimed, int | float) and math.isfinite(claimed):
-            nearest = min(abs(slope - claimed) for slope in evidence["slopes"])
+    claimed = found.claimed if found.claimed is not None and math.isfinite(found.claimed) else None
+    if found.exact is None and found.estimate is not None and math.isfinite(found.estimate):
+        told = f"they settle to {found.bound or 0.0:.0e}"
+        if claimed is not None:
+            nearest = min(abs(slope - claimed) for slope in found.slopes)
             told += f"; none comes nearer to the claim {claimed:.6g} than {nearest:.2g}"
         return told
     words = []
-    if rate is not None:
-        words.append(f"the error falls as step**{rate:g} (2 is expected), to {min(errors):.1e}")
+    if found.rate is not None:
+        words.append(f"the error falls as step**{found.rate:g} (2 is expected), to {min(errors):.1e}")
     elif not min(errors):
         words.append("a step meets it to the last digit")
     else:
         words.append(f"the error does not fall with the step: it stays near {min(errors):.1e}")
-    exact = evidence.get("exact")
-    if isinstance(exact, int | float) and isinstance(claimed, int | float) and abs(exact - claimed) > min(errors):
+    exact = found.exact
+    if exact is not None and claimed is not None and abs(exact - claimed) > min(errors):
         words.append(f"the claim {claimed:.6g} is {abs(exact - claimed):.1e} away")
     return "; ".join(words)

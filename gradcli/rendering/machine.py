@@ -66,6 +66,7 @@ def trace(command: str, result: Trace) -> Payload:
             "text": step.text,
             "span": list(step.span) if step.span else None,
             "params": jsonable(step.params),
+            "inserted": step.inserted,
         }
         for step in result.forward
     ]

@@ -9,35 +9,73 @@ from __future__ import annotations
 import sys
 from itertools import zip_longest
 
+from gradcli.execution.results import Passes
 from gradcli.rendering.calculus import head, leaf_grid, unused, values
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
-from gradcli.rendering.values import inline
+from gradcli.rendering.values import inline, number, shape_of, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
-    from gradcli.execution.results import BackwardStep, ForwardStep, NaiveTrace, Trace
+    from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Trace, Value
     from gradcli.rendering.document import Block
 
 CELL_ENTRIES = 9
+TERMINAL_DIGITS = 6  # of numbers on a terminal, unless --digits says otherwise
 FORWARD = "Forward: each node comes after the nodes that it reads"
 BACKWARD = "Backward: each node waits for all that read it, then sends its cotangent on"
 NAIVE = "Why the order matters: beside it the pass that does not wait"
 
 
-def trace(result: Trace, style: Style) -> Document:
-    """`trace`: both passes, the gradient, and with `--why-topo` the naive order beside the right one."""
+def trace(result: Trace, style: Style, whole: bool = False) -> Document:
+    """`trace`: both passes, the gradient, and with `--why-topo` the naive order beside the right one.
+
+    Unless `whole`, nodes that nobody wrote are left out; on a terminal, numbers are rounded.
+    """
+    passes = Passes(result.forward, result.backward, result.naive)
+    passes = passes if whole or result.written is None else result.written
+    rounded = style.digits is None and style.width is not None
+    style = style._replace(digits=TERMINAL_DIGITS) if rounded else style
     blocks: list[Block] = [*head(result.expression, {}, style), *values(result.value, style)]
-    blocks += [forward(result, style), backward(result, style)]
-    if result.naive is not None:
-        blocks += naive(result, result.naive, style)
+    blocks += [forward(passes, style), backward(passes, style)]
+    blocks += [Line(text, "note") for text in notes(result, passes, rounded)]
+    if passes.naive is not None:
+        blocks += naive(result, passes, passes.naive, style)
     else:
         blocks.append(leaf_grid(result.gradient, result.at, "gradient", style)._replace(title="Gradient"))
     return document(*blocks, *unused(result.at, result.gradient, style))
 
 
-def forward(result: Trace, style: Style) -> Grid:
+def notes(result: Trace, passes: Passes, rounded: bool) -> Iterator[str]:
+    """What is not shown, and how to see it."""
+    left_out = len(result.forward) - len(passes.forward)
+    if left_out:
+        several = "steps that nobody wrote are" if left_out > 1 else "step that nobody wrote is"
+        yield f"{left_out} {several} left out: --all shows {'them' if left_out > 1 else 'it'}"
+    if rounded and not all(same_when_rounded(value) for value in numbers(result, passes)):
+        yield f"Numbers are rounded to {TERMINAL_DIGITS} digits: --digits 17 shows all of them"
+
+
+def numbers(result: Trace, passes: Passes) -> Iterator[Value]:
+    """The numbers of a listing."""
+    yield from (step.value for step in passes.forward)
+    yield from (step.cotangent for step in passes.backward)
+    for step in passes.backward:
+        for sent in step.contributions:
+            yield from (sent.value, sent.accumulated)
+    yield from result.gradient.values()
+
+
+def same_when_rounded(value: Value) -> bool:
+    """Whether rounding for a terminal changes no digit of a number, or of the entries that are listed."""
+    listed: Any = value
+    entries = [listed] if not shape_of(value) else listed.flat if size_of(value) <= CELL_ENTRIES else ()
+    return all(one != one or complex(one) == complex(number(one, TERMINAL_DIGITS)) for one in entries)
+
+
+def forward(result: Passes, style: Style) -> Grid:
     """One row per node."""
     columns = (
         Column("step", "number"),
@@ -76,32 +114,39 @@ def parameter(value: object) -> str:
     return str(value[0]) if isinstance(value, tuple) and len(value) == 1 else str(value)
 
 
-def backward(result: Trace, style: Style) -> Grid:
+def backward(result: Passes, style: Style) -> Grid:
     """One row per contribution; the node and its cotangent stand on the first row of each.
 
-    Where that is too wide, a node has a row of its own with the cotangent that it holds, and the local partials go.
+    Where that is too wide, a node has a row of its own with its cotangent, and below it what it sends on. The local
+    partials, which are the chain rule, go last.
     """
     columns = (
         Column("node"),
         Column("cotangent", "number"),
         Column("sends to"),
-        Column("local partial", "number", 1),
+        Column("local partial", "number"),
         Column("contribution", "number"),
         Column("receiver holds", "number"),
-        Column("so far"),
+        Column("so far", "text", 1),
     )
     rows = tuple(backward_rows(result, style))
     tall: list[tuple[str, ...]] = []
-    for node, cotangent, receiver, _, contribution, held, part in rows:
+    for node, cotangent, receiver, partial, contribution, held, part in rows:
         if node:
-            tall.append((node, "", cotangent, "complete"))
+            tall.append((node, "", cotangent, "", ""))
         if receiver:
-            tall.append((f"  to {receiver}", contribution, held, part))
-    narrow = (Column("node"), Column("contribution", "number"), Column("holds then", "number"), Column("so far"))
+            tall.append((f"  to {receiver}", partial, contribution, held, part))
+    narrow = (
+        Column("node"),
+        Column("local partial", "number", 1),
+        Column("cotangent", "number"),
+        Column("receiver holds", "number", 2),
+        Column("so far", "text", 3),
+    )
     return Grid(columns, rows, title=BACKWARD, narrow=Grid(narrow, tuple(tall)))
 
 
-def backward_rows(result: Trace, style: Style) -> Iterator[tuple[str, ...]]:
+def backward_rows(result: Passes, style: Style) -> Iterator[tuple[str, ...]]:
     names = {step.index: short(step) for step in result.forward}
     total: dict[int, int] = {}
     for step in result.backward:
@@ -118,12 +163,19 @@ def backward_rows(result: Trace, style: Style) -> Iterator[tuple[str, ...]]:
                 node,
                 cotangent,
                 f"{sent.to} {names.get(sent.to, '')}".rstrip(),
-                "" if sent.partial is None else inline(sent.partial, style.digits, CELL_ENTRIES),
+                partial_text(sent, style),
                 inline(sent.value, style.digits, CELL_ENTRIES),
                 inline(sent.accumulated, style.digits, CELL_ENTRIES),
                 f"{count[sent.to]} of {total[sent.to]}" if total[sent.to] > 1 else "all",
             )
             node = cotangent = ""
+
+
+def partial_text(sent: Contribution, style: Style) -> str:
+    """The local partial of a contribution; `summed` where its products with the cotangent are added up."""
+    if sent.partial is None:
+        return ""
+    return inline(sent.partial, style.digits, CELL_ENTRIES) + (", summed" if sent.summed else "")
 
 
 def short(step: ForwardStep) -> str:
@@ -140,7 +192,7 @@ def named(step: BackwardStep, names: dict[int, str]) -> str:
     return f"{step.index} {names.get(step.index, step.primitive)}"
 
 
-def naive(result: Trace, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
+def naive(whole: Trace, result: Passes, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
     """The two orders side by side, the place where they part, and the two gradients."""
     names = {step.index: short(step) for step in result.forward}
     complete = {step.index: step.cotangent for step in result.backward}
@@ -173,7 +225,7 @@ def naive(result: Trace, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
             inline(value, style.digits, CELL_ENTRIES),
             inline(wrong.gradient.get(leaf, 0.0), style.digits, CELL_ENTRIES),
         )
-        for leaf, value in result.gradient.items()
+        for leaf, value in whole.gradient.items()
     )
     titles = (Column("leaf", "code"), Column("gradient", "number"), Column("depth first gives", "number"))
     yield Grid(titles, both, title="Gradient")

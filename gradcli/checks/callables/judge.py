@@ -162,10 +162,10 @@ class Judge(Teller):
                 f"{self.label(name, one)} is {one.claimed}, and differences cannot tell: {one.ladder.estimate.reason}"
             )
             return Verdict("INCONCLUSIVE", told, evidence)
-        if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.ladder.estimate.value)) for w in wrong):
+        if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.ladder.estimate.value)) < math.inf for w in wrong):
             return self.imprecise(name, one, evidence)
         evidence |= self.worst(name, [*wrong, *own])
-        evidence["ladder"] = {"of": self.label(name, one), **ladder_shown(one)}
+        evidence["ladder"] = ladder_shown(one, self.label(name, one))
         told = f"{self.label(name, one)}: {self.gap_told(one)}"
         if not self.steady:
             return Verdict("INCONCLUSIVE", f"{told}; but f gives different values when it is called again", evidence)

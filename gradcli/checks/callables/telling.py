@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.checks.callables import ladder, patterns
 from gradcli.checks.shown import counted, position
+from gradcli.execution.step_sequence import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -172,11 +173,11 @@ def slope(side: float | None) -> str:
     return "undefined" if side is None else f"{side + 0.0:.6g}"
 
 
-def ladder_shown(one: Finding) -> Evidence:
+def ladder_shown(one: Finding, of: str = "") -> Evidence:
     """The rungs of a ladder: steps, the slope that each saw, the best estimate of it, and the claim."""
     value, bound = one.ladder.estimate[:2]
-    rungs: Evidence = {"steps": one.ladder.steps.tolist(), "slopes": one.ladder.slopes.tolist()}
-    return rungs | {"estimate": value, "bound": bound, "claimed": one.claimed}
+    steps, slopes = one.ladder.steps.tolist(), one.ladder.slopes.tolist()
+    return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()
 
 
 def _entry(one: Finding) -> int:
