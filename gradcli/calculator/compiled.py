@@ -43,7 +43,7 @@ _keeping = RLock()
 
 
 class Compiled:
-    """A script ready to be called. Leaves that are not given keep their default.
+    """A script ready to be called, by several threads at once if need be. Leaves that are not given keep their default.
 
     >>> f = compile("(x*y + x)**2")
     >>> f(x=2, y=3)
