@@ -3,6 +3,19 @@
 >>> import gradcli
 >>> gradcli.grad("(x*y + x)**2", at={"x": 2, "y": 3}).gradient
 {'x': 64.0, 'y': 32.0}
+
+Threads may call every function here, and a function that `compile` returns, at the same time and for the first time:
+each gets, byte for byte, what one thread alone would get.
+
+>>> from concurrent.futures import ThreadPoolExecutor
+>>> square = gradcli.compile("x**2")
+>>> with ThreadPoolExecutor(8) as pool:
+...     list(pool.map(lambda x: square(x=x), [1.0, 2.0, 3.0]))
+[1.0, 4.0, 9.0]
+
+`check` and `check_callable` serve one thread after the other: exact arithmetic runs in one process of its own, and a
+callable is watched by redirecting the standard streams. To check many scripts at once, use processes (`gradcli check
+FOLDER --jobs N`). Arrays that threads share, such as `out` of `at_points`, are for the caller to keep apart.
 """
 
 from __future__ import annotations

@@ -15,6 +15,14 @@ import pytest
 import gradcli
 from gradcli import eager as torch
 from gradcli.calculator.compiled import Compiled
+from gradcli.eager import nodes, plans, recipes, returned
+from gradcli.eager.nn.functional import affine
+from gradcli.graph.node import reachable
+from gradcli.graph.text import script_of
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.lowering import lower
+from gradcli.transforms import derivatives
 
 THREADS = 8
 ROOT = Path(__file__).parent.parent
@@ -102,6 +110,7 @@ COMPILED: dict[str, Callable[[], Callable[[int], Any]]] = {
     "hessian": compiled("sum(x**3)*x[0] + prod(x)", lambda f, n: f.hessian(x=point(n)).hessian),
     "jacobian": compiled("[x*y, x**2*y]", lambda f, n: f.jacobian(**scalars(n)).jacobian),
     "float32": compiled("sum(tanh(x)*x)", lambda f, n: f.value_and_grad(x=point(n)), dtype="float32"),
+    "many shapes": compiled("sum(exp(-x**2))", lambda f, n: [f(x=point(n, 1 + k)) for k in range(0, 90, 9 - n % 4)]),
     "plan": compiled(
         "s = 0\nfor i in range(12):\n    s = tanh(s + x*W[i, :])\nsum(s)",
         lambda f, n: f.value_and_grad(x=point(n), W=point(n + 1, 72).reshape(12, 6)),
@@ -121,6 +130,22 @@ def test_one_compiled_function_serves_eight_threads(name: str) -> None:
 @pytest.mark.parametrize("name", COMPILED)
 def test_one_compiled_function_serves_eight_threads_a_thousand_times(name: str) -> None:
     agree(COMPILED[name], 1000)
+
+
+def test_threads_derive_from_one_graph() -> None:
+    """Nodes of a derivative are made on the builder of its program, which all threads share."""
+
+    def make() -> Callable[[int], Any]:
+        program = lower(parse(Source("sum(tanh(W@x)**2) + logsumexp(x)")), at={"W": np.eye(3), "x": np.ones(3)}).program
+        leaves = [leaf.node for leaf in program.leaves.values()]
+
+        def derive(number: int) -> Any:
+            found = derivatives.grad(program.outputs[0], leaves)
+            return [script_of(one, reachable([one])) for one in found]
+
+        return derive
+
+    agree(make, 20)
 
 
 def test_questions_from_eight_threads() -> None:
@@ -201,6 +226,18 @@ def test_eager_tensors_in_eight_threads(name: str) -> None:
 @pytest.mark.parametrize("name", EAGER)
 def test_eager_tensors_in_eight_threads_a_thousand_times(name: str) -> None:
     agree(lambda: EAGER[name], 1000)
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_the_first_use_of_operations_in_eight_threads(name: str) -> None:
+    """Plans, recipes and classes are made anew in each round."""
+
+    def fresh() -> Callable[[int], Any]:
+        for table in (plans._plans, recipes._recipes, affine._layers, returned._made, nodes._classes):
+            table.clear()
+        return EAGER[name]
+
+    agree(fresh, 5)
 
 
 def test_leaves_of_one_thread_accumulate_what_all_threads_send() -> None:

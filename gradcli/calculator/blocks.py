@@ -7,6 +7,7 @@ numbers is a kernel of `execution/kernels`, and so is one of short arrays; any o
 
 from __future__ import annotations
 
+from _thread import RLock
 from contextlib import nullcontext
 from importlib import import_module
 
@@ -27,6 +28,7 @@ ALONE, SHARED = 1 << 14, 1 << 15  # entries of the largest value in a block: on 
 FEWEST = 4  # blocks on a thread of its own, below which starting it does not pay
 MANY = 1 << 16  # entries of a value at all points, from which a kernel for arrays is worth its making
 MOST_KEPT = 64  # kernels of a compiled script
+_making = RLock()  # of kernels: threads may call one compiled function
 LIBRARY = {"bilinear", "structured"}  # kinds of operations that NumPy's library may compute, on threads of its own
 
 
@@ -54,18 +56,20 @@ class Kernels:
         """
         moving = frozenset(batched)
         key = (question, moving)
-        if key not in self.fewest:
-            if len(self.fewest) >= MOST_KEPT:
-                oldest = next(iter(self.fewest))
-                del self.fewest[oldest]
-                self.kept.pop(oldest, None)
-            arrays = any(node.type.shape for node in question.tape.nodes)
-            self.fewest[key] = -(-MANY // _largest(question.tape, moving)) if arrays else 0
-        if count < self.fewest[key]:
-            return None
-        if key not in self.kept:
-            self.kept[key] = import_module("gradcli.execution.kernels").kernel_at_points(question.tape, dtype, moving)
-        kernel = self.kept[key]
+        with _making:
+            if key not in self.fewest:
+                if len(self.fewest) >= MOST_KEPT:
+                    oldest = next(iter(self.fewest))
+                    del self.fewest[oldest]
+                    self.kept.pop(oldest, None)
+                arrays = any(node.type.shape for node in question.tape.nodes)
+                self.fewest[key] = -(-MANY // _largest(question.tape, moving)) if arrays else 0
+            if count < self.fewest[key]:
+                return None
+            if key not in self.kept:
+                kernels = import_module("gradcli.execution.kernels")
+                self.kept[key] = kernels.kernel_at_points(question.tape, dtype, moving)
+            kernel = self.kept[key]
         if kernel is None:
             return None
         with pointing_into(question.lowered.source):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
 from gradcli.calculator.blocks import Kernels, at_all
 from gradcli.calculator.convention import conjugated
@@ -33,10 +35,11 @@ if TYPE_CHECKING:
 
 SETTLED = 2  # calls with scalars, after which straight-line code is worth its making
 MOST_KEPT = 64  # combinations of shapes and static values that stay compiled
+_keeping = RLock()
 
 
 class Compiled:
-    """A script ready to be called. Leaves that are not given keep their default.
+    """A script ready to be called, by several threads at once if need be. Leaves that are not given keep their default.
 
     >>> f = compile("(x*y + x)**2")
     >>> f(x=2, y=3)
@@ -264,10 +267,11 @@ class Compiled:
                     self._recent[kind] = question, {name: shape_of(value, name) for name, value in point.items()}
                 return question, point
         question = make(prepare(self.source, point, self.wrt, self.limits, "skipped", self.relax))
-        if len(self._kept) >= MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
         refuse_unknown(point, question.lowered)
-        self._kept[key] = question
+        with _keeping:
+            if len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = question
         return question, point
 
 

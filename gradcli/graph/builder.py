@@ -7,6 +7,8 @@ form no cycle; a transform reopens it with the program's own nodes.
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from gradcli.diagnostics import error
 from gradcli.graph.exact import count_text, decimal, is_fraction, whole_or_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
@@ -29,6 +31,7 @@ DEFAULT_ENTRY_LIMIT = 2**27  # entries of one array: 1 GiB of float64
 CLOSED = "this builder is closed; reopen it with a program's nodes"
 MOST_SPANS = 16  # further places that are kept of one computation, which a loop may meet a million times
 _NO_PARAMS: dict[str, Any] = {}
+_deriving = RLock()  # threads may derive from one graph
 
 
 class Builder:
@@ -297,7 +300,10 @@ class Builder:
 
 
 class building:
-    """A context in which derivative nodes are made from these nodes: table open, simplifying, spans restored."""
+    """A context in which derivative nodes are made from these nodes: table open, simplifying, spans restored.
+
+    One thread is in it at a time.
+    """
 
     __slots__ = ("builder", "nodes", "opened", "saved")
 
@@ -307,6 +313,7 @@ class building:
 
     def __enter__(self) -> Builder:
         builder = self.builder
+        _deriving.acquire()
         self.opened = builder.table is None
         if self.opened:
             builder.reopen(self.nodes)
@@ -318,6 +325,7 @@ class building:
         self.builder.simplifying, self.builder.span = self.saved
         if self.opened:
             self.builder.close()
+        _deriving.release()
 
 
 def _input_key(node: Node) -> Any:
