@@ -119,3 +119,51 @@ def test_a_file_that_cannot_be_read_is_a_test_with_an_error(
     assert found["checks"][-1]["diagnostics"][0]["code"] in err
     if len(files) > 1:
         assert out.endswith("2 checks in 2 files: 1 passed, 1 failed\n")
+
+
+FORGED = "\n::error::forged \x1b[31m\u202e"
+
+
+@pytest.mark.parametrize("form", ["plain", "table", "csv", "json", "jsonl", "markdown", "latex"])
+def test_a_file_name_starts_no_line(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GitHub's log takes a line that begins with two colons for a command."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for name, text in (("good", GOOD), ("bad", BAD), ("wrong", "x = 2\nassert grad(x**2, x) == x\nx**2\n")):
+        (tmp_path / f"{name}{FORGED}.grad").write_text(text)
+    for targets in (["."], [f"wrong{FORGED}.grad"], [f"missing{FORGED}.grad"], [f"missing{FORGED}"]):
+        main(["check", *targets, "--format", form, "--show", "all", "--junit", "r.xml"])
+        nothing_is_forged(*capsys.readouterr(), (tmp_path / "r.xml").read_text())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [f"x{FORGED}"],
+        ["grad", f"missing{FORGED}.grad"],
+        ["grad", "x", "--at", f"x=@missing{FORGED}.npy"],
+        ["grad", "x", "--at", "x=1", "--output", f"missing{FORGED}/x.json"],
+        ["grad", "x", "--format", FORGED],
+        ["grad", "x", f"--missing{FORGED}"],
+        ["run", f"missing{FORGED}.py"],
+        ["explain", FORGED],
+        ["check", "--python", f"raises{FORGED}.py:f", "--at", "x=1.5", "--junit", "r.xml"],
+    ],
+    ids=lambda words: ascii(words[0])[:20],
+)
+def test_no_argument_starts_a_line(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / f"raises{FORGED}.py").write_text("def f(x):\n    raise ValueError\n")
+    assert main(arguments) == 2
+    told = [*capsys.readouterr()]
+    nothing_is_forged(*told, *(path.read_text() for path in tmp_path.glob("r.xml")))
+
+
+def nothing_is_forged(*texts: str) -> None:
+    for text in texts:
+        assert not [line for line in text.splitlines() if line.lstrip().startswith("::error::forged")]
+        assert "\x1b" not in text and "\u202e" not in text

@@ -172,5 +172,5 @@ def usage_help(chosen: str | None) -> str:
     if chosen in COMMANDS:
         return f"gradcli {chosen} --help"
     if chosen is not None and not chosen.isidentifier():
-        return f'name a command first, for example: gradcli grad "{chosen}"'
+        return f'name a command first, for example: gradcli grad "{visible(chosen, 200)}"'
     return "gradcli --help lists the commands"

@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error, visible
-from gradcli.execution.data import Loaded, check_count, damaged, finished, too_large
+from gradcli.execution.data import ELEMENTS, Loaded, check_count, damaged, finished, too_large
 from gradcli.execution.namespaces import namespace
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from gradcli.execution.data import Request
 
-HEADER_ERRORS = (ValueError, TypeError, KeyError, SyntaxError, EOFError, RecursionError, OverflowError)
 ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError, IndexError
 )  # fmt: skip
 LONGEST_HEADER = 10_000
+MOST_AXES = 32  # NumPy 1 has no more
 HEADERS: dict[tuple[int, int], Any] = {
     (1, 0): lambda form, header: form.read_array_header_1_0(header),
     (2, 0): lambda form, header: form.read_array_header_2_0(header),
@@ -79,7 +79,9 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any
             warnings.simplefilter("ignore")  # of a header written by Python 2, and of old names of types
             version = form.read_magic(file)
             shape, fortran, dtype = HEADERS[version](form, header_of(file, version))
-    except HEADER_ERRORS as wrong:
+    except OSError:
+        raise
+    except Exception as wrong:  # NumPy reads a header as Python, and has as many errors as there are texts
         raise damaged(label, f"it has no header of an .npy file ({visible(str(wrong))})") from wrong
     if dtype.hasobject or dtype.kind not in "biufc":
         what = "Python objects" if dtype.hasobject else f"entries of type {visible(str(dtype))}"
@@ -87,6 +89,10 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any
         raise error("GC615", f"{visible(label)} holds {what}, not numbers", help=hint)
     if any(n < 0 for n in shape):
         raise damaged(label, f"the shape {shape} is negative")
+    if len(shape) > MOST_AXES:
+        raise damaged(label, f"it has {len(shape)} axes")
+    if 0 in shape:  # its other axes take no memory, and may be as long as one likes
+        check_count(label, prod(n or 1 for n in shape), ELEMENTS)
     return shape, fortran, dtype
 
 

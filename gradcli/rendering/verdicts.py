@@ -8,6 +8,7 @@ from __future__ import annotations
 from gradcli.rendering.cards import card, step_card
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.machine import summary
+from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def reports(
 
 
 def title(report: Any) -> str:
-    """What was checked: the file, or the expression as it was parsed."""
-    return str(getattr(report, "file", None) or report.expression)
+    """What was checked: the file, on one line whatever its name, or the expression as it was parsed."""
+    file = getattr(report, "file", None)
+    return visible(file) if file else str(report.expression)
 
 
 def unremarkable(check: Any) -> bool:

@@ -181,9 +181,9 @@ def recorded(box: Box, seed: int, samples: int) -> tuple[dict[str, Verdict], lis
     """
     if box.library.name != EAGER:
         return {}, [], []
-    from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
+    from gradcli.checks.callables.recorded import by_recording, recording  # with all that judges scripts
 
-    return by_recording(box, seed, samples)
+    return by_recording(box, recording(box, seed), seed, samples)
 
 
 def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> Report:

@@ -138,4 +138,4 @@ def innermost(frames: Sequence[tuple[str, int]]) -> str | None:
     others = [frame for frame in frames if not frame[0].startswith((PACKAGE, "<"))]
     own = [frame for frame in others if not frame[0].startswith(LIBRARIES) and "site-packages" not in frame[0]]
     found = own or others
-    return f"{found[-1][0]}:{found[-1][1]}" if found else None
+    return f"{visible(found[-1][0], LONGEST)}:{found[-1][1]}" if found else None

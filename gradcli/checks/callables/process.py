@@ -288,7 +288,7 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
     passed = late and lenient
     file = file_of(python)
     check = Check("callable", file, None, "callable", None, verdict, evidence, told, found, None, passed)
-    return summarised(python, [check], child.output.notes())
+    return summarised(visible(python, 200), [check], child.output.notes())
 
 
 def signal_name(number: int) -> str:

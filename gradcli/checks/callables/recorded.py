@@ -2,8 +2,9 @@
 
 The function runs once on stand-ins, and what it computes becomes a program that every oracle can read: then its own
 gradient, or the backward of a `Function`, is judged as a script's is. A recording counts only where it gives the
-function's own values, at the point and beside it, and the function's own gradient there. Imports no tensors: whoever
-hands in such a function has imported them.
+function's own values, at the point and beside it, and the function's own gradient there. The recording is a table of
+plain data (`graph/flat.py`): a function may run in another process than the one that judges it. Imports no tensors:
+whoever hands in such a function has imported them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from gradcli.checks import differences, kinks, worker
 from gradcli.checks.callables.box import OWN
+from gradcli.checks.callables.channel import packed, unpacked
 from gradcli.checks.callables.failures import OutOfTime, told
 from gradcli.checks.callables.judge import Verdict
 from gradcli.checks.callables.libraries import EAGER, is_function_class
@@ -27,11 +29,14 @@ from gradcli.checks.subjects import Subject, combined, of_rule, paired
 from gradcli.checks.verdict import judge, unanswered
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
+from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable
+from gradcli.graph.verify import verify
+from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from gradcli.graph.program import Program
 
     Floats = NDArray[np.floating[Any]]
+    Message = dict[str, Any]
 
 MOST_NODES, MOST_ENTRIES = 3_000, 5_000  # of a program that is worth it: what is larger is judged by values
 CLOSE = 1e-12  # two evaluations of the same operations, beside the largest value
@@ -60,59 +66,65 @@ class Rigorous(NamedTuple):
     notes: list[str]
 
 
-def by_recording(box: Box, seed: int, samples: int) -> Rigorous:
-    """What the oracles decide; no verdict where only values can."""
-    record = getattr(sys.modules.get(EAGER), "record", None)
-    if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all():
-        return Rigorous({}, [], [])
-    if any(one.array is not None and one.array.dtype != np.float64 for one in box.arguments):
+def by_recording(box: Box, found: Message, seed: int, samples: int) -> Rigorous:
+    """What the oracles decide of what `recording` found; no verdict where only values can.
+
+    Of the recording nothing is believed that is not looked at here: the table is read and verified, what is summed up
+    is built here, and values and gradient have to be those that the function itself gives.
+    """
+    if not found:
         return Rigorous({}, [], [])
     try:
-        program, subjects = (of_class if is_function_class(owner(box)) else of_function)(box, record, seed)
-        found = judged(box, [*subjects, *of_rules(program, seed)], seed, samples)
-        own = {str(one.leaf): verdict for one, verdict in found if one.file is None}
-        return Rigorous(own, [pair for pair in found if pair[0].file is not None], notes_on(program))
+        if "unfit" in found:
+            raise Unfit(str(found["unfit"]))
+        program, subjects, rules = read(box, found, seed)
+        verdicts = judged(box, [*subjects, *rules], seed, samples)
+        own = {str(one.leaf): verdict for one, verdict in verdicts if one.file is None}
+        return Rigorous(own, [pair for pair in verdicts if pair[0].file is not None], notes_on(program))
     except (OutOfTime, GradcliError):
         return Rigorous({}, [], [])
     except Unfit as problem:
         return Rigorous({}, [], [f"judged by its values alone: {problem}"] if str(problem) else [])
 
 
-# --- recording --------------------------------------------------------------------------------------------------
+# --- recording: beside the function -----------------------------------------------------------------------------
 
 
-def of_function(box: Box, record: Any, seed: int) -> tuple[Program, list[Subject]]:
-    """The program of a function, and a subject for each argument: the gradient of a combination of its outputs."""
+def recording(box: Box, seed: int) -> Message:
+    """The program of a function, its gradients and the rules inside it as plain data; empty where there is none.
+
+    Of a `Function` the forward is the program, and its backward the gradients.
+    """
+    record = getattr(sys.modules.get(EAGER), "record", None)
+    if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all():
+        return {}
+    if any(one.array is not None and one.array.dtype != np.float64 for one in box.arguments):
+        return {}
+    try:
+        return (of_class if is_function_class(owner(box)) else of_function)(box, record, seed)
+    except GradcliError:
+        return {}
+    except Unfit as problem:
+        return {"unfit": str(problem)}
+
+
+def of_function(box: Box, record: Any, seed: int) -> Message:
+    """The recording of a function, with its gradients: those of a combination of its outputs."""
     program = ran(box, record, lambda *moved: spread(box, box.f, moved), tensors(box))
-    floats = [node for node in program.outputs if node.type.kind == "float"]
-    if len(floats) != len(program.outputs):
+    outputs = list(program.outputs)
+    if any(node.type.kind != "float" for node in outputs):
         raise Unfit("")
-    same_values(box, program, floats, seed)
-    weighed = [combined(node, seed + k) for k, node in enumerate(floats)]
-    total, note = weighed[0]
-    for node, _ in weighed[1:]:
-        with building(program.builder, reachable([total, node])) as builder:
-            total, note = builder.call("add", total, node), "of a combination of all outputs"
-    targets = [program.leaves[name].node for name in box.names]
-    gradients = derivatives.grad(total, targets)
-    values = at_point(program)
-    surfaces = kinks.surfaces([total])
-    found = []
-    for name, target, gradient in zip(box.names, targets, gradients, strict=True):
-        one = Subject("gradient", gradient, values, box.names, leaf=name, text=name, output=total, target=target)
-        one.note, one.surfaces = note, surfaces
-        found.append(one)
-    same_gradient(box, found, total, floats)
-    return program, found
+    total, _ = summed(outputs, seed)
+    gradients = derivatives.grad(total, [program.leaves[name].node for name in box.names])
+    return message(program, outputs, dict(zip(box.names, gradients, strict=True)), seed)
 
 
-def of_class(box: Box, record: Any, seed: int) -> tuple[Program, list[Subject]]:
-    """The program of a `Function`'s forward and backward: its backward is a rule written by hand."""
+def of_class(box: Box, record: Any, seed: int) -> Message:
+    """The recording of a `Function`'s forward and backward: its backward is a rule written by hand."""
     if box.shape is None:
         raise Unfit("")
     owned = owner(box)
-    sent = np.random.default_rng(seed + 1)
-    cotangent = sent.choice([-1.0, 1.0], box.shape) * (sent.integers(16, 96, box.shape) | 1) / 32.0
+    cotangent = cotangent_of(box.shape, seed)
     kept: list[str] = []
 
     def both(*moved: Any) -> Any:
@@ -133,32 +145,123 @@ def of_class(box: Box, record: Any, seed: int) -> tuple[Program, list[Subject]]:
     example = [*tensors(box), box.library.give(cotangent, cotangent, False)]
     program = ran(box, record, both, example, COTANGENT)
     output, *results = program.outputs
-    same_values(box, program, [output], seed)
-    ct = program.leaves[COTANGENT].node
-    total = paired(output, ct)
-    values = at_point(program)
-    surfaces = kinks.surfaces([total])
-    moving = (*box.names, COTANGENT)
-    found = []
-    for name, result in zip(kept, results, strict=True):
-        target = program.leaves[name].node
-        if result.type != target.type:
-            raise Unfit("")
-        one = Subject("vjp", result, values, moving, leaf=name, text=name, output=total, target=target)
-        one.surfaces = surfaces
-        found.append(one)
-    if len(found) < len(box.names):
+    if len(results) < len(box.names):
         raise Unfit("")
-    same_rule(box, found, cotangent)
-    return program, found
+    return {**message(program, [output], dict(zip(kept, results, strict=True)), seed), "by hand": True}
 
 
-def of_rules(program: Program, seed: int) -> list[Subject]:
-    """The backwards of the Functions inside a function, on inputs of their own."""
-    found = [one for rule in getattr(program, "rules", ()) for one in of_rule(rule, at_point(program), seed)]
-    for one in found:
+def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, Node], seed: int) -> Message:
+    """A recording as plain data: one table of nodes, and which rows of it are what."""
+    rules = [(rule, one) for rule in getattr(program, "rules", ()) for one in of_rule(rule, at_point(program), seed)]
+    nodes = [*outputs, *gradients.values()]
+    for rule, one in rules:
+        assert one.target is not None
+        nodes += [one.judged, one.target, rule.output, rule.cotangent]
+    try:
+        table = Table(nodes, program.builder.vocabulary, program.leaves)
+    except TypeError:
+        raise Unfit("") from None
+    rows = table.rows
+    return {
+        "flat": table.flat,
+        "outputs": [rows[node] for node in outputs],
+        "gradients": {name: rows[node] for name, node in gradients.items()},
+        "rules": [
+            {
+                "judged": rows[one.judged],
+                "target": rows[one.target] if one.target is not None else None,
+                "output": rows[rule.output],
+                "cotangent": rows[rule.cotangent],
+                "moving": list(one.moving),
+                "leaf": one.leaf,
+                "line": one.line,
+                "text": one.text,
+                "file": one.file,
+                "values": {name: packed(value) for name, value in one.values.items()},
+            }
+            for rule, one in rules
+        ],
+    }
+
+
+# --- reading: where it is judged --------------------------------------------------------------------------------
+
+
+def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], list[Subject]]:
+    """The program of a recording, the gradients by the arguments, and the rules inside it. Raises Unfit."""
+    try:
+        program, nodes = restore_nodes(found["flat"], catalogue())
+        verify(nodes)
+        outputs = [nodes[row] for row in found["outputs"]]
+        gradients = {str(name): nodes[row] for name, row in found["gradients"].items()}
+        rules = [rule_of(one, nodes) for one in found["rules"]]
+        unknown = {*box.names} - program.leaves.keys()
+    except Exception:  # a table that nothing of ours wrote
+        raise Unfit("its recording cannot be read") from None
+    if unknown or gradients.keys() != {*box.names}:
+        raise Unfit("its recording cannot be read")
+    values = at_point(program)
+    for name in box.names:
+        values[name] = box.x[box.slices[name]].reshape(box.shape_of(name))
+    same_values(box, program, outputs, seed)
+    by_hand = bool(found.get("by hand"))
+    if by_hand:
+        ct = program.leaves[COTANGENT].node
+        values[COTANGENT] = cotangent_of(ct.type.shape, seed)
+        total, note = paired(outputs[0], ct), None
+    else:
+        total, note = summed(outputs, seed)
+    surfaces = kinks.surfaces([total])
+    subjects = []
+    for name in box.names:
+        target = program.leaves[name].node
+        if gradients[name].type != target.type:
+            raise Unfit("")
+        kind, moving = ("vjp", (*box.names, COTANGENT)) if by_hand else ("gradient", tuple(box.names))
+        one = Subject(kind, gradients[name], values, moving, leaf=name, text=name, output=total, target=target)
+        one.note, one.surfaces = note, surfaces
+        subjects.append(one)
+    if by_hand:
+        same_rule(box, subjects, values[COTANGENT])
+    else:
+        same_gradient(box, subjects, total, outputs)
+    for one in rules:
         assert one.output is not None
         one.surfaces = kinks.surfaces([one.output])
+    return program, subjects, rules
+
+
+def rule_of(one: Message, nodes: Sequence[Node]) -> Subject:
+    """A backward inside a function, on inputs of its own."""
+    found = Subject(
+        "vjp",
+        nodes[one["judged"]],
+        {str(name): unpacked(value) for name, value in one["values"].items()},
+        [str(name) for name in one["moving"]],
+        leaf=str(one["leaf"]),
+        line=None if one["line"] is None else int(one["line"]),
+        text=str(one["text"]),
+        output=paired(nodes[one["output"]], nodes[one["cotangent"]]),
+        target=nodes[one["target"]],
+    )
+    found.file = str(one["file"]) if one["file"] is not None else None
+    return found
+
+
+def summed(outputs: Sequence[Node], seed: int) -> tuple[Node, str | None]:
+    """A combination of all outputs, and what a report calls it."""
+    total, note = combined(outputs[0], seed)
+    for k, output in enumerate(outputs[1:], 1):
+        node, _ = combined(output, seed + k)
+        with building(node.builder, reachable([total, node])) as builder:
+            total, note = builder.call("add", total, node), "of a combination of all outputs"
+    return total, note
+
+
+def cotangent_of(shape: tuple[int, ...], seed: int) -> Floats:
+    """A cotangent whose entries are neither 0 nor 1."""
+    sent = np.random.default_rng(seed + 1)
+    found: Floats = sent.choice([-1.0, 1.0], shape) * (sent.integers(16, 96, shape) | 1) / 32.0
     return found
 
 

@@ -84,9 +84,8 @@ def answered(request: dict[str, Any], tell: Callable[[str], None]) -> dict[str, 
     tell(LOADING)
     loader = Loader(Listener())
     file = file_of(request["python"])
-    title = (
-        f"{Path(file).name if file else request['python'].rpartition(':')[0]}:{request['python'].rpartition(':')[2]}"
-    )
+    place, _, name = request["python"].rpartition(":")
+    title = visible(f"{Path(file).name if file else place}:{name}", 200)
     try:
         f = loader.target(request["python"])
         df = loader.target(request["grad"]) if request["grad"] else None
