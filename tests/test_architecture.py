@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "structure": {"graph", "execution"},
     "lowering": {"language", "graph", "primitives", "transforms", "execution"},
     "points": {"language", "execution", "lowering"},
-    "calculator": {"language", "graph", "transforms", "execution", "structure", "lowering", "points"},
+    "calculator": {"language", "graph", "transforms", "execution", "structure", "lowering", "points", "checks"},
     "eager": {"graph", "primitives", "transforms", "execution", "structure"},
     "checks": {"language", "graph", "primitives", "transforms", "execution", "structure", "lowering", "points"},
     "batch": {"checks", "lowering", "language", "calculator", "points", "execution", "graph"},
