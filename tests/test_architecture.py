@@ -28,7 +28,17 @@ ALLOWED: dict[str, set[str]] = {
     "formulas": {"graph", "primitives", "transforms"},
     "lowering": {"language", "graph", "primitives", "transforms", "execution"},
     "points": {"language", "execution", "lowering"},
-    "calculator": {"language", "graph", "transforms", "execution", "structure", "formulas", "lowering", "points"},
+    "calculator": {
+        "language",
+        "graph",
+        "transforms",
+        "execution",
+        "structure",
+        "formulas",
+        "lowering",
+        "points",
+        "checks",
+    },
     "eager": {"graph", "primitives", "transforms", "execution", "structure"},
     "checks": {
         "language",

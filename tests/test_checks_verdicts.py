@@ -166,6 +166,30 @@ def test_a_float_out_of_range_is_imprecise(text: str, at: Any, options: Any, exp
         assert check.passed is passed
 
 
+ILL_CONDITIONED = [  # whether an entry that is far off beside itself is as good as its data
+    ("sum((x@x)**2)", {"x": "randn(40, 40)"}, "float64", True),
+    ("sum((x@x)**2)", {"x": "randn(40, 40)"}, "float32", True),
+    ("exp(w[0]) + (1 - cos(w[1]))/w[1]**2", {"w": [40.0, 1e-4]}, "float64", False),
+    ("exp(w[0]) + w[1]**3/3 - w[1]**2*w[2] + w[1]*w[2]**2", {"w": [40.0, 1.0000001, 1.0]}, "float64", False),
+    ("1e9*w[0] + (exp(w[1]) - 1 - w[1] - w[1]**2/2)/w[1]", {"w": [1.0, 1e-3]}, "float64", False),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "dtype", "good"), ILL_CONDITIONED)
+def test_entries_that_cancel_are_judged_beside_the_largest(text: str, at: Any, dtype: str, good: bool) -> None:
+    """Where rounding the data moves an entry as far as it is off; where the formula is to blame, it stays IMPRECISE."""
+    point = {name: np.random.default_rng(7).normal(size=(40, 40)) if value == "randn(40, 40)" else value
+             for name, value in at.items()}  # fmt: skip
+    check = only(text, point, dtype=dtype, wrt=list(at))
+    if good:
+        assert check.verdict in ("PROVED", "CERTIFIED")
+        assert check.evidence["ulps"] > 1024 and check.evidence["ulps_of_the_largest_entry"] < 100  # type: ignore[operator]
+        assert "of the largest entry: a rounding of the data moves it as far" in check.message
+    else:
+        assert check.verdict == "IMPRECISE", check.message
+        assert "ill_conditioned" not in check.evidence
+
+
 def test_what_is_smaller_than_every_float_is_matched_by_zero() -> None:
     assert only("exp(-x)", {"x": 800.0}, require="precise").passed
     assert only("exp(-x)", {"x": 110.0}, dtype="float32", require="precise").passed

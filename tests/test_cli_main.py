@@ -79,6 +79,7 @@ def test_documented_json(calculator: Calculator, capsys: pytest.CaptureFixture[s
         "limits": None,
         "order": 1,
         "relax": False,
+        "exact": True,
     }
 
 

@@ -62,13 +62,13 @@ def test_wrong_arguments() -> None:
         Evaluation("x", {})  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected or repeated value 'color'"):
         Evaluation("x", {}, 1.0, color=1)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="not 5"):
-        Evaluation("x", {}, 1.0, (), 5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="not 6"):
+        Evaluation("x", {}, 1.0, (), None, 5)  # type: ignore[call-arg]
 
 
 def test_repr_and_patterns() -> None:
     assert repr(handmade.evaluation) == (
-        "Evaluation(expression='hypot(x, y)', at={'x': 3.0, 'y': 4.0}, value=5.0, diagnostics=())"
+        "Evaluation(expression='hypot(x, y)', at={'x': 3.0, 'y': 4.0}, value=5.0, diagnostics=(), exact=None)"
     )
     match handmade.gradient:
         case Gradient(expression, _, value):

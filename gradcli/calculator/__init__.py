@@ -55,10 +55,12 @@ def evaluate(
     backend: str = "auto",
     limits: LimitsLike = None,
     relax: bool = False,
+    exact: bool = False,
 ) -> Evaluation:
     """The value of a script at a point: a float for a scalar, else an array; a tuple for several outputs.
 
-    `relax` permits rewrites that may round far worse (`lowering/relaxed.py`).
+    `relax` permits rewrites that may round far worse (`lowering/relaxed.py`). With `exact`, where floats lost their
+    digits, the result holds the enclosed value beside them.
 
     Raises GradcliError for what cannot be read or evaluated: every error of the script at once.
 
@@ -66,7 +68,7 @@ def evaluate(
     5.0
     """
     lowered, point, notes = _prepared(script, at, wrt, limits, relax)
-    return ask_value(value_question(lowered), point, dtype, backend, notes)
+    return ask_value(value_question(lowered), point, dtype, backend, notes, exact)
 
 
 def grad(
@@ -79,10 +81,12 @@ def grad(
     limits: LimitsLike = None,
     order: int = 1,
     relax: bool = False,
+    exact: bool = False,
 ) -> Gradient:
     """Value and gradient of a scalar script at a point; with `order` also the derivatives 1..order of scalar leaves.
 
     The gradient in a leaf has the leaf's shape. `relax` permits rewrites that may round far worse.
+    With `exact`, where floats lost their digits, the result holds the enclosed values beside them.
     Raises GradcliError as `evaluate` does, GC307 where the output is no
     scalar, GC209 where there is nothing to differentiate by.
 
@@ -93,7 +97,7 @@ def grad(
     """
     lowered, point, notes = _prepared(script, at, wrt, limits, relax)
     question = gradient_question(lowered, order)
-    return ask_gradient(question, point, dtype, backend, notes, order)
+    return ask_gradient(question, point, dtype, backend, notes, order, exact)
 
 
 def hessian(

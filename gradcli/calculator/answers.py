@@ -7,6 +7,7 @@ from gradcli.calculator.convention import complex_notes, conjugated
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
 from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
+from gradcli.execution.running_error import digits_are_lost, running_errors
 from gradcli.points import array_of
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gradcli.execution.results import Value
     from gradcli.lowering import Lowered
 
+MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted
 LARGE = 1 << 21  # entries of all arrays of a question, from which a plan is worth its making for one run
 
 
@@ -27,15 +29,16 @@ def ask_value(
     dtype: str = "float64",
     backend: str = "auto",
     notes: Sequence[Diagnostic] = (),
+    exact: bool = False,
 ) -> Evaluation:
-    """The value at a point, of a question that was prepared."""
+    """The value at a point, of a question that was prepared; with `exact` what floats lose of it."""
     values = question.values(point)
     found = question.run_planned(values, backend, dtype, LARGE)
     lowered = question.lowered
     value = tuple(found) if lowered.several else found[0]
-    return Evaluation(
-        lowered.text, point_of(lowered, values), value, diagnose_answer(question, values, found, notes, dtype)
-    )
+    diagnostics = diagnose_answer(question, values, found, notes, dtype)
+    lost, more = lost_digits(question, values, found, backend, dtype) if exact else (None, ())
+    return Evaluation(lowered.text, point_of(lowered, values), value, (*diagnostics, *more), lost)
 
 
 def ask_gradient(
@@ -45,8 +48,9 @@ def ask_gradient(
     backend: str = "auto",
     notes: Sequence[Diagnostic] = (),
     order: int = 1,
+    exact: bool = False,
 ) -> Gradient:
-    """The gradient at a point, of a question that was prepared."""
+    """The gradient at a point, of a question that was prepared; with `exact` what floats lose of it."""
     values = question.values(point)
     found = question.run_planned(values, backend, dtype, LARGE)
     names = question.names
@@ -61,7 +65,9 @@ def ask_gradient(
         rest = found[1 + len(names) :]
         higher = {name: tuple(rest[i * order : (i + 1) * order]) for i, name in enumerate(names)}
     diagnostics = diagnose_answer(question, values, found, (*notes, *extra), dtype)
-    return Gradient(question.lowered.text, point_of(question.lowered, values), value, gradient, higher, diagnostics)
+    at = point_of(question.lowered, values)
+    lost, more = lost_digits(question, values, found, backend, dtype) if exact else (None, ())
+    return Gradient(question.lowered.text, at, value, gradient, higher, (*diagnostics, *more), lost)
 
 
 def ask_hessian(
@@ -216,6 +222,45 @@ def diagnose_answer(
 
     problems = explain(question.tape, values, found, dtype=dtype, forward=set(lowered.program.nodes()))
     return (*result, *(problem.with_source(lowered.source) for problem in problems))
+
+
+def lost_digits(
+    question: Question, values: Mapping[str, Any], found: Sequence[Any], backend: str, dtype: str
+) -> tuple[dict[str, Any] | None, tuple[Diagnostic, ...]]:
+    """The exact values beside floats that lost their digits, and a warning that names the operation.
+
+    Exact arithmetic is asked only where a result is not finite, or where a running error bound of a scalar program
+    doubts it.
+    """
+    tape, names = question.tape, question.names
+    if dtype != "float64" or backend not in ("auto", "numpy") or len(tape.nodes) > MOST_DOUBTED:
+        return None, ()
+    outputs = tape.outputs[: 1 + len(names)] if names else tape.outputs
+    finite = all(map(_is_finite, found[: len(outputs)]))
+    if finite and not tape.scalar:
+        return None, ()
+    floats = tape.run_all(values, backend=backend)
+    if finite:
+        errors = running_errors(tape.nodes, floats)
+        if not any(digits_are_lost(result, errors[node]) for result, node in zip(found, outputs, strict=False)):
+            return None, ()
+    from gradcli.checks.exact_values import lost_digits as compared  # exact arithmetic, rarely needed
+
+    lost = compared(outputs, floats, values)
+    if lost is None:
+        return None, ()
+    count = len(outputs) - len(names)
+    shown: dict[str, Any] = {}
+    if any(position < count for position in lost.exact):
+        shown["value"] = [lost.exact.get(i) for i in range(count)] if count > 1 else lost.exact[0]
+    gradient = {name: lost.exact[count + i] for i, name in enumerate(names) if count + i in lost.exact}
+    shown |= {"gradient": gradient} if gradient else {}
+    whose = [*(["the value"] if "value" in shown else []), *(f"the gradient by {name}" for name in gradient)]
+    message = f"{' and '.join(whose)} lost its digits" if len(whose) == 1 else f"{', '.join(whose)} lost their digits"
+    where = f" in {lost.text}" if lost.text else ""
+    span = None if lost.node is None else lost.node.span
+    warning = Diagnostic("GC409", message + where, span, severity="warning").with_source(question.lowered.source)
+    return {**shown, "lost_in": lost.text or None}, (warning,)
 
 
 def _is_finite(value: Any) -> bool:

@@ -169,6 +169,8 @@ def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]], oracle
     elif found is None:
         found = certified(case, here, nearby)
     warning, evidence = off_structure(case, proof)
+    if "ill_conditioned" in case.evidence:
+        warning = f"; {case.evidence['ill_conditioned']}{warning}"
     return found._replace(message=found.message + warning, evidence={**found.evidence, **evidence})
 
 

@@ -18,12 +18,14 @@ from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gradcli.checks.case import Case, Evidence, Values
     from gradcli.checks.kinks import Surface
     from gradcli.graph.node import Node
 
+ROUNDED = 4  # times that the data are rounded otherwise
+TOLERATED = 16.0  # times the change that this makes
 MOST_NODES = 2000
 MOST_ENTRIES = 20_000
 
@@ -34,7 +36,9 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     worst, float_at, entry_at, normwise = 0.0, 0.0, 0, 0.0
     exact_at: float | str = 0.0
     at: Values = case.values
+    small: list[tuple[Values, dict[int, float]]] = []  # entries that are far off beside themselves, and by how much
     for values, answer in found:
+        far: dict[int, float] = {}
         made = case.floats([case.subject.judged], values)[0].reshape(-1)
         largest = max((abs(x) for x in answer["exact"] if x is not None), default=0.0)
         for entry, exact in zip(answer["entries"], answer["exact"], strict=True):
@@ -42,14 +46,21 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
                 continue
             value = float(made[entry])
             off = ulps(value, exact, case.dtype)
+            if off > LIMIT_ULPS:
+                far[entry] = abs(value - exact)
             if off > worst:
                 worst, exact_at, float_at, entry_at, at = off, exact, value, entry, values
             normwise = max(normwise, ulps(value, exact, case.dtype, largest))
+        small += [(values, far)] if far else []
         for entry, digits in answer.get("beyond", ()) if np.isfinite(worst) else ():
             worst, normwise = np.inf, np.inf
             exact_at, float_at, entry_at, at = digits, float(made[entry]), entry, values
     case.evidence |= {"ulps": worst, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
     if worst <= LIMIT_ULPS:
+        return None
+    if normwise <= LIMIT_ULPS and all(ill_conditioned(case, values, far) for values, far in small):
+        told = f"an entry is off by {worst:.3g} ulp, {normwise:.3g} ulp of the largest entry: a rounding of the data "
+        case.evidence["ill_conditioned"] = told + "moves it as far"
         return None
     where = position(entry_at, case.subject.judged.type.shape)
     what = f"is off by {worst:.3g} ulp"
@@ -81,6 +92,33 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         evidence["rewrite"] = [one.told() for one in better]
         message += f"; better: {better[0].text}, which leaves {better[0].ulps:.3g} ulp"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
+
+
+def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bool:
+    """Whether errors in some entries of an array are no larger than what rounding the data would make of them.
+
+    So it is with an entry that is a sum of many terms that cancel: no other formula has more of its digits. A formula
+    that loses digits without need has entries that hardly move when the data are rounded.
+    """
+    if case.subject.judged.type.size < 2:
+        return False
+    unit = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).eps)
+    generator = np.random.default_rng(case.seed)
+    moving = [name for name, x in values.items() if name in case.subject.moving or (x != np.round(x)).any()]
+    answers = []
+    for turn in range(1 + ROUNDED):
+        rounded = {name: values[name] * (1.0 + generator.choice([-unit, unit], values[name].shape)) for name in moving}
+        answer = case.exact.values([case.subject.judged], {**values, **rounded} if turn else values)
+        if "problem" in answer:
+            return False
+        answers.append([entry.get("value") for entry in answer["entries"][0]])
+    for i, gap in gaps.items():
+        first, *others = (answer[i] for answer in answers)
+        if first is None or None in others:
+            return False
+        if not gap <= TOLERATED * max(abs(other - first) for other in others):
+            return False
+    return True
 
 
 def float_tie(case: Case) -> Surface | None:

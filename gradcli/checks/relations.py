@@ -123,7 +123,7 @@ def nearest(x: Any) -> float | None:
 def beyond(exact: Mapping[int, Any]) -> list[tuple[int, str]]:
     """The entries that are numbers too large for every double, with their digits."""
     known = {i: x for i, x in exact.items() if not isinstance(x, Failure) and not isfinite(float(x))}
-    return [(i, balls.digits(x)) for i, x in known.items() if balls.settled(x)]
+    return [(i, balls.digits(x)) for i, x in known.items() if balls.settled(x) and x.is_finite()]
 
 
 def written(exact: Any, claimed: Any, relation: str) -> dict[str, str]:

@@ -63,7 +63,7 @@ DOMAINS: dict[str, CodeDoc] = {
     ),
     "GC409": CodeDoc(
         "digits are lost",
-        "The formula is right, but its float loses most of its digits in this operation. A note of check.",
+        "The formula is right, but its float loses most of its digits in this operation. Said by check, eval and grad.",
         "Subtracting nearly equal numbers leaves only their rounding errors.",
         "(1 - cos(x))/x**2  # with --at x=1e-7",
         "Use a form without the subtraction, such as expm1, log1p, or 2*sin(x/2)**2.",

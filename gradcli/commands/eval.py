@@ -45,7 +45,7 @@ def evaluate(
     if points is not None:
         return many_points(output, script, points, False, relax=relax, **given)
     source, told = evaluation(output, script, **given)
-    result = calculator.evaluate(source, **told, relax=relax)
+    result = calculator.evaluate(source, **told, relax=relax, exact=True)
     output.emit(calculation("eval", result))
     return 0
 

@@ -55,7 +55,7 @@ def grad(
             raise error("GC721", "--order does not go with --points")
         return many_points(output, script, points, True, relax=relax, **given)
     source, told = evaluation(output, script, **given)
-    result = calculator.grad(source, **told, order=order, relax=relax)
+    result = calculator.grad(source, **told, order=order, relax=relax, exact=True)
     output.emit(calculation("grad", result))
     return 0
 

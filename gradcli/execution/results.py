@@ -143,12 +143,16 @@ def entry_text(value: object) -> str:
 
 
 class Evaluation(Shown):
-    """The value of a script at a point; several outputs are a tuple of values."""
+    """The value of a script at a point; several outputs are a tuple of values.
+
+    `exact` is there only where it was asked for and floats lost their digits: `value`, and `lost_in`, the operation.
+    """
 
     expression: str
     at: dict[str, Value]
     value: Values
     diagnostics: tuple[Diagnostic, ...] = ()
+    exact: dict[str, Any] | None = None
 
     def _rows(self) -> Iterator[tuple[str, object]]:
         yield "expression", self.expression
@@ -156,7 +160,11 @@ class Evaluation(Shown):
 
 
 class Gradient(Shown):
-    """Value and gradient; `gradient[leaf]` has the leaf's shape, `derivatives[leaf]` is (f', f'', ...)."""
+    """Value and gradient; `gradient[leaf]` has the leaf's shape, `derivatives[leaf]` is (f', f'', ...).
+
+    `exact` is there only where it was asked for and floats lost their digits: `value`, `gradient` by leaf (each only if
+    its own float is wrong), and `lost_in`, the operation.
+    """
 
     expression: str
     at: dict[str, Value]
@@ -164,6 +172,7 @@ class Gradient(Shown):
     gradient: dict[str, Value]
     derivatives: dict[str, tuple[Value, ...]] | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    exact: dict[str, Any] | None = None
 
     def _rows(self) -> Iterator[tuple[str, object]]:
         yield "expression", self.expression

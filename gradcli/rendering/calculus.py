@@ -37,13 +37,33 @@ MATRIX_LEAVES = 12
 
 def evaluation(result: Evaluation, style: Style) -> Document:
     """`eval`: the value, or each output's value."""
-    return document(*head(result.expression, result.at, style), *values(result.value, style))
+    return document(*head(result.expression, result.at, style), *values(result.value, style), *exact(result, style))
+
+
+def exact(result: Evaluation | Gradient, style: Style) -> Iterator[Block]:
+    """The enclosed values beside floats that lost their digits, and the operation that lost them."""
+    known = result.exact or {}
+    rows = [("exact value", exact_text(known["value"], style), "title")] if "value" in known else []
+    rows += [
+        (f"exact d/d{leaf}", exact_text(partial, style), "title") for leaf, partial in known.get("gradient", {}).items()
+    ]
+    if rows:
+        lost = [("digits lost in", known["lost_in"], "code")] if known.get("lost_in") else []
+        yield Facts((*rows, *lost))
+
+
+def exact_text(value: Any, style: Style) -> str:
+    """An exact value: a number, the digits of one that no double is near to, or nested lists of them."""
+    if isinstance(value, list):
+        return f"[{', '.join(exact_text(one, style) for one in value)}]"
+    return "unknown" if value is None else value if isinstance(value, str) else number(value, style.digits)
 
 
 def gradient(result: Gradient, style: Style) -> Document:
     """`grad`: the value, then a row per entry of each leaf; with `--order` its higher derivatives too."""
     blocks = [*head(result.expression, {}, style), *values(result.value, style)]
     blocks.append(leaf_grid(result.gradient, result.at, "gradient", style))
+    blocks += exact(result, style)
     if result.derivatives:
         order = max(map(len, result.derivatives.values()))
         columns = (
@@ -201,6 +221,9 @@ def tidy(result: Any) -> Grid:
         rows += (("value", name, "", text) for name, _, text in entry_rows(label, output, None, full))
     for leaf, partial in getattr(result, "gradient", {}).items():
         rows += (("gradient", name, "", text) for name, _, text in entry_rows(leaf, partial, None, full, derivative))
+    known = getattr(result, "exact", None) or {}
+    rows += (("exact value", "", "", exact_text(known["value"], full)) for _ in range("value" in known))
+    rows += (("exact gradient", leaf, "", exact_text(one, full)) for leaf, one in known.get("gradient", {}).items())
     for leaf, found in (getattr(result, "derivatives", None) or {}).items():
         rows += ((f"derivative {order}", leaf, "", derivative(value)) for order, value in enumerate(found, 1))
     if hasattr(result, "hessian"):

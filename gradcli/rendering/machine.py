@@ -46,7 +46,7 @@ def result_fields(result: Any) -> Payload:
         "at": jsonable(result.at),
         "value": jsonable(result.value),
     }
-    for name in ("gradient", "derivatives", "hessian", "jacobian"):
+    for name in ("gradient", "derivatives", "hessian", "jacobian", "exact"):
         if getattr(result, name, None) is not None:
             fields[name] = jsonable(getattr(result, name))
     return {**fields, **diagnostics(result.diagnostics)}

@@ -77,9 +77,10 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
         if numbers(given[name]) is None:
             raise error("GC732", f"`{visible(name)}` cannot move: it holds a {type(given[name]).__name__}")
     if not any(one.array is not None and one.array.size for one in found):
-        name = next((one.name for one in found if is_complex(one.given)), None)
-        if name is not None:
-            raise error("GC732", f"no argument could move: `{visible(name)}` {COMPLEX.removeprefix('it ')}", help=PARTS)
+        for one in found:
+            if is_complex(one.given):
+                told = f"no argument could move: `{visible(one.name)}` {COMPLEX.removeprefix('it ')}"
+                raise error("GC732", told, help=PARTS)
         raise error(
             "GC732",
             "no argument holds floats that could move",

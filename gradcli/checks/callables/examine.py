@@ -177,7 +177,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
     part = box.slices[name]
     generator = np.random.default_rng(survey.seed + 7)
     sizes, places = np.unique(np.abs(box.x[part]), return_inverse=True)
-    values = []
+    values: list[tuple[str, Floats]] = []
     for _ in range(samples if sizes.any() else 0):
         factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
         values.append(("", box.x[part] * factors[places]))

@@ -131,10 +131,10 @@ class Judge(Teller):
         if special is not None and not against and self.steady:
             moved = special.x[special.box.slices[name]].reshape(special.box.shape_of(name)).tolist()
             worst = max(special.joint, key=lambda one: one.ratio)
-            where = f"{name} is not {special.lacks}"
-            evidence["not_in_general"] = {"where": where, "at": {name: moved}, "claimed": worst.claimed,
+            kind = f"{name} is not {special.lacks}"
+            evidence["not_in_general"] = {"where": kind, "at": {name: moved}, "claimed": worst.claimed,
                                           "differences": worst.ladder.estimate.value}  # fmt: skip
-            message += f"; warning: wrong where {where}: {self.gap_told(worst, 'along a direction')}"
+            message += f"; warning: wrong where {kind}: {self.gap_told(worst, 'along a direction')}"
         rest = sum(1 for one in own if one.state in ("silent", "still"))
         if rest:
             message += f"; {counted(rest, 'slope')} could not be seen"
