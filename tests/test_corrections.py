@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradcli
-from gradcli.checks import check_script
+from gradcli.checks import check_script, script_text
 from gradcli.checks.diagnosis import correction
 from gradcli.execution.evaluate import Tape
 from gradcli.formulas.index_reading import RULES
@@ -82,8 +82,8 @@ def test_symmetric_matrices_do_not_excuse_a_missing_transpose(monkeypatch: pytes
 
 
 def test_words_are_names() -> None:
-    assert correction.words("2*exp(x_1) - 1e-3*sum(A @ b)") == {"exp", "x_1", "sum", "A", "b"}
-    assert all(re.fullmatch(r"\w+", word) for word in correction.words("a.T @ b"))
+    assert script_text.words("2*exp(x_1) - 1e-3*sum(A @ b)") == {"exp", "x_1", "sum", "A", "b"}
+    assert all(re.fullmatch(r"\w+", word) for word in script_text.words("a.T @ b"))
 
 
 # --- what users see: read by a person ---------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def scalar_scripts(draw: Any) -> str:
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(scalar_scripts(), st.integers(0, 100))
 def test_the_formula_of_a_random_script_holds(script: str, seed: int) -> None:
-    names = [name for name in SHAPES if name in correction.words(script)]
+    names = [name for name in SHAPES if name in script_text.words(script)]
     leaf = names[seed % len(names)]
     at = values_of({name: SHAPES[name] for name in names}, seed)
     check = claimed(script, leaf, f"3*{leaf}*{leaf} + 1.25", at)
@@ -328,3 +328,42 @@ def test_texts_do_not_depend_on_hash_seeds() -> None:
         for seed in ("0", "1", "2")
     }
     assert len(texts) == 1
+
+
+# --- other advice ------------------------------------------------------------------------------------------------------
+
+
+TEMPLATES = [(one, params) for one in internal_operations() for params in PARAMS.get(one.name, [{}]) if one.pointwise]
+
+
+@pytest.mark.parametrize(("primitive", "params"), TEMPLATES, ids=lambda one: getattr(one, "name", str(one)))
+def test_formulas_of_internal_operations_are_script_language(primitive: Primitive, params: dict[str, Any]) -> None:
+    text = primitive.written(params)
+    if not text:
+        assert params.get("m", 0) + params.get("k", 0) > 2 or params.get("n", 0) > 1, "people read it in reports"
+        return
+    names = "xyz"[: primitive.arity]
+    values = dict(zip(names, (0.75, 1.5, 0.5), strict=False))
+    builder = Builder(catalogue())
+    node = builder.apply(primitive, tuple(builder.leaf(name) for name in names), params)
+    read = {name: value for name, value in values.items() if name in script_text.words(text)}
+    assert gradcli.evaluate(text, at=read).value == pytest.approx(float(Tape([node]).run(values)[0]), rel=1e-13)
+
+
+@pytest.mark.parametrize("change", ["2*{}", "{} ...", "{} + 1e-6", "foo({})"])
+def test_a_rewrite_whose_text_says_something_else_is_not_shown(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewrites() -> list[str]:
+        check = check_script("log(1 - sigmoid(x))", at={"x": 60.0}).checks[0]
+        assert check.verdict == "IMPRECISE"
+        return [one["text"] for one in check.evidence.get("rewrite", [])]
+
+    assert rewrites()[0] == "sigmoid(-x) for 1 - sigmoid(x)"
+    text = script_text.node_text
+    monkeypatch.setattr(script_text, "node_text", lambda *args: change.format(text(*args)))
+    assert rewrites() == []
+
+
+def test_a_local_rule_is_written_in_the_script_language() -> None:
+    check = claimed("x*erf(x**2)", "x", "erf(x**2) + x*2*x*2*exp(x**4)/sqrt(pi)", {"x": 0.7})
+    (rule,) = [one["rule"] for one in check.evidence["diagnosis"] if one.get("rule")]
+    assert rule == "the derivative of `erf(x**2)` by `x**2` is `2*exp(-(x**2)**2)/sqrt(pi)`"

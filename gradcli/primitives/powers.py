@@ -224,13 +224,13 @@ def _pow_derivative_rewrite(x: Node, y: Node, *, k: int, m: int) -> Node | None:
 
 
 def _pow_derivative_formula(*, k: int, m: int) -> str:
-    """The k-th derivative in x and m-th in y as people write it; mixed ones by their name."""
+    """The k-th derivative in x and m-th in y as people write it; longer mixed ones have no formula."""
     if m == 0:
         factors = "".join(f"(y - {i})*" if i else "y*" for i in range(k))
         return f"{factors}x**(y - {k})"
     if k == 0:
         return "x**y*log(x)" + (f"**{m}" if m > 1 else "")
-    return f"d^{k}/dx^{k} d^{m}/dy^{m} x**y"
+    return "x**(y - 1)*(1 + y*log(x))" if k == m == 1 else ""
 
 
 def _pow_derivative_closed(x: Any, y: Any, *, k: int, m: int) -> Any:
@@ -287,7 +287,7 @@ div_no_nan: Primitive = elementwise(
     domain=[REAL, REAL],
     kinks=[Kink(lambda x, y: y, "y = 0", "0", discontinuity=True)],
     sample=[Closed(-2, 2), Closed(0.2, 2)],
-    formula="x/y if y != 0 else 0",
+    formula="where(y != 0, x/y, 0)",
     closed=lambda x, y: x / y,
 )
 

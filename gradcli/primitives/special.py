@@ -85,7 +85,7 @@ erf_derivative: Primitive = elementwise(
     internal=True,
     domain=[REAL],
     sample=[Closed(-2, 2)],
-    formula="2*exp(-x**2)/√π",
+    formula="2*exp(-x**2)/sqrt(pi)",
     closed=lambda x: 2 * x.named("exp")(-(x**2)) / x.named("sqrt")(_pi_beside(x)),
 )
 
@@ -380,6 +380,6 @@ sinc_derivative: Primitive = elementwise(
     internal=True,
     domain=[REAL],
     sample=[Closed(-2, 2)],
-    formula="",
+    formula=lambda *, n: "(cos(pi*x) - sin(pi*x)/(pi*x))/x" if n == 1 else "",
     closed=_sinc_derivative_closed,
 )

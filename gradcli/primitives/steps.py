@@ -90,7 +90,7 @@ step = elementwise(
     domain=[REAL],
     kinks=[Kink(lambda x: x, "x = 0", "0", discontinuity=True)],
     sample=[Closed(0.2, 2)],
-    formula="1 if x > 0 else 0",
+    formula="where(x > 0, 1, 0)",
     closed=lambda x: where(x > 0, 1, 0),
 )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.checks.diagnosis.damages import FAMILIES
 from gradcli.checks.diagnosis.ratios import Reading
+from gradcli.checks.script_text import as_said, readable
 from gradcli.checks.shown import node_text
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.powers import sqrt
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 150
 MOST_NEW = 12_000
+LONGEST = 50  # characters of what to write instead
 CLOSE = 1e-9
 ENOUGH = 3  # numbers that must be equal
 OTHERWISE = {  # an operation for another one: which, and what it makes; a product for a quotient is 1/part
@@ -40,6 +42,7 @@ class Edit(NamedTuple):
     instead: Node
     told: str
     cost: int
+    written: bool = False  # whether the text goes on with what to write instead
 
 
 def by_edits(judged: Judgement) -> list[Reading]:
@@ -67,7 +70,8 @@ def by_edits(judged: Judgement) -> list[Reading]:
         return []
     best = min(good, key=lambda edit: (edit.cost, edit.part.serial))
     span = best.part.span if best.part.args else None  # a leaf's is where it was declared
-    text = f"consistent with a slip in the claim: it is right if {best.told}"
+    said = as_said(judged.case, readable(judged.case), best.instead, LONGEST) if best.written else None
+    text = f"consistent with a slip in the claim: it is right if {best.told}" + (f", `{said[0]}`" if said else "")
     return [Reading("slip in the claim", text, node=node_text(best.part), span=None if span is None else list(span))]
 
 
@@ -103,7 +107,7 @@ def _edits(part: Node) -> Iterator[Edit]:
                 yield Edit(part, part.args[kept], told, 2)
     for operation, what in OTHERWISE.get(name, ()):
         made = part.builder.call(operation, *part.args)
-        yield Edit(part, made, f"{text} is {what}, `{node_text(made, 50)}`", 3)
+        yield Edit(part, made, f"{text} is {what}", 3, written=True)
     if len(part.args) == 1 and not part.params:
         yield Edit(part, part.args[0], f"{text} is its argument alone", 3)
         for family in FAMILIES:

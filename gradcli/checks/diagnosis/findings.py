@@ -11,7 +11,7 @@ from gradcli.checks.shown import node_text
 from gradcli.graph.node import CONSTANT, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gradcli.graph.builder import Builder
 
@@ -123,8 +123,8 @@ def told(one: Wrong) -> str:
     )
 
 
-def rule_of(found: Found, longest: int = 80) -> str | None:
-    """The right local rule at the node of a slip; None where it has no short form."""
+def rule_of(found: Found, write: Callable[[Node], str | None], longest: int = 80) -> str | None:
+    """The right local rule at the node of a slip; None where `write` knows no short text for it."""
     slip = found.slip
     if isinstance(slip, Inner | Both):
         return None
@@ -132,6 +132,8 @@ def rule_of(found: Found, longest: int = 80) -> str | None:
     if edge is None or edge.partial is None or edge.arg.primitive is CONSTANT:
         return None
     partial = edge.partial
-    right = node_text(partial, longest) if isinstance(partial, Node) else str(partial)
+    right = write(partial) if isinstance(partial, Node) else str(partial)
+    if right is None or len(right) > longest:
+        return None
     by, whole = node_text(edge.arg, longest // 2), node_text(edge.node, longest // 2)
     return f"the derivative of `{whole}` by `{by}` is `{right}`"

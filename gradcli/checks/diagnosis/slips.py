@@ -5,6 +5,7 @@ The derivation is done again with one rule or several damaged, in floats; what b
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from gradcli.checks.diagnosis.findings import Found, rule_of
 from gradcli.checks.diagnosis.judgement import Judgement, Sides, drawn
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, Weighing
+from gradcli.checks.script_text import readable, script_text
 from gradcli.checks.shown import counted, node_text
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class Slips:
             assert self.sides is not None
             good = confirmed(self.judged, self.sides, find(weighing), chosen)
             if good:
-                return [told(one, sure) for one, sure in good]
+                write = partial(script_text, self.judged.case, readable(self.judged.case))
+                return [told(one, sure, write) for one, sure in good]
         return []
 
 
@@ -93,9 +96,9 @@ def confirmed(
     return good
 
 
-def told(found: Found, sure: bool) -> Reading:
+def told(found: Found, sure: bool, write: Callable[[Node], str | None]) -> Reading:
     """A slip as a reading: where, and what."""
-    rule = rule_of(found)
+    rule = rule_of(found, write)
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
     text = f"consistent with a slip at {' or '.join([*places][:NAMED])}{more}: {found.told}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.floats import ulps
-from gradcli.checks.shown import node_text
+from gradcli.checks.script_text import Names, as_said, readable
 from gradcli.checks.spelling import differences, functions
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RULES = (*differences.RULES, *functions.RULES)
 MOST_STEPS = 600
+LONGEST = 120  # characters of a spelling
 MOST_PROOFS = 4
 BETTER = 8.0  # by what factor the error must shrink
 MOST_NEW = 50_000
@@ -45,8 +46,17 @@ class Spelling(NamedTuple):
         return {"text": self.text, "ulps": self.ulps, "proved": self.how}
 
 
+class _Pair(NamedTuple):
+    """A part of a program and another way to write it: both as texts, and as the nodes that these stand for."""
+
+    part: Node
+    new: Node
+    old_text: str
+    new_text: str
+
+
 class _Try(NamedTuple):
-    pairs: tuple[tuple[Node, Node], ...]
+    pairs: tuple[_Pair, ...]
     ulps: float
 
 
@@ -77,16 +87,17 @@ def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> 
     """Every other spelling by itself, and the first ones of all parts together, with the error that is left."""
     builder = root.builder
     order = reachable([root])
-    pairs: list[tuple[Node, Node]] = []
+    names = readable(case)
+    pairs: list[_Pair] = []
     builder.simplifying = False  # a program is evaluated as it is written
     try:
         for node in order:
-            pairs += [(node, new) for new in other_spellings(node)]
-        groups: list[tuple[tuple[Node, Node], ...]] = [(pair,) for pair in pairs]
-        first = dict(reversed(pairs))
+            pairs += [pair for new in other_spellings(node) if (pair := _as_said(case, names, node, new)) is not None]
+        groups: list[tuple[_Pair, ...]] = [(pair,) for pair in pairs]
+        first = {pair.part: pair for pair in reversed(pairs)}
         if len(first) > 1:
-            groups.append(tuple(first.items()))
-        changed = [(group, substituted(order, dict(group))) for group in groups]
+            groups.append(tuple(first.values()))
+        changed = [(group, substituted(order, {one.part: one.new for one in group})) for group in groups]
     finally:
         builder.simplifying = True
     found = []
@@ -97,6 +108,12 @@ def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> 
         value = float(case.floats([judged], values)[0].reshape(-1)[entry])
         found.append(_Try(group, ulps(value, exact, case.dtype)))
     return found
+
+
+def _as_said(case: Case, names: Names, part: Node, new: Node) -> _Pair | None:
+    """A part and another spelling of it as a person would type it; None where a text does not say what is meant."""
+    old, other = as_said(case, names, part, LONGEST), as_said(case, names, new, LONGEST)
+    return None if old is None or other is None else _Pair(part, other[1], old[0], other[0])
 
 
 def other_spellings(node: Node) -> Iterator[Node]:
@@ -134,22 +151,23 @@ def _within(node: Node, made: Mapping[Node, Node]) -> Node:
 def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
     """The spellings whose parts are all proved equal."""
     tries = tries[:MOST_PROOFS]
-    nodes = [node for one in tries for pair in one.pairs for node in pair]
+    nodes = [node for one in tries for pair in one.pairs for node in (pair.part, pair.new)]
     found: list[Spelling] = []
     if not nodes:
         return found
     exact = case.exact.beside(nodes)
-    proofs: dict[tuple[Node, Node], str | None] = {}
+    proofs: dict[_Pair, str | None] = {}
     try:
         exact.begin()
         for one in tries:
             for pair in one.pairs:
                 if pair not in proofs:
-                    answer = exact.prove_equal(*pair, case.subject.moving, case.values)
+                    answer = exact.prove_equal(pair.part, pair.new, case.subject.moving, case.values)
                     proofs[pair] = str(answer["how"]) if answer.get("proved") else None
             hows = [proofs[pair] for pair in one.pairs]
             if all(hows):
-                old, new = ("; ".join(node_text(pair[k]) for pair in one.pairs) for k in (0, 1))
+                old = "; ".join(pair.old_text for pair in one.pairs)
+                new = "; ".join(pair.new_text for pair in one.pairs)
                 found.append(Spelling(old, new, one.ulps, hows[0] or ""))
     finally:
         case.exact.oracle.load(case.exact.table.flat)
