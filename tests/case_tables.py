@@ -18,6 +18,9 @@ MORE: dict[str, list[tuple[str, dict[str, tuple[Shape, Interval]]]]] = {
     "gammainc": [("gammainc(2.5, x0)", {"x0": ((4,), Closed(0.5, 3))}), ("gammainc(3, x0)", {"x0": ((), Closed(0.5, 3))})],
     "gammaincc": [("gammaincc(2.5, x0)", {"x0": ((4,), Closed(0.5, 3))})],
     "betainc": [("betainc(2.5, 1.5, x0)", {"x0": ((4,), Closed(0.2, 0.8))})],
+    "eigh": [("eigh(x0)", {"x0": ((2, 2), DEFAULT)})],
+    "svd": [("svd(x0)", {"x0": ((2, 2), DEFAULT)}), ("svd(x0, full_matrices=False)", {"x0": ((2, 3), DEFAULT)})],
+    "pinv": [("pinv(x0)", {"x0": ((2, 3), DEFAULT)}), ("pinv(x0)", {"x0": ((2, 2), DEFAULT)})],
     "power": [
         (f"x0**{n}", {"x0": ((4,), Interval(0.5, 2))}) for n in (2, 3, 4, 5, -1, -2)
     ],

@@ -47,7 +47,7 @@ EXEMPT["jvp_by_differences", "ste"] = "its value does not depend on the operand 
 _REAL = "its value is real or depends on conj(z): no complex derivative; tests/test_convention.py has its gradient"
 for _name in ("abs", "abs_slope", "sign", "norm", "std", "hypot", "l1_loss", "huber_loss", "cosine_similarity",
               "slogdet", "logabsdet", "slogdet_sign", "cholesky", "qr", "qr_q", "eigvalsh", "eigvecs", "svdvals",
-              "svd_u", "svd_v", "multivariate_normal_logpdf"):  # fmt: skip
+              "svd_u", "svd_v", "eigh", "svd", "pinv", "multivariate_normal_logpdf"):  # fmt: skip
     EXEMPT["complex_is_analytic", _name] = _REAL
 for _name in ("detach", "peak", "magnitude", "ste"):
     EXEMPT["complex_is_analytic", _name] = _HELD

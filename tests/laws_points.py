@@ -109,6 +109,9 @@ WORDS: dict[tuple[str, str], list[tuple[str, dict[str, Any], dict[str, Any]]]] =
     ("eigvalsh", "where two eigenvalues are equal"): [  # what does not depend on the choice is right
         ("sum(eigvalsh(x))", {"x": [[2.0, 0.0], [0.0, 2.0]]}, {"x": [[1.0, 0.0], [0.0, 1.0]]}),
     ],
+    ("pinv", "where the rank drops"): [
+        ("sum(pinv(x))", {"x": [[0.0, 0.0], [0.0, 0.0]]}, {"x": [[0.0, 0.0], [0.0, 0.0]]}),
+    ],
     ("svdvals", "where two singular values are equal, or one is 0"): [
         ("sum(svdvals(x))", {"x": [[2.0, 0.0], [0.0, 2.0]]}, {"x": [[1.0, 0.0], [0.0, 1.0]]}),
     ],

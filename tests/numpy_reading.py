@@ -76,6 +76,11 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "cholesky": lambda x: np.linalg.cholesky((x + np.swapaxes(x, -1, -2)) / 2),
     "eigvalsh": lambda x: np.linalg.eigvalsh((x + np.swapaxes(x, -1, -2)) / 2),
     "svdvals": lambda x: np.linalg.svd(x, compute_uv=False),
+    "pinv": np.linalg.pinv,
+    "eigh": lambda x: _canonical(*np.linalg.eigh((x + np.swapaxes(x, -1, -2)) / 2)),
+    "svd": lambda x, full_matrices=True, compute_uv=True: (
+        _canonical_svd(*np.linalg.svd(x, False)) if compute_uv else np.linalg.svd(x, compute_uv=False)
+    ),
     "matrix_power": np.linalg.matrix_power,
     "expm": lambda x: scipy.linalg.expm(x),
     "cross": lambda x, y, axis=-1: np.cross(x, y, axis=axis),
@@ -122,6 +127,19 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "cosine_similarity": lambda x, y, axis=-1: np.sum(x * y, axis)
     / (np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)),
 }  # fmt: skip
+
+
+def _signs(vectors: Any) -> Any:
+    """The sign of the product of each column with falling weights: which of v and -v a script gets."""
+    return np.where(0.618 ** np.arange(vectors.shape[-2]) @ vectors < 0, -1, 1)
+
+
+def _canonical(values: Any, vectors: Any) -> Any:
+    return values, vectors * _signs(vectors)
+
+
+def _canonical_svd(u: Any, s: Any, vh: Any) -> Any:
+    return u * _signs(u), s, _signs(u)[:, None] * vh
 
 
 def _chosen(logs: Any, target: Any) -> Any:

@@ -100,6 +100,19 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
     def symmetric(x: Any) -> Any:
         return (x + x.mT) / 2
 
+    def signs(vectors: Any) -> Any:
+        return torch.where(0.618 ** torch.arange(vectors.shape[-2]).double() @ vectors < 0, -1.0, 1.0).detach()
+
+    def eigh(x: Any) -> Any:
+        values, vectors = torch.linalg.eigh(symmetric(x))
+        return values, vectors * signs(vectors)
+
+    def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+        if not compute_uv:
+            return torch.linalg.svdvals(x)
+        u, s, vh = torch.linalg.svd(x, full_matrices=False)
+        return u * signs(u), s, signs(u)[:, None] * vh
+
     def running(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda x, axis=None: function(x.reshape(-1) if axis is None else x, 0 if axis is None else axis)
 
@@ -137,6 +150,7 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "poisson_logpmf": lambda k, mu, loc=0: d.Poisson(tensor(mu), False).log_prob(k - loc),
         "dirichlet_logpdf": lambda x, alpha: d.Dirichlet(alpha, False).log_prob(x.movedim(0, -1)),
         "multivariate_normal_logpdf": lambda x, mean, cov: d.MultivariateNormal(mean, symmetric(cov)).log_prob(x),
+        "pinv": torch.linalg.pinv, "eigh": eigh, "svd": svd,
         "array": torch.clone, "zeros_like": torch.zeros_like, "ones_like": torch.ones_like,
         "reciprocal": torch.reciprocal, "radians": torch.deg2rad, "degrees": torch.rad2deg,
         "factorial": lambda x: torch.exp(torch.lgamma(x + 1)),

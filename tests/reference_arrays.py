@@ -188,6 +188,32 @@ def argsort(x: Any, axis: int | None = -1) -> Any:
     return np.argsort(flat, axis=-1 if axis is None else axis, kind="stable")
 
 
+# --- matrices ---------------------------------------------------------------------------------------------------
+
+
+def _pseudoinverse(a: Any) -> Any:
+    if a.shape[0] >= a.shape[1]:
+        return product(inverse(product(a.T, a)), a.T)
+    return product(a.T, inverse(product(a, a.T)))
+
+
+def _signs(vectors: Any) -> Any:
+    weights = np.array([mp.mpf("0.618") ** i for i in range(len(vectors))], dtype=object)
+    return np.array([-mp.one if along < 0 else mp.one for along in weights @ vectors], dtype=object)
+
+
+def _eigh(x: Any) -> Any:
+    a = (x + x.T) / 2
+    vectors = eigenvectors(a)
+    return np.asarray(eigenvalues(a), dtype=object), vectors * _signs(vectors)
+
+
+def _svd(x: Any) -> Any:
+    left, right = singular_vectors(x, True), singular_vectors(x, False)
+    signs = _signs(left)
+    return left * signs, np.asarray(singular_values(x), dtype=object), (right * signs).T
+
+
 # --- losses ---------------------------------------------------------------------------------------------------
 
 
@@ -340,6 +366,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "qr": qr,
     "eigvalsh": per_matrix(eigenvalues),
     "svdvals": per_matrix(singular_values),
+    "pinv": per_matrix(_pseudoinverse),
+    "eigh": lambda x: _eigh(exact(x)),
+    "svd": lambda x, full_matrices=True, compute_uv=True: _svd(exact(x)) if compute_uv else singular_values(exact(x)),
     "matrix_power": matrix_power,
     "expm": per_matrix(exponential),
     "kron": np.kron,
@@ -441,6 +470,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "cof0": per_matrix(cofactors),
     "cof1": per_matrix(cofactors, 2),
     "cof2": per_matrix(cofactors, 3),
+    "pinv": per_matrix(_pseudoinverse),
     "qr_q": per_matrix(orthonormal),
     "eigvecs": per_matrix(eigenvectors),
     "svd_u": per_matrix(lambda a: singular_vectors(a, True)),

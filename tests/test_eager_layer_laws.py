@@ -204,7 +204,21 @@ def test_strong_wolfe_reaches_the_valley() -> None:
 # --- the same bits as the script engine, for every declared operation -----------------------------------------------
 
 # operations that scripts call in another form: with a condition, several results, a count, or fractions on tensors
-APART = {"where", "ste", "selu", "polygamma", "jn", "iv", "gammainc", "gammaincc", "betainc", "qr", "slogdet"}
+APART = {
+    "where",
+    "ste",
+    "selu",
+    "polygamma",
+    "jn",
+    "iv",
+    "gammainc",
+    "gammaincc",
+    "betainc",
+    "qr",
+    "slogdet",
+    "eigh",
+    "svd",
+}
 DECLARED = [
     name
     for name, primitive in catalogue().items()

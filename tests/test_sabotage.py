@@ -54,6 +54,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("zeros", "definition", "sign"): "-0 equals 0",
     ("zeros", "definition", "factor 2"): "2*0 is 0",
     ("zeros", "definition", "1e-6"): "the same",
+    **{("zeros_like", "definition", damage): "-0 equals 0, and 2*0 is 0" for damage in ("sign", "factor 2", "1e-6")},
 }
 # Operations that are not judged, and why.
 UNJUDGED = {

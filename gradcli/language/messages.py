@@ -103,6 +103,8 @@ CALLS: dict[str, str] = {
     **dict.fromkeys(("zip", "map", "filter", "enumerate", "reduce", "vmap", "vectorize"), _NO_LOOP),
     **dict.fromkeys(("minimize", "root", "fsolve", "curve_fit", "least_squares", "quad", "odeint"), _NO_SOLVER),
     **dict.fromkeys(("isinstance", "type", "dict", "set", "tuple", "astype", "to", "cuda", "int64", "int32"), _NO_TYPE),
+    **dict.fromkeys(("eig", "eigvals"), "those of a symmetric matrix are eigh(A) and eigvalsh(A)"),
+    "lstsq": "write pinv(A) @ b",
     "backward": "write grad(y, x), or ask `gradcli grad`",
     "value_and_grad": "write grad(y, x); `gradcli grad` shows the value too",
     "range": "range stands in a for statement; an array of numbers is arange(n)",

@@ -7,12 +7,15 @@ depend on that choice.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
-from gradcli.graph.primitive import Kink, Primitive, structured
+from gradcli.graph.primitive import Kink, Primitive, composite, structured
 from gradcli.graph.types import Type
 from gradcli.primitives.axes import (
+    described,
     filled,
     identity_matrix,
     part,
@@ -26,7 +29,7 @@ from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.closed_forms import entry_of, from_columns, larger_than_2x2
 from gradcli.primitives.comparison import where
 from gradcli.primitives.joining import joined
-from gradcli.primitives.linalg import symmetric
+from gradcli.primitives.linalg import inv, symmetric
 from gradcli.primitives.movement import broadcast, sum_
 from gradcli.primitives.powers import sqrt
 
@@ -148,6 +151,42 @@ eigvalsh: Primitive = structured(
     node="LinalgEighBackward0",
 )
 
+# --- vectors for scripts ---------------------------------------------------------------------------------------
+#
+# A vector of norm 1 is known up to its sign, and libraries choose it by chance. Here its product with fixed weights is
+# positive: the same vector on every machine, and in exact readings.
+
+
+def _signs(vectors: Any) -> Any:
+    """1 or -1 for each column, repeated down the rows."""
+    size = vectors.shape[-2]
+    weights = joined([filled(vectors, Fraction(618, 1000) ** i, (1, 1)) for i in range(size)], -1)
+    rows = stretch(weights, (*vectors.shape[:-2], 1, size))
+    along = rows @ vectors
+    return stretch(where(along < 0, -1, 1), vectors.shape[:-2] + (size, vectors.shape[-1]))
+
+
+def _eigh(x: Any) -> tuple[Any, Any]:
+    require_square(x, "eigh")
+    matrix = symmetric(x)
+    vectors = eigvecs(matrix)
+    return eigvalsh(matrix), vectors * _signs(vectors)
+
+
+eigh = composite(
+    "eigh",
+    "Two values: the eigenvalues of (A + A.T)/2, ascending, and its eigenvectors in columns, with signs of their own.",
+    definition=_eigh,
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 3), "symmetric")],
+    formula="(A + A.T)/2 = V @ diag(w) @ V.T",
+    examples=[
+        ("w, V = eigh([[2, 1], [1, 2]]); w", [1, 3]),
+        ("w, V = eigh([[4, 2], [2, 1]]); abs(V[:, 1])", [0.8944271909999159, 0.4472135954999579]),
+    ],
+    node="LinalgEighBackward0",
+)
+
 # --- singular values ---------------------------------------------------------------------------------------
 
 
@@ -254,4 +293,84 @@ svdvals: Primitive = structured(
     formula="the square roots of the eigenvalues of x.T @ x",
     examples=[("svdvals([[3, 0], [0, 4]])", [4, 3])],
     node="LinalgSvdBackward0",
+)
+
+
+def _svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    require_matrix(x, "svd")
+    if not compute_uv:
+        return svdvals(x)
+    if full_matrices and x.shape[-1] != x.shape[-2]:
+        raise error(
+            "GC320",
+            f"svd of {described(x)}: the vectors beyond the singular values are arbitrary",
+            help="write svd(A, full_matrices=False)",
+        )
+    left, right = svd_u(x), svd_v(x)
+    signs = _signs(left)  # one sign for both: their product stays
+    first = part(signs, -2, 0, 1)
+    return left * signs, svdvals(x), (right * broadcast(first, shape=right.shape)).mT
+
+
+svd = composite(
+    "svd",
+    "Three values: U, the singular values, descending, and the transpose of V, with signs of their own.",
+    definition=_svd,
+    static=("full_matrices", "compute_uv"),
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 3))],
+    formula="A = U @ diag(s) @ Vh",
+    examples=[
+        ("u, s, vh = svd([[3, 0], [0, 4]]); s", [4, 3]),
+        ("u, s, vh = svd([[3, 0], [0, 4], [0, 0]], full_matrices=False); abs(vh)", [[0, 1], [1, 0]]),
+        ("svd([[3, 0], [0, 4]], compute_uv=False)", [4, 3]),
+    ],
+    node="LinalgSvdBackward0",
+)
+
+# --- the pseudoinverse -------------------------------------------------------------------------------------
+
+
+def _pinv_exact(x: Any) -> Any:
+    """Of a matrix of full rank."""
+    return inv(x.mT @ x) @ x.mT if x.shape[-1] <= x.shape[-2] else x.mT @ inv(x @ x.mT)
+
+
+def _pinv_push(t: Any, x: Any, *, out: Any) -> Any:
+    """-P T P, and what a change of the column space adds for a tall matrix, of the row space for a wide one."""
+    moved = -(out @ t @ out)
+    rows, columns = x.shape[-2:]
+    if rows > columns:
+        rest = t.mT - (t.mT @ x) @ out
+        return moved + (out @ out.mT) @ rest
+    if rows < columns:
+        rest = t.mT - out @ (x @ t.mT)
+        return moved + rest @ (out.mT @ out)
+    return moved
+
+
+def _pinv_call(x: Any) -> Any:
+    require_matrix(x, "pinv")
+    return pinv(x)
+
+
+def _smallest(x: Any) -> Any:
+    s = svdvals(x)
+    return part(s, -1, s.shape[-1] - 1, 1)
+
+
+pinv: Primitive = structured(
+    "pinv",
+    "The pseudoinverse of a matrix; its derivatives are those at full rank.",
+    impl=lambda xp, x, *, ranks: xp.pinv(x),
+    definition=_pinv_exact,
+    pushforward=[_pinv_push],
+    type_rule=lambda x: Type(x.kind, (*x.shape[:-2], x.shape[-1], x.shape[-2])),
+    call=_pinv_call,
+    domain=[REAL],
+    sample=[(Closed(-2, 2), (3, 2))],
+    kinks=[Kink(_smallest, "where the rank drops", "the derivatives at full rank", discontinuity=True)],
+    formula="(x.T @ x)⁻¹ @ x.T, or x.T @ (x @ x.T)⁻¹",
+    examples=[("pinv([[2, 0], [0, 4]])", [[0.5, 0], [0, 0.25]]), ("pinv([[1], [1]])", [[0.5, 0.5]])],
+    node="LinalgPinvBackward0",
 )

@@ -35,6 +35,10 @@ class LinearAlgebra:
         """The inverse; NaN for a singular matrix."""
         return self.guarded(lambda a: (self.library.linalg.inv(a),), a)[0]
 
+    def pinv(self, a: Any) -> Any:
+        """The pseudoinverse."""
+        return self.guarded(lambda a: (self.library.linalg.pinv(a),), a)[0]
+
     def solve(self, a: Any, b: Any) -> Any:
         """x with a @ x = b, for a matrix b; NaN where a is singular."""
         return self.guarded(lambda a, b: (self.library.linalg.solve(a, b),), a, b)[0]
