@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Entry = Mapping[str, Any]
 
-SECONDS = 3.0
+SECONDS = 20.0  # a safety net: budgets of operations end long before it
 DIGITS = tuple("0123456789")
 MOST_NODES = 2000
 MOST_ENTRIES = 20_000
@@ -38,6 +38,7 @@ class Lost(NamedTuple):
     text: str
 
 
+@worker.exclusive
 def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapping[str, Any]) -> Lost | None:
     """What floats hide: None where they are good, or where nothing is known of the exact values.
 
@@ -48,7 +49,10 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
         order = list(outputs)
     exact = Exact(worker.shared(), outputs, SECONDS)
     exact.begin()
-    answer = exact.values(order, {name: np.asarray(value, dtype=np.float64) for name, value in point.items()})
+    try:
+        answer = exact.values(order, {name: np.asarray(value, dtype=np.float64) for name, value in point.items()})
+    except worker.NoAnswer:
+        return None
     if "problem" in answer:
         return None
     entries = dict(zip(order, answer["entries"], strict=True))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.checks.case import RIGHT
-from gradcli.checks.exact import Exact
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
 from gradcli.checks.script_text import Names, agree, moved_points, on_leaves, readable
 from gradcli.diagnostics import GradcliError
@@ -28,7 +27,6 @@ LONGEST = 600  # characters of a formula that is worth reading
 MOST_STEPS = 600  # nodes of a gradient that is written down
 BESIDE = 2  # points beside the given one at which a formula must hold
 MOST_ENTRIES = 64  # of a leaf: of a larger one evenly spaced entries are compared in balls
-SECONDS = 4.0
 POOR = "  # right, but it loses digits in floating point here"
 
 
@@ -75,7 +73,7 @@ def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | No
     size = case.target.type.size
     entries = None if size <= MOST_ENTRIES else sorted({int(i) for i in np.linspace(0, size - 1, MOST_ENTRIES)})
     nodes = [made, case.output, case.target, *(subject.inner or ())]
-    exact = Exact(case.exact.oracle, nodes, SECONDS)
+    exact = case.exact.beside(nodes)
     answers = []
     try:
         exact.begin()
