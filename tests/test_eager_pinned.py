@@ -113,6 +113,13 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
         "torch.func.stack_module_state([])\n",
         "RuntimeError",
     ),
+    "saved_tensors_hooks: another shape comes back": (
+        "x = torch.ones(2, requires_grad=True)\n"
+        "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: torch.ones(3)):\n"
+        "    y = x * x\n"
+        "y.sum().backward()\n",
+        "RuntimeError",
+    ),
     "clamp: clamp_min at a tie": (
         "x, b = torch.tensor([1., 2., 3.], requires_grad=True), torch.tensor([1., 3., 2.], requires_grad=True)\n"
         "y = x.clamp_min(b)\n"

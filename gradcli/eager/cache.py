@@ -9,7 +9,7 @@ from typing import Any
 class Cache(dict[Any, Any]):
     """A dictionary whose values have a `size`; `keep` adds to it and holds the sum of all sizes below `limit`.
 
-    Reading is that of a dictionary. A value larger than a quarter of the limit is not kept.
+    Reading is that of a dictionary. A value larger than the limit is not kept.
 
     >>> from types import SimpleNamespace
     >>> cache = Cache(limit=8)
@@ -27,7 +27,7 @@ class Cache(dict[Any, Any]):
 
     def keep(self, key: Any, value: Any) -> None:
         """Add a value, or replace one; drop the oldest ones until all fit."""
-        if 4 * value.size > self.limit:
+        if value.size > self.limit:
             return
         with self._lock:
             before = self.pop(key, None)

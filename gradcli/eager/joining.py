@@ -26,8 +26,15 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
+_TOGETHER = 256  # that are joined at once: where a gradient is cut apart, each part asks for the sizes before it
+
+
 def _joined(*xs: Any, axis: int) -> Any:
-    return xs[0].bind(catalogue()["concat"], xs, {"axis": axis})
+    concat = catalogue()["concat"]
+    while len(xs) > _TOGETHER:
+        groups = [xs[i : i + _TOGETHER] for i in range(0, len(xs), _TOGETHER)]
+        xs = tuple([group[0].bind(concat, group, {"axis": axis}) for group in groups])
+    return xs[0].bind(concat, xs, {"axis": axis})
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:

@@ -16,6 +16,7 @@ import numpy as np
 _SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry
 _LARGE = 4096  # entries from which on a detour pays
+_BLOCK = 256  # rows that are added up one after the other
 _WIDE = 2**16  # entries that stay in the cache
 
 added_up: Any = np.add.reduce
@@ -103,10 +104,19 @@ def _ones(count: int, kind: Any) -> Any:
 
 
 def column_sums(x: Any) -> Any:
-    """The sums over the rows of a matrix, as a product, which is three times as fast."""
-    if x.size and x.dtype.char in "fd":
-        return _ones(x.shape[0], x.dtype).dot(x)
-    return np.add.reduce(x, 0)
+    """The sums over the rows of a matrix, as a product, which is three times as fast.
+
+    Many rows are added up in blocks, then the blocks: rounding errors grow with the length of a block only.
+    """
+    if not x.size or x.dtype.char not in "fd":
+        return np.add.reduce(x, 0)
+    count = x.shape[0]
+    if count < 2 * _BLOCK:
+        return _ones(count, x.dtype).dot(x)
+    blocks = count // _BLOCK
+    found = np.add.reduce(np.matmul(_ones(_BLOCK, x.dtype), x[: blocks * _BLOCK].reshape(blocks, _BLOCK, -1)), 0)
+    rest = count - blocks * _BLOCK
+    return found + _ones(rest, x.dtype).dot(x[-rest:]) if rest else found
 
 
 def row_sums(x: Any) -> Any:
@@ -119,7 +129,7 @@ def row_sums(x: Any) -> Any:
 def sums_of(shape: tuple[int, int], axes: tuple[int, ...], kind: Any) -> Any:
     """The function that adds up matrices of a shape and format along one axis, in any order; None for other axes."""
     if axes == (-2,):
-        return _ones(shape[0], kind).dot if kind.char in "fd" and shape[0] else column_sums
+        return _ones(shape[0], kind).dot if kind.char in "fd" and 0 < shape[0] < 2 * _BLOCK else column_sums
     return row_sums if axes == (-1,) else None
 
 

@@ -201,9 +201,9 @@ def kept(x: Tensor) -> Any:
     if not state.saved_hooks:
         return x
     if x._is_number:
-        return Packed(x, lambda same: same, None)
+        return Packed(x, lambda same: same, None, x._raw.shape)
     pack, unpack = state.saved_hooks[-1]
-    return Packed(_packed(pack, x), unpack, source_of(x))
+    return Packed(_packed(pack, x), unpack, source_of(x), x._raw.shape)
 
 
 def kept_result(x: Tensor, node: Node, output: int = 0) -> Any:
@@ -211,7 +211,7 @@ def kept_result(x: Tensor, node: Node, output: int = 0) -> Any:
     if not state.saved_hooks:
         return saved_result(x._raw, x._counter, output)
     pack, unpack = state.saved_hooks[-1]
-    return Packed(_packed(pack, x.detach()), unpack, output)
+    return Packed(_packed(pack, x.detach()), unpack, output, x._raw.shape)
 
 
 def _packed(pack: Any, x: Tensor) -> Any:

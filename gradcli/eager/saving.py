@@ -37,10 +37,11 @@ def saved_result(raw: Any, counter: Any, output: int = 0) -> Saved:
 class Packed:
     """What a pack hook made of a saved tensor, and the hook that makes a tensor of it again."""
 
-    __slots__ = ("_count", "kept", "source", "unpack")
+    __slots__ = ("_count", "kept", "shape", "source", "unpack")
 
-    def __init__(self, kept: Any, unpack: Any, source: Any) -> None:
+    def __init__(self, kept: Any, unpack: Any, source: Any, shape: tuple[int, ...]) -> None:
         self.kept = kept
+        self.shape = shape
         self.unpack = unpack
         self.source = source  # where a gradient of the tensor goes; a number: it is that output of the node itself
         self._count = None
@@ -64,12 +65,17 @@ class Packed:
         return result
 
     def tensor(self) -> Tensor:
-        """What the unpack hook returns; TypeError unless it is a tensor."""
+        """What the unpack hook returns; TypeError unless it is a tensor, RuntimeError unless it has the shape."""
         from gradcli.eager.tensor import Tensor
 
         found = self.unpack(self.kept)
         if not isinstance(found, Tensor):
             raise TypeError(f"the unpack hook of saved_tensors_hooks must return a tensor, not {type(found).__name__}")
+        if found._raw.shape != self.shape:
+            raise RuntimeError(
+                f"the unpack hook of saved_tensors_hooks returned a tensor of shape {list(found.shape)}, "
+                f"but one of shape {list(self.shape)} was packed"
+            )
         return found
 
 
