@@ -152,11 +152,29 @@ LAZY = {
     "an input of another rank": "m = torch.nn.LazyConv2d(3, 3)\ntry:\n    m(torch.ones(3))\nfinally:\n    del m\n",
 }  # fmt: skip
 
+_PACK = "from torch.nn.utils.rnn import pack_padded_sequence as pack, pad_packed_sequence as pad, pack_sequence, unpack_sequence\n"
+_DONE = "del pack, pad, pack_sequence, unpack_sequence\n"
+_BATCH = _PACK + "x = torch.arange(24.0).reshape(4, 3, 2)\n"
+SEQUENCES = {
+    "packed and padded": _BATCH + "p, q = pack(x, [4, 3, 1]), pack(x, torch.tensor([1, 4, 2]), enforce_sorted=False)\ny, n = pad(p, padding_value=-1.0)\nz, k = pad(q, batch_first=True, total_length=6)\nassert n.tolist() == [4, 3, 1] and k.tolist() == [1, 4, 2] and z.shape == (3, 6, 2) and p.batch_sizes.tolist() == [3, 2, 2, 1]\nassert p.data.tolist()[-1] == [18, 19] and y[1].tolist() == [[6, 7], [8, 9], [-1, -1]]\n" + _DONE,
+    "gradients of what was packed": _BATCH + "x.requires_grad_()\ny = pad(pack(x, [1, 4, 2], enforce_sorted=False))[0]\n(y**2).sum().backward()\ng = x.grad.clone()\nassert g[3].tolist() == [[0, 0], [40, 42], [0, 0]]\ndel x, y\n" + _DONE,
+    "lists of sequences": _PACK + "s = [torch.ones(2), torch.ones(3) * 2, torch.ones(1) * 3]\np = pack_sequence(s, enforce_sorted=False)\nt = unpack_sequence(p)\nassert [one.tolist() for one in t] == [one.tolist() for one in s]\n" + _DONE,
+    **{
+        f"{kind} with {options or 'nothing else'}": _PACK + _SEED + f"m = torch.nn.{kind}(2, 3{options})\nx = torch.randn(4, 4, 2, requires_grad=True)\nfound = []\nfor lengths in ([4, 3, 3, 1], [1, 4, 2, 4]):\n    o, h = m(pack(x, lengths, enforce_sorted=False))\n    y, n = pad(o)\n    one = h if isinstance(h, tuple) else (h,)\n    x.grad = None\n    (y.sum() + sum((q**2).sum() for q in one)).backward()\n    found += [y.detach(), n, *[q.detach() for q in one], x.grad, m.weight_hh_l0.grad.clone()]\n    state = torch.randn(one[0].shape)\n    found.append(m(pack(x, lengths, enforce_sorted=False), (state, state) if len(one) == 2 else state)[0].data.detach())\ndel m, x, o, h, y, n, one\n" + _DONE
+        for kind in ("LSTM", "GRU", "RNN")
+        for options in ("", ", num_layers=2, bidirectional=True")
+    },
+    "lengths that are not sorted": _PACK + "pack(torch.ones(3, 2), [1, 2])\n",
+    "a length of zero": _PACK + "pack(torch.ones(3, 2), [1, 0])\n",
+    "lengths of another number": _PACK + "pack(torch.ones(3, 2), [1])\n",
+    "a total that is too short": _PACK + "pad(pack(torch.ones(3, 2), [2, 1]), total_length=1)\n",
+}  # fmt: skip
+
 USAGE = {
     f"{kind}: {name}": text
     for kind, table in (
         *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS), ("edge", EDGES)),
-        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("lazy", LAZY)),
+        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("lazy", LAZY), ("sequence", SEQUENCES)),
     )
     for name, text in table.items()
 }

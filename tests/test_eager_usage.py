@@ -48,6 +48,10 @@ ERRORS: dict[str, type[Exception]] = {
     "draw: normal of negative deviations": RuntimeError,
     "draw: normal_ of a negative deviation": RuntimeError,
     "draw: uniform_ of an empty range": RuntimeError,
+    "sequence: lengths that are not sorted": RuntimeError,
+    "sequence: a length of zero": RuntimeError,
+    "sequence: lengths of another number": RuntimeError,
+    "sequence: a total that is too short": ValueError,
     "lazy: a shape that is not known": RuntimeError,
     "lazy: an input of another rank": RuntimeError,
     **{name: ValueError for name in USAGE if name.startswith("lazy: before the first call")},
@@ -152,3 +156,23 @@ def test_lazy_parameters_are_followed_by_why(tmp_path: Path, capsys: pytest.Capt
     assert cli.main(["why", str(tmp_path / "file.py")]) == 0
     told = capsys.readouterr().out
     assert "m.weight" in told and "reason  accumulated" in told and "stopped" not in told
+
+
+def test_a_packed_batch_runs_as_its_sequences_do_one_by_one() -> None:
+    torch = gradcli.eager
+    rnn = torch.nn.utils.rnn
+    torch.manual_seed(0)
+    for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+        layer = kind(2, 3, num_layers=2, bidirectional=True)
+        sequences = [torch.randn(n, 2) for n in (2, 5, 1, 5)]
+        outputs, last = layer(rnn.pack_sequence(sequences, enforce_sorted=False))
+        last = last[0] if isinstance(last, tuple) else last
+        for i, (one, found) in enumerate(zip(sequences, rnn.unpack_sequence(outputs), strict=True)):
+            alone, state = layer(one)
+            state = state[0] if isinstance(state, tuple) else state
+            assert torch.allclose(found, alone, atol=1e-6) and torch.allclose(last[:, i], state, atol=1e-6)
+
+
+def test_lengths_beyond_the_input_are_an_error() -> None:
+    with pytest.raises(RuntimeError, match="more than the 3 steps"):
+        gradcli.eager.nn.utils.rnn.pack_padded_sequence(gradcli.eager.ones(3, 2), [4, 1])
