@@ -132,11 +132,49 @@ DRAWS = {
     "views": _SEED + "x, y = torch.zeros(3, 4).T, torch.zeros(3, 4)[:, ::2]\na, b, c, d, e = x.uniform_().clone(), x.random_(0, 10).clone(), x.exponential_().clone(), y.normal_().clone(), y.uniform_().clone()\nf = [torch.zeros(5, 6).T.normal_(), torch.zeros(5, 12)[:, ::2].normal_(), torch.zeros(()).normal_(), torch.zeros(2, 3, 4).permute(2, 0, 1).uniform_(), torch.zeros(4, 5, dtype=torch.cfloat)[:, ::2].normal_(1, 2)]\nassert abs(a[1, 0].item() - 0.7682) < 1e-4\n",
 }  # fmt: skip
 
+_LAZY = "torch.manual_seed(0)\nm = torch.nn.LazyLinear(3)\n"
+LAZY = {
+    "linear": _LAZY + "r = repr(m), repr(m.weight), m.has_uninitialized_params(), isinstance(m, torch.nn.Linear)\ny = m(torch.ones(2, 5))\nafter = repr(m), m.in_features\nw = m.weight\nassert r == ('LazyLinear(in_features=0, out_features=3, bias=True)', '<UninitializedParameter>', True, True)\nassert after == ('Linear(in_features=5, out_features=3, bias=True)', 5) and type(m) is torch.nn.Linear\ndel m\n",
+    "an optimizer made before": _LAZY + "w = m.weight\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\nopt.step()\nm(torch.ones(2, 5)).sum().backward()\nassert m.weight is w and opt.param_groups[0]['params'][0] is w\nopt.step()\nb = m.bias\ndel m, opt\n",
+    "a stack": "torch.manual_seed(0)\nm = torch.nn.Sequential(torch.nn.LazyConv2d(4, 3), torch.nn.ReLU(), torch.nn.LazyBatchNorm2d(), torch.nn.Flatten(), torch.nn.LazyLinear(2))\nbefore = repr(m)\ny = m(torch.ones(2, 3, 5, 5))\nafter, w = repr(m), m[0].weight\nassert 'Lazy' in before and 'Lazy' not in after\ndel m\n",
+    "every convolution": "torch.manual_seed(0)\nfound = []\nfor n, x in ((1, (2, 3, 6)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    for name in ('LazyConv', 'LazyConvTranspose')[:2 - (n == 3)]:\n        m = getattr(torch.nn, f'{name}{n}d')(4, 3, stride=2, bias=False)\n        found += [repr(m), m(torch.ones(x)), repr(m)]\nm = torch.nn.LazyConv2d(4, 3)\nfound.append(m(torch.ones(3, 5, 5)))\ndel m\n",
+    "every batch norm": "found = []\nfor n, x in ((1, (2, 3)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    m = getattr(torch.nn, f'LazyBatchNorm{n}d')(eps=1e-3)\n    found += [repr(m), repr(m.running_mean), list(m.state_dict()), m.num_batches_tracked.item(), m(torch.arange(float(torch.ones(x).numel())).reshape(x)), repr(m)]\n    found += [tuple(v.shape) for v in m.state_dict().values()]\nm = torch.nn.LazyBatchNorm1d(affine=False, track_running_stats=False)\ny = m(torch.arange(6.0).reshape(3, 2))\nr = repr(m)\ndel m\n",
+    "loaded": _LAZY + "b = torch.nn.Linear(5, 3)\nkeys = str(m.load_state_dict(b.state_dict()))\nbefore, w = repr(m), m.weight\ny = m(torch.ones(1, 5))\nafter = repr(m)\nassert torch.equal(m.weight, b.weight)\ndel m, b\n",
+    "loaded without shapes": _LAZY + "b = torch.nn.LazyLinear(3)\nb.load_state_dict(m.state_dict())\nr = repr(m.state_dict())\ndel m, b\n",
+    "copied": _LAZY + "import copy\nb = copy.deepcopy(m)\ny = b(torch.ones(1, 4))\nr = repr(m), repr(b)\ndel m, b\n",
+    "in double precision": _LAZY + "m.double()\nkind = str(m.weight.dtype)\ny = m(torch.ones(1, 4, dtype=torch.float64))\nassert kind == 'torch.float64'\ndel m\n",
+    "parameters of their own": "from torch.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy\np, b = UninitializedParameter(), UninitializedBuffer()\nr = repr(p), repr(b), is_lazy(p), isinstance(p, torch.nn.Parameter), p.requires_grad, b.requires_grad, p.is_leaf, p.grad\np.materialize((2, 2))\nb.materialize((3,))\nassert not is_lazy(p) and p.shape == (2, 2) and type(p) is torch.nn.Parameter and b.shape == (3,)\ndel p, b, is_lazy\n",
+    "a shape that is not known": _LAZY + "w = m.weight.shape\n",
+    **{
+        f"before the first call: {text}": _LAZY + f"import math\ntry:\n    {text}\nfinally:\n    del m\n"
+        for text in ("m.weight + 1", "m.weight.numel()", "torch.nn.init.zeros_(m.weight)", "m.requires_grad_(False)", "torch.sin(m.bias)")
+    },
+    "an input of another rank": "m = torch.nn.LazyConv2d(3, 3)\ntry:\n    m(torch.ones(3))\nfinally:\n    del m\n",
+}  # fmt: skip
+
+_PACK = "from torch.nn.utils.rnn import pack_padded_sequence as pack, pad_packed_sequence as pad, pack_sequence, unpack_sequence\n"
+_DONE = "del pack, pad, pack_sequence, unpack_sequence\n"
+_BATCH = _PACK + "x = torch.arange(24.0).reshape(4, 3, 2)\n"
+SEQUENCES = {
+    "packed and padded": _BATCH + "p, q = pack(x, [4, 3, 1]), pack(x, torch.tensor([1, 4, 2]), enforce_sorted=False)\ny, n = pad(p, padding_value=-1.0)\nz, k = pad(q, batch_first=True, total_length=6)\nassert n.tolist() == [4, 3, 1] and k.tolist() == [1, 4, 2] and z.shape == (3, 6, 2) and p.batch_sizes.tolist() == [3, 2, 2, 1]\nassert p.data.tolist()[-1] == [18, 19] and y[1].tolist() == [[6, 7], [8, 9], [-1, -1]]\n" + _DONE,
+    "gradients of what was packed": _BATCH + "x.requires_grad_()\ny = pad(pack(x, [1, 4, 2], enforce_sorted=False))[0]\n(y**2).sum().backward()\ng = x.grad.clone()\nassert g[3].tolist() == [[0, 0], [40, 42], [0, 0]]\ndel x, y\n" + _DONE,
+    "lists of sequences": _PACK + "s = [torch.ones(2), torch.ones(3) * 2, torch.ones(1) * 3]\np = pack_sequence(s, enforce_sorted=False)\nt = unpack_sequence(p)\nassert [one.tolist() for one in t] == [one.tolist() for one in s]\n" + _DONE,
+    **{
+        f"{kind} with {options or 'nothing else'}": _PACK + _SEED + f"m = torch.nn.{kind}(2, 3{options})\nx = torch.randn(4, 4, 2, requires_grad=True)\nfound = []\nfor lengths in ([4, 3, 3, 1], [1, 4, 2, 4]):\n    o, h = m(pack(x, lengths, enforce_sorted=False))\n    y, n = pad(o)\n    one = h if isinstance(h, tuple) else (h,)\n    x.grad = None\n    (y.sum() + sum((q**2).sum() for q in one)).backward()\n    found += [y.detach(), n, *[q.detach() for q in one], x.grad, m.weight_hh_l0.grad.clone()]\n    state = torch.randn(one[0].shape)\n    found.append(m(pack(x, lengths, enforce_sorted=False), (state, state) if len(one) == 2 else state)[0].data.detach())\ndel m, x, o, h, y, n, one\n" + _DONE
+        for kind in ("LSTM", "GRU", "RNN")
+        for options in ("", ", num_layers=2, bidirectional=True")
+    },
+    "lengths that are not sorted": _PACK + "pack(torch.ones(3, 2), [1, 2])\n",
+    "a length of zero": _PACK + "pack(torch.ones(3, 2), [1, 0])\n",
+    "lengths of another number": _PACK + "pack(torch.ones(3, 2), [1])\n",
+    "a total that is too short": _PACK + "pad(pack(torch.ones(3, 2), [2, 1]), total_length=1)\n",
+}  # fmt: skip
+
 USAGE = {
     f"{kind}: {name}": text
     for kind, table in (
         *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS), ("edge", EDGES)),
-        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS)),
+        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("lazy", LAZY), ("sequence", SEQUENCES)),
     )
     for name, text in table.items()
 }

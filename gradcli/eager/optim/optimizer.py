@@ -15,6 +15,7 @@ from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
 from gradcli.eager.modes import enable_grad
 from gradcli.eager.nn.modules.whole import clear
+from gradcli.eager.nn.parameter import is_lazy
 from gradcli.eager.state import place, warn
 from gradcli.eager.tensor import Tensor
 
@@ -74,7 +75,9 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         options = {**self.defaults, **param_group, **({"param_names": names} if names else {})}
         if recorder.current is not None:
-            recorder.current.adopted(xs)
+            recorder.current.adopted([x for x in xs if not is_lazy(x)])
+            for x in filter(is_lazy, xs):
+                x._in_optimizer = True
         self.param_groups.append({"params": xs} | {name: one for name, one in options.items() if name != "params"})
 
     def zero_grad(self, set_to_none: bool = True) -> None:

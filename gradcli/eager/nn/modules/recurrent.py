@@ -15,6 +15,7 @@ from gradcli.eager.nn import functional, init
 from gradcli.eager.nn.modules.cells import GATES
 from gradcli.eager.nn.modules.module import Module
 from gradcli.eager.nn.parameter import Parameter
+from gradcli.eager.nn.utils.rnn import PackedSequence
 from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
@@ -86,8 +87,13 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Nothing has to be done: the weights lie where they lie."""
 
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """The states at each step, and the last state of each layer. RuntimeError for sizes that do not fit."""
+    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
+        """The states at each step, and the last state of each layer. RuntimeError for sizes that do not fit.
+
+        For a packed sequence the states at each step are packed too.
+        """
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
         if input.ndim not in (2, 3):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         single = input.ndim == 2
@@ -104,6 +110,20 @@ class _Recurrent(Module):
         if single:
             output, last = output.squeeze(at), tuple([one.squeeze(1) for one in last])
         return output, last if len(last) > 1 else last[0]
+
+    def _packed(self, input: PackedSequence, hx: Any) -> Any:
+        sizes: list[int] = input.batch_sizes.tolist()
+        states = self._states(input.data.new_zeros((1, sizes[0], self.input_size)), hx, False)
+        if hx is not None and input.sorted_indices is not None:
+            states = tuple([one.index_select(1, input.sorted_indices) for one in states])
+        if input.data.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.data.shape[-1]}"
+            )
+        output, last = self._run(input.data, states, sizes)
+        if input.unsorted_indices is not None:
+            last = tuple([one.index_select(1, input.unsorted_indices) for one in last])
+        return input._replace(data=output), last if len(last) > 1 else last[0]
 
     def _states(self, x: Tensor, hx: Any, single: bool) -> State:
         count, shape = GATES[self.mode][1], (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
@@ -124,7 +144,7 @@ class _Recurrent(Module):
                 raise RuntimeError(f"Expected hidden size {shape}, got {list(one.shape)}")
         return given
 
-    def _run(self, x: Tensor, states: State) -> tuple[Tensor, State]:
+    def _run(self, x: Tensor, states: State, sizes: list[int] | None = None) -> tuple[Tensor, State]:
         step: Step = GATES[self.mode][2]
         ends: list[list[Tensor]] = [[] for _ in states]
         given = [one.unbind(0) for one in states]
@@ -132,7 +152,7 @@ class _Recurrent(Module):
             outputs = []
             for way in range(1 + self.bidirectional):
                 at = layer * (1 + self.bidirectional) + way
-                found, last = self._layer(x, tuple([one[at] for one in given]), layer, way, step)
+                found, last = self._layer(x, tuple([one[at] for one in given]), layer, way, step, sizes)
                 outputs.append(found)
                 for end, one in zip(ends, last, strict=True):
                     end.append(one)
@@ -141,16 +161,34 @@ class _Recurrent(Module):
                 x = functional.dropout(x, self.dropout)
         return x, tuple([stack(end) for end in ends])
 
-    def _layer(self, x: Tensor, state: State, layer: int, way: int, step: Step) -> tuple[Tensor, State]:
+    def _layer(
+        self, x: Tensor, state: State, layer: int, way: int, step: Step, sizes: list[int] | None
+    ) -> tuple[Tensor, State]:
         end = f"_l{layer}{'_reverse' if way else ''}"
         biases = [getattr(self, f"bias_{name}{end}") if self.bias else None for name in ("ih", "hh")]
         own = (getattr(self, f"weight_hh{end}"), biases[1])
-        rows = list(functional.linear(x, getattr(self, f"weight_ih{end}"), biases[0]).unbind(0))
+        moved = functional.linear(x, getattr(self, f"weight_ih{end}"), biases[0])
+        rows = list(moved.unbind(0) if sizes is None else moved.split(sizes))
         found: list[Any] = [None] * len(rows)
+        first: Any = state
+        now: Any = state
+        ended: list[Any] = []
+        if sizes is not None and way:  # the last step has the fewest sequences
+            now = tuple([one[: sizes[-1]] for one in first])
         for i in range(len(rows)) if not way else reversed(range(len(rows))):
-            state = step(rows[i], state, own)
-            found[i] = state[0]
-        return stack(found), state
+            if sizes is not None:
+                count, before = sizes[i], len(now[0])
+                if count < before:  # some sequences ended at the step before
+                    ended.append(tuple([one[count:] for one in now]))
+                    now = tuple([one[:count] for one in now])
+                elif count > before:
+                    more = [one[before:count] for one in first]
+                    now = tuple([cat(pair) for pair in zip(now, more, strict=True)])
+            now = step(rows[i], now, own)
+            found[i] = now[0]
+        if ended:
+            now = tuple([cat(parts) for parts in zip(now, *reversed(ended), strict=True)])
+        return stack(found) if sizes is None else cat(found), now
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.eager.modes import no_grad
+from gradcli.eager.nn.parameter import is_lazy
 from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def save(module: Any, prefix: str, keep_vars: bool) -> OrderedDict[str, Any]:
         start = f"{prefix}{path}." if path else prefix
         for name, value in (*one._parameters.items(), *one._buffers.items()):
             if value is not None and name not in one._non_persistent:
-                found[start + name] = value if keep_vars else value.detach()
+                found[start + name] = value if keep_vars or is_lazy(value) else value.detach()
     return found
 
 
@@ -56,6 +57,12 @@ def load(module: Any, state: Mapping[str, Any], strict: bool, assign: bool) -> I
         given = state[name]
         if not isinstance(given, Tensor):
             problems.append(f'While copying the parameter named "{name}", a tensor was expected.')
+        elif is_lazy(value) and is_lazy(given):
+            continue
+        elif is_lazy(value):
+            value.materialize(given.shape)
+            with no_grad():
+                value.copy_(given)
         elif given.shape != value.shape:
             problems.append(
                 f"size mismatch for {name}: copying a param with shape {given.shape} from checkpoint, the shape in "

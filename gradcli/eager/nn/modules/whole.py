@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from gradcli.eager import dtypes
+from gradcli.eager.factory import empty
 from gradcli.eager.modes import no_grad
 from gradcli.eager.nn.modules.tree import Tree
+from gradcli.eager.nn.parameter import is_lazy
 from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
@@ -83,12 +85,16 @@ class Whole(Tree):
         with no_grad():
             for module in self.modules():
                 for parameter in module._parameters.values():
-                    if parameter is not None:
+                    if is_lazy(parameter):
+                        _retype(parameter, function)
+                    elif parameter is not None:
                         parameter._array = function(parameter.detach())._array
                         if parameter._grad is not None:
                             parameter._grad = function(parameter._grad)
                 for name, tensor in module._buffers.items():
-                    if tensor is not None:
+                    if is_lazy(tensor):
+                        _retype(tensor, function)
+                    elif tensor is not None:
                         module._buffers[name] = function(tensor)
         return self
 
@@ -126,6 +132,11 @@ class Whole(Tree):
     def share_memory(self) -> Self:
         """The module itself: tensors of one process share their memory anyway."""
         return self
+
+
+def _retype(x: Any, function: Callable[[Tensor], Any]) -> None:
+    """Give what has no shape yet the dtype that a function gives to tensors."""
+    x._kind = function(empty(0, dtype=x.dtype)).dtype
 
 
 def _formats(x: Any) -> bool:
