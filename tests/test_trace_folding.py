@@ -168,6 +168,12 @@ def test_all_shows_every_node(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--all does not go with --plan" in capsys.readouterr().err
 
 
+def test_a_table_off_a_terminal_has_all_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    for style in ("table", "plain", "markdown"):
+        assert cli.main(["trace", "x/3", "--at", "x=1", "--format", style]) == 0
+        assert "0.3333333333333333" in capsys.readouterr().out
+
+
 def test_names_of_torch_stand_for_the_same_steps() -> None:
     at = {"A": A, "x": V}
     ours, torch = calculator.trace("sum(A @ x)", at=at), calculator.trace("sum(A @ x)", at=at, torch=True)

@@ -25,7 +25,7 @@ FEWEST = 3  # rungs that a rate is fitted to
 
 
 def ladder(subject: Subject, evidence: Mapping[str, Any], dtype: str = "float64") -> StepSequence | None:
-    """The ladder of the entry where claim and differences are farthest apart; None for what has no derivative, or no entries.
+    """The ladder of the entry where claim and differences are farthest apart; None without a derivative or entries.
 
     Its rate is measured against the exact derivative where that is known, else against the claim.
     """
