@@ -20,6 +20,7 @@ FOLDER --jobs N`). Arrays that threads share, such as `out` of `at_points`, are 
 
 from __future__ import annotations
 
+from _thread import RLock
 from importlib import import_module
 
 TYPE_CHECKING = False
@@ -50,6 +51,7 @@ _ROOMS = {
     "trace": "gradcli.calculator",
     "unparse": "gradcli.language.unparse",
 }
+_PACKAGES = ("eager", "testing")  # for `from gradcli import eager`
 
 __all__ = [
     "Diagnostic",
@@ -66,13 +68,24 @@ __all__ = [
     "trace",
     "unparse",
 ]
+_loading = RLock()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    """Load what is first used, for one thread at a time and packages before their modules.
+
+    Python's import system calls it a deadlock where one thread imports a package that imports its modules, and another
+    thread one of these modules.
+    """
+    if name not in _ROOMS and name not in _PACKAGES:
         raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
-    found = getattr(import_module(_ROOMS[name]), name)
-    globals()[name] = found
+    with _loading:
+        path = _ROOMS.get(name, f"gradcli.{name}").split(".")
+        for end in range(2, len(path) + 1):
+            found: Any = import_module(".".join(path[:end]))
+        if name in _ROOMS:
+            found = getattr(found, name)
+        globals()[name] = found
     return found
 
 

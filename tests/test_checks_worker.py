@@ -50,8 +50,12 @@ TEXTS = (  # proofs in each way, refutations with a diagnosis, ties, several pro
 )
 
 
-@pytest.mark.parametrize(("text", "options"), TEXTS)
-@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize(
+    ("text", "options", "answered"),
+    [(*one, False) for one in TEXTS[1:3]]
+    + [pytest.param(*one, True, marks=pytest.mark.deep) for one in TEXTS]
+    + [pytest.param(*one, False, marks=pytest.mark.deep) for one in (TEXTS[0], *TEXTS[3:])],
+)
 def test_a_process_that_is_lost_does_not_show(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch, text: str, options: Any, answered: bool
 ) -> None:

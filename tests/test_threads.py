@@ -245,12 +245,12 @@ def test_leaves_of_one_thread_accumulate_what_all_threads_send() -> None:
     x = torch.zeros(3, requires_grad=True)
 
     def send(number: int) -> None:
-        for _ in range(20):
+        for _ in range(50):
             (x * (number + 1)).sum().backward()
 
     together(send)
     assert x.grad is not None
-    assert x.grad.tolist() == [20.0 * sum(range(1, THREADS + 1))] * 3
+    assert x.grad.tolist() == [50.0 * sum(range(1, THREADS + 1))] * 3
 
 
 def test_random_numbers_of_threads_are_those_of_one_generator() -> None:

@@ -115,6 +115,7 @@ def in_blocks(
 
     `batched` names the values whose first axis counts points.
     """
+    import_module("gradcli.execution.plans")  # before its modules: see `gradcli.__getattr__`
     from gradcli.execution.plans.libraries import one_thread, processors, setters, together
 
     largest = _largest(tape, batched)
@@ -163,6 +164,7 @@ def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -
     """Room for all results of each output, of the kind that a block gave."""
     dtype = namespace("numpy").library.dtype
     lengths = [count * size_of(shape) for shape in shapes]
+    import_module("gradcli.execution.kernels")  # likewise
     made = import_module("gradcli.execution.kernels.memory").lines(
         lengths, [dtype(getattr(one, "dtype", "float64")) for one in first]
     )

@@ -75,8 +75,8 @@ def check_script(
     budgets of operations end most of them long before, so that no verdict depends on the machine. `require` is
     "certified" or "precise". A leaf without a value is sampled inside its domain. With `steps` every derivative gets
     finite differences for a sequence of steps in its evidence. `box` gives leaves an interval, on the whole of which a
-    verdict then has to hold; with `dodge` a kink at the point is left for a point beside it. Without `prove` the best verdict is CERTIFIED.
-    `backend` computes the floats that are judged ("auto" is NumPy).
+    verdict then has to hold; with `dodge` a kink at the point is left for a point beside it. Without `prove` the best
+    verdict is CERTIFIED. `backend` computes the floats that are judged ("auto" is NumPy).
     `beat` is called after each check. Threads that check with one oracle do so one after the other.
 
     Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.

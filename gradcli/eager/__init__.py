@@ -5,9 +5,10 @@ division by zero give inf and NaN in silence, as they do in PyTorch. (Switching 
 the operation.)
 
 Threads follow PyTorch's rules. Modes such as `no_grad` and `inference_mode`, forward-mode levels, saved-tensor hooks
-and the transforms of `func` belong to the thread that enters them; a new thread starts with none. The default generator is
-shared: each number is drawn once, by whichever thread comes first, so give each thread a `Generator` of its own where
-the order matters. Tensors that several threads only read need no lock; a tensor that one of them changes in place does.
+and the transforms of `func` belong to the thread that enters them; a new thread starts with none. The default
+generator is shared: each number is drawn once, by whichever thread comes first, so give each thread a `Generator` of
+its own where the order matters. Tensors that several threads only read need no lock; a tensor that one of them changes
+in place does.
 """
 
 from __future__ import annotations

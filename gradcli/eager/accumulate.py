@@ -7,6 +7,7 @@ added in place, so that who holds `.grad` sees them.
 from __future__ import annotations
 
 from sys import getrefcount
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gradcli.eager.rules import source_of
 from gradcli.eager.state import place, recording, state
 from gradcli.eager.tensor import Tensor
 
+_adding = RLock()  # threads may send gradients to one leaf, as Hogwild training does: none is lost
 _LARGE = 1024  # below this many entries a copy is cheaper than asking
 _HELD = 3  # references to an array that only one view has: the view's, ours, and that of the count
 
@@ -58,47 +60,49 @@ def _is_own(raw: Any) -> bool:
 
 def add_raw(leaf: Tensor, raw: Any, spare: int) -> None:
     """Add a raw array into `.grad`; `spare` is how many references to it are held by those who will drop it."""
-    known = leaf._grad
-    if known is not None:
-        if isinstance(known._raw, np.ndarray) and known._raw.shape == raw.shape:
-            np.add(known._raw, raw, out=known._raw)
+    with _adding:
+        known = leaf._grad
+        if known is not None:
+            if isinstance(known._raw, np.ndarray) and known._raw.shape == raw.shape:
+                np.add(known._raw, raw, out=known._raw)
+            else:
+                known._raw = known._raw + raw
+            if known._count is not None:
+                known._count.bump(None)
+            known._added += 1
+            return
+        grad = object.__new__(Tensor)
+        if isinstance(raw, np.ndarray):
+            alone = raw.size > _LARGE and getrefcount(raw) <= spare + 2 and _is_own(raw)
+            grad._raw = raw if alone else np.array(raw, order="C")
         else:
-            known._raw = known._raw + raw
-        if known._count is not None:
-            known._count.bump(None)
-        known._added += 1
-        return
-    grad = object.__new__(Tensor)
-    if isinstance(raw, np.ndarray):
-        alone = raw.size > _LARGE and getrefcount(raw) <= spare + 2 and _is_own(raw)
-        grad._raw = raw if alone else np.array(raw, order="C")
-    else:
-        grad._raw = raw
-    grad._node = grad._count = None
-    grad._requires = False
-    grad._added = 1
-    leaf._grad = grad
+            grad._raw = raw
+        grad._node = grad._count = None
+        grad._requires = False
+        grad._added = 1
+        leaf._grad = grad
 
 
 def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
     """Add a gradient into `.grad`, with a node where a graph is wanted."""
-    known = leaf._grad
-    if not create_graph:
-        add_raw(leaf, value._raw, 1_000_000)
-        if known is None:
-            made = leaf._grad
-            assert made is not None
-            if made._raw is value._raw and isinstance(made._raw, np.ndarray):
-                made._raw = made._raw.copy()
-            if value._inference:
-                made._inference = made._odd = True
-    elif known is None:
-        leaf._grad = copied(value, "CopyBackwards")
-        leaf._grad._added = 1
-    else:
-        from gradcli.eager.pointwise import add
+    with _adding:
+        known = leaf._grad
+        if not create_graph:
+            add_raw(leaf, value._raw, 1_000_000)
+            if known is None:
+                made = leaf._grad
+                assert made is not None
+                if made._raw is value._raw and isinstance(made._raw, np.ndarray):
+                    made._raw = made._raw.copy()
+                if value._inference:
+                    made._inference = made._odd = True
+        elif known is None:
+            leaf._grad = copied(value, "CopyBackwards")
+            leaf._grad._added = 1
+        else:
+            from gradcli.eager.pointwise import add
 
-        leaf._grad = add(known, value)
-        leaf._grad._added = known._added + 1
+            leaf._grad = add(known, value)
+            leaf._grad._added = known._added + 1
     if recorder.current is not None:
         recorder.current.accumulated(leaf, value)
