@@ -11,7 +11,7 @@ from gradcli.graph.exact import count_text, number_text
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering import assignments, calls, functions
+from gradcli.lowering import assignments, calls, functions, loop_size
 from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
@@ -194,13 +194,25 @@ class Lowerer(Names):
                 cover(statement.target.span, statement.bounds[-1].span),
                 help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
             )
+        foreseen = len(steps) - loop_size.LOOKED_AT - 1
+        own = {*self.functions, *self.scope, *(self.local or ())}
+        looked_at = foreseen >= loop_size.WORTH and loop_size.alike(statement.body, self.library, own)
+        counts = []  # of nodes, when each of the first turns began
         self.looping += 1
         try:
-            for i in steps:
+            for turn, i in enumerate(steps):
                 self.names()[statement.target.id] = i
+                if looked_at and turn <= loop_size.LOOKED_AT:
+                    counts.append(self.builder.count)
+                    if turn == loop_size.LOOKED_AT:
+                        before = {name: self.names().get(name) for name in loop_size.targets(statement.body)}
                 result = self.block(statement.body)
                 if result is not None:
                     return result
+                if looked_at and turn == loop_size.LOOKED_AT:
+                    after = {name: self.names().get(name) for name in before}
+                    least = loop_size.new_in_every_turn(before, after, counts[-2], counts[-1])
+                    self.builder.foresee(least * foreseen)
         finally:
             self.looping -= 1
         return None

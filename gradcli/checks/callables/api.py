@@ -6,9 +6,9 @@ The function runs in this process, whatever it does: `gradcli.checks.callables.p
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from gradcli.checks.shown import plain, point_text
 from gradcli.diagnostics import Diagnostic, error, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -89,6 +89,48 @@ def check_callable(
     >>> [one.verdict for one in report.checks]
     ['AGREES']
     """
+    with boxed(
+        f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
+    ) as box:
+        shown = title or f"{told(f)}({', '.join(one.name for one in box.arguments)})"
+        place = line_of(f)
+        arguments = box.arguments
+        try:
+            box, value = opened(box)
+        except Failed as problem:
+            return failed(problem, shown, file, place)
+        options = {"require": require, "allow_kink": allow_kink, "lenient": lenient}
+        judged = Judged(shown, file, place, arguments, samples, seed, rtol)
+        return report_on(box, value, judged, lambda seed: recording_of(box, seed), options)
+
+
+class Judged(NamedTuple):
+    """What is judged of a function: its name, where it stands, its arguments, and how many points beside the given."""
+
+    shown: str
+    file: str | None
+    line: int | None
+    arguments: Sequence[Argument]
+    samples: int
+    seed: int | None
+    rtol: float
+
+
+@contextmanager
+def boxed(
+    f: Callable[..., Any],
+    grad: Derivative = None,
+    *,
+    at: Any,
+    jac: Derivative = None,
+    vjp: Callable[..., Any] | None = None,
+    names: Sequence[str] | None = None,
+    wrt: Sequence[str] | None = None,
+    timeout: float = 10.0,
+    dtype: str = "float64",
+    stage: Callable[[str], None] | None = None,
+) -> Iterator[Box]:
+    """The function and its derivative with what they are called with; as long as this lasts, they are listened to."""
     kind, derivative = derivative_of(grad, jac, vjp)
     called = getattr(f, "apply", f) if is_function_class(f) else f
     if not callable(called):
@@ -102,34 +144,39 @@ def check_callable(
             help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
             "a function of tensors is known by tensors in at=",
         )
-    shown = title or f"{told(f)}({', '.join(one.name for one in arguments)})"
-    place = line_of(f)
     x64: AbstractContextManager[Any] = nullcontext()
     if dtype != "float32" and JAX in (library.name, *named_by(f)):
         x64 = getattr(sys.modules[JAX], "enable_x64", nullcontext)(True)
     with Listener(stage) as listener, x64:
-        box = Box(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
-        chosen = seed_of(shown, arguments) if seed is None else seed
-        try:
-            box, value = opened(box)
-        except Failed as problem:
-            return failed(problem, shown, file, place)
-        exact, rules, remarks = recorded(box, chosen, samples) if not rtol else ({}, [], [])
-        if exact.keys() >= {*box.names}:
-            verdicts = exact
-        else:
-            verdicts, more = examined(box, value, chosen, samples, rtol)
-            verdicts, remarks = {**verdicts, **exact}, [*remarks, *more]
-    remarks = [*listener.notes(), *sorted(box.changed), *(box.form.notes if box.form else ()), *remarks]
+        yield Box(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
+
+
+def report_on(
+    box: Box,
+    value: Floats,
+    judged: Judged,
+    record: Callable[[int], dict[str, Any]],
+    options: dict[str, Any],
+) -> Report:
+    """The report on a function that has been called once, and gave `value`; `record` gives its recording."""
+    shown, file, place, arguments = judged.shown, judged.file, judged.line, judged.arguments
+    chosen = seed_of(shown, arguments) if judged.seed is None else judged.seed
+    exact, rules, remarks = (
+        recorded(box, record(chosen), chosen, judged.samples)
+        if box.library.name == EAGER and not judged.rtol
+        else ({}, [], [])
+    )
+    if exact.keys() >= {*box.names}:
+        verdicts = exact
+    else:
+        verdicts, more = examined(box, value, chosen, judged.samples, judged.rtol)
+        verdicts, remarks = {**verdicts, **exact}, [*remarks, *more]
+    remarks = [*box.remarks(), *remarks]
     points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
     where = point_text(points, box.names or list(points))
     checks = []
-
-    def passed(one: Verdict) -> bool:
-        return passes(one, require=require, allow_kink=allow_kink, lenient=lenient)
-
     for name, one in verdicts.items():
-        evidence = plain({"at": where, "seed": chosen, "library": TITLES[library.name], **one.evidence})
+        evidence = plain({"at": where, "seed": chosen, "library": TITLES[box.library.name], **one.evidence})
         if box.outside:
             evidence["outside"] = "f raises at some points beside the given one"
         checks.append(
@@ -142,15 +189,22 @@ def check_callable(
                 one.verdict,
                 evidence,
                 one.message,
-                passed=passed(one),
+                passed=passes(one, **options),
             )
         )
     for rule, one in rules:
-        evidence = plain({"seed": chosen, "library": TITLES[library.name], **one.evidence})
-        shown_as = f"vjp:{rule.text}"
+        evidence = plain({"seed": chosen, "library": TITLES[box.library.name], **one.evidence})
         checks.append(
             Check(
-                shown_as, rule.file, rule.line, "vjp", rule.leaf, one.verdict, evidence, one.message, passed=passed(one)
+                f"vjp:{rule.text}",
+                rule.file,
+                rule.line,
+                "vjp",
+                rule.leaf,
+                one.verdict,
+                evidence,
+                one.message,
+                passed=passes(one, **options),
             )
         )
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
@@ -175,15 +229,24 @@ def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Cal
 # --- inner ----------------------------------------------------------------------------------------------------
 
 
-def recorded(box: Box, seed: int, samples: int) -> tuple[dict[str, Verdict], list[tuple[Subject, Verdict]], list[str]]:
-    """The verdicts on gradcli's own tensors, whose graph can be recorded: on the arguments, and on the backwards of
-    Functions inside; and notes. Nothing for other libraries.
-    """
+def recording_of(box: Box, seed: int) -> dict[str, Any]:
+    """The program of a function of gradcli's own tensors as plain data; empty for any other function."""
     if box.library.name != EAGER:
-        return {}, [], []
-    from gradcli.checks.callables.recorded import by_recording, recording  # with all that judges scripts
+        return {}
+    from gradcli.checks.callables.recorded import recording  # with all that judges scripts
 
-    return by_recording(box, recording(box, seed), seed, samples)
+    return recording(box, seed)
+
+
+def recorded(
+    box: Box, found: dict[str, Any], seed: int, samples: int
+) -> tuple[dict[str, Verdict], list[tuple[Subject, Verdict]], list[str]]:
+    """The verdicts on gradcli's own tensors, whose graph can be recorded: on the arguments, and on the backwards of
+    Functions inside; and notes.
+    """
+    from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
+
+    return by_recording(box, found, seed, samples)
 
 
 def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> Report:

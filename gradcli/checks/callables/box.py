@@ -117,6 +117,15 @@ class Box:
             return np.full(self.size, np.nan)
         return found
 
+    def remarks(self) -> list[str]:
+        """What a reader should know of the calls so far: prints, warnings, changed arguments, the derivative's form."""
+        return [*self.listener.notes(), *sorted(self.changed), *(self.form.notes if self.form else ())]
+
+    @property
+    def claimed(self) -> str | None:
+        """The kind of the numbers that the derivative returns; None before its first call, or of a library's own."""
+        return self.form.dtype if self.form else None
+
     def spent(self) -> float:
         """The share of the time that is over."""
         return 1.0 - (self.ends - monotonic()) / self.seconds if self.seconds > 0 else 1.0

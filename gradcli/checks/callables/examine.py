@@ -123,14 +123,14 @@ def precision(box: Box) -> Iterator[str]:
             yield f"{one.name} is not checked: {COMPLEX}; {PARTS}"
     if box.dtype == SINGLE:
         yield "f returns float32: what is smaller than 6e-08 of its value cannot be seen"
-    if box.form is not None and box.form.dtype == SINGLE:
+    if box.claimed == SINGLE:
         yield f"{box.role} returns float32: 7 digits"
 
 
 def digits(box: Box) -> str:
     """The kind of the numbers that the derivative is computed with, as far as one can tell."""
     given = [one.array.dtype.name for one in box.arguments if one.array is not None]
-    return SINGLE if box.float32 or SINGLE in (*given, box.form and box.form.dtype) else "float64"
+    return SINGLE if box.float32 or SINGLE in (*given, box.claimed) else "float64"
 
 
 def scatter_of(box: Box, value: Floats) -> Floats:

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.callables import runner
-from gradcli.checks.callables.channel import packed, received, send
-from gradcli.checks.callables.failures import KEPT, innermost
+from gradcli.checks.callables.api import Judged, failed, report_on
+from gradcli.checks.callables.channel import packed, receive, send
+from gradcli.checks.callables.failures import KEPT, Failed, innermost
+from gradcli.checks.callables.remote import RemoteBox
 from gradcli.checks.callables.runner import RUNNING, file_of
 from gradcli.checks.child import CODE, QUIET
 from gradcli.checks.report import Check, Report, summarised, timed
@@ -32,13 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
+    from numpy.typing import NDArray
+
     from gradcli.language.limits import Limits
+
+    Message = dict[str, Any]
 
 START = 60.0  # seconds for our own imports, on the slowest of machines
 GRACE = 1.0  # beyond the time that the check allows itself
 PAUSE = 0.05
 LEAST = 0.05
-MOST_REST = 1 << 16
 
 
 def check_target(
@@ -72,12 +77,20 @@ def check_target(
     started = monotonic()
     point, notes = read_point(at, limits)
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
-    options = {"wrt": None if wrt is None else list(wrt), "samples": samples, "seed": seed, "dtype": dtype}
-    options |= {"require": require, "allow_kink": allow_kink, "lenient": lenient}
     seconds = max(timeout, LEAST)
-    request: dict[str, Any] = {"python": python, "grad": grad, "options": {**options, "timeout": seconds}}
+    request: dict[str, Any] = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype}
+    request["wrt"] = None if wrt is None else list(wrt)
     request["point"] = {name: packed(array) for name, array in arrays.items()}
-    report = run(request, seconds, python, lenient)
+    with Runner(seconds) as child:
+        try:
+            first = child.exchange(request)
+            report, heard = judged(child, first, arrays, samples, seed, (require, allow_kink, lenient))
+        except Lost:
+            report, heard = None, []
+    if report is None:
+        report = ended(child, python, lenient)
+    told = [*(Diagnostic("GC734", visible(text, 300), severity="note") for text in heard), *child.output.notes()]
+    report = Report(report.expression, report.checks, report.summary, (*report.diagnostics, *told), report.file)
     shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
     report = timed(report, [shared] * len(report.checks))
     return Report(report.expression, report.checks, report.summary, (*notes, *report.diagnostics))
@@ -98,12 +111,61 @@ def checked_target(text: str) -> None:
         raise error("GC731", f"cannot read {visible(place, 200)}: no such file")
 
 
-def run(request: dict[str, Any], seconds: float, python: str, lenient: bool) -> Report:
-    """The report of the process that runs the code, or on how it ended."""
-    with Runner(seconds) as child:
-        child.send(request)
-        answer = child.receive()
-    return ended(child, python, lenient) if answer is None else read(answer, child.output.notes())
+def judged(
+    child: Runner,
+    first: Message,
+    arrays: Mapping[str, NDArray[Any]],
+    samples: int,
+    seed: int | None,
+    accepted: tuple[str | None, bool, bool],
+) -> tuple[Report, list[str]]:
+    """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
+
+    Raises Lost where the process ends before.
+    """
+    if "refusal" in first:
+        raise GradcliError(*map(diagnostic, first["refusal"]))
+    require, allow_kink, lenient = accepted
+    options = {"require": require, "allow_kink": allow_kink, "lenient": lenient}
+    try:
+        file = None if first["file"] is None else str(first["file"])
+        line = None if first["line"] is None else int(first["line"])
+        heard = [str(text) for text in first["heard"]]
+        title = str(first["title"])
+        if "failure" in first:
+            return failed(failure(first), title, file, line), heard
+        box = RemoteBox(first, arrays, child.exchange, child.seconds)
+        value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
+        about = Judged(title, file, line, box.given_arguments, samples, seed, 0.0)
+        return report_on(box, value, about, box.recording, options), heard
+    except Interrupted as stop:
+        return failed(failure(stop.message), title, file, None), heard
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        if os.environ.get("GRADCLI_DEBUG"):
+            raise
+        raise error(
+            "GC733",
+            f"the process that runs the function answers nonsense ({type(problem).__name__})",
+            help="does the function write to the file descriptors of its process?",
+        ) from None
+
+
+def failure(message: Message) -> Failed:
+    """Why a function cannot be run."""
+    role, reason, place, help = message["failure"]
+    return Failed(str(role), str(reason), place=place, help=help)
+
+
+class Lost(Exception):
+    """The process that runs the code gave no answer."""
+
+
+class Interrupted(Exception):
+    """The function raised KeyboardInterrupt at a later call; carries the message."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__()
+        self.message = message
 
 
 class Runner:
@@ -116,10 +178,11 @@ class Runner:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.phase, self.role = "", ""
-        self.since = monotonic()
+        self.deadline = monotonic() + START
         self.late = False
-        self.rest = b""  # what it wrote beside messages: where it crashed
-        self.messages: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self.opened = False  # whether it has called the function, and answers questions
+        self.rest: list[bytes] = []  # what it wrote beside messages: where it crashed
+        self.messages: SimpleQueue[Message | None] = SimpleQueue()
         paths = [os.path.abspath(path) for path in sys.path if path]
         reading, self.lifeline = os.pipe()
         try:
@@ -148,33 +211,42 @@ class Runner:
     def __exit__(self, *problem: object) -> None:
         self.end()
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a message; that the process has died is seen where an answer is expected."""
-        assert self.process.stdin is not None
-        with suppress(OSError):
-            send(self.process.stdin, message)
+    def exchange(self, message: Message) -> Message:
+        """Send a message; the answer. Raises Lost where the process ended before, or was too late (`late`).
 
-    def receive(self) -> dict[str, Any] | None:
-        """The next answer; None where the process ended before, or was too late (`late`)."""
+        All calls together have the time of the check, whatever was done here in between; one call has GRACE.
+        """
+        assert self.process.stdin is not None
+        with suppress(OSError):  # that it has died is seen below
+            send(self.process.stdin, message)
+        self.deadline = max(self.deadline, monotonic() + GRACE)
+        answer = self._answer()
+        if answer is None:
+            raise Lost
+        if self.opened and "failure" in answer:
+            raise Interrupted(answer)
+        self.opened = True
+        return answer
+
+    def _answer(self) -> Message | None:
         while True:
             try:
                 message = self.messages.get(timeout=PAUSE)
             except Empty:
-                allowed = START if not self.phase else self.seconds + GRACE
-                if monotonic() - self.since > allowed:
-                    self.late = True
-                    return None
                 if exited(self.process):
                     self.kill()  # with what it forked, which may hold its pipes open
                     self.thread.join(timeout=GRACE)
                     if self.messages.empty():
                         return None
+                elif monotonic() > self.deadline:
+                    self.late = True
+                    return None
                 continue
             if message is None or "stage" not in message:
                 return message
             phase, _, self.role = str(message["stage"]).partition(" ")
             if phase != self.phase:
-                self.phase, self.since = phase, monotonic()
+                self.phase, self.deadline = phase, monotonic() + self.seconds + GRACE
 
     def kill(self) -> None:
         """Kill the process and whatever it started, even if it has ended by itself."""
@@ -200,12 +272,8 @@ class Runner:
         stream = self.process.stdout
         assert stream is not None
         with suppress(OSError, ValueError):
-            for line in stream:
-                message = received(line)
-                if message is not None:
-                    self.messages.put(message)
-                elif len(self.rest) < MOST_REST:
-                    self.rest += line
+            while (message := receive(stream, self.rest)) is not None:
+                self.messages.put(message)
         self.messages.put(None)
 
 
@@ -250,16 +318,6 @@ class Output:
         return [Diagnostic("GC734", told, severity="note")] if text else []
 
 
-def read(answer: dict[str, Any], heard: Sequence[Diagnostic]) -> Report:
-    """The report of an answer; raises the GradcliError that it may hold instead."""
-    if "refusal" in answer:
-        raise GradcliError(*map(diagnostic, answer["refusal"]))
-    told = answer["report"]
-    checks = [Check(**{**one, "diagnostics": tuple(map(diagnostic, one["diagnostics"]))}) for one in told["checks"]]
-    notes = [diagnostic(one) for one in (*told["diagnostics"], *answer["notes"])]
-    return summarised(told["expression"], checks, [*notes, *heard])
-
-
 def diagnostic(one: Sequence[Any]) -> Diagnostic:
     """A diagnostic from plain data."""
     code, message, hint, severity = one
@@ -272,7 +330,7 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
     what = child.role or "f" if child.phase == RUNNING else "the module"
     if not child.phase:
         raise error("GC999", f"the process for Python code does not start (exit code {code})")
-    place = crash_place(child.rest)
+    place = crash_place(b"".join(child.rest))
     evidence: dict[str, object] = {"role": what}
     if place:
         evidence["place"] = place

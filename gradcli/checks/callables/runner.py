@@ -1,7 +1,7 @@
-"""A request through a pipe goes in, a report through another comes out: the process in which a user's code runs.
+"""The process in which a user's code runs: questions about a function through a pipe, its values and gradients back.
 
 This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` started
-it, hears what it is doing, and ends it.
+it, hears what it is doing, and ends it. It judges nothing.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from gradcli.checks.callables.api import check_callable, failed
-from gradcli.checks.callables.channel import received, send, unpacked
+from gradcli.checks.callables.api import boxed, line_of, recording_of
+from gradcli.checks.callables.channel import receive, send, unpacked
+from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, Listener, called
+from gradcli.checks.callables.remote import answer, description
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
-
-    from gradcli.checks.report import Report
 
 LOADING, RUNNING = "load", "run"
 MOST_FILES = 1 << 12  # numbers of open files that a process which has just begun may have
 
 
 def main() -> None:
-    """Answer the request on standard input, and end, whatever threads are still running."""
+    """Answer what is asked on standard input, and end, whatever threads are still running."""
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDONLY)
@@ -41,14 +40,14 @@ def main() -> None:
     if hasattr(os, "fork"):
         guard(int(sys.argv[-1]))
     faulthandler.enable(answers)
-    try:
-        request = received(requests.readline())
-        if request is None:
-            os._exit(0)
-        answer = answered(request, lambda stage: send(answers, {"stage": stage}))
-    except GradcliError as problem:
-        answer = {"refusal": [list_of(one) for one in problem.diagnostics]}
-    send(answers, answer)
+    request = receive(requests)
+    if request is not None:
+        try:
+            serve(request, requests, answers)
+        except GradcliError as problem:
+            send(answers, {"refusal": [list_of(one) for one in problem.diagnostics]})
+        except OSError:
+            pass  # nobody reads any more
     os._exit(0)
 
 
@@ -75,37 +74,45 @@ def guard(lifeline: int) -> None:
         os.killpg(0, signal.SIGKILL)
 
 
-def answered(request: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
-    """Load what the request names, check it, and give the report as plain data."""
+def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Load what the request names, call it once, and answer questions about it until there are no more."""
     at: dict[str, Any] = {name: unpacked(value) for name, value in request["point"].items()}
     plain = {name: complex if value.dtype.kind == "c" else float for name, value in at.items()}
     at = {name: array if array.shape else plain[name](array) for name, array in at.items()}
-    options = request["options"]
-    tell(LOADING)
-    loader = Loader(Listener())
+    wrt, seconds, dtype = request["wrt"], request["timeout"], request["dtype"]
     file = file_of(request["python"])
     place, _, name = request["python"].rpartition(":")
     title = visible(f"{Path(file).name if file else place}:{name}", 200)
+    send(answers, {"stage": LOADING})
+    loader = Loader(Listener())
+    line = None
     try:
         f = loader.target(request["python"])
         df = loader.target(request["grad"]) if request["grad"] else None
         own = df is None and not differentiates(f, at)
-        report = check_callable(
-            f,
-            True if own else None,
-            jac=df,
-            at=at,
-            title=title,
-            file=file,
-            stage=lambda role: tell(f"{RUNNING} {role}"),
-            **options,
-        )
+        line = line_of(f)
+        heard = loader.listener.notes()
+
+        def stage(role: str) -> None:
+            send(answers, {"stage": f"{RUNNING} {role}"})
+
+        with boxed(f, True if own else None, jac=df, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage) as box:
+            given = box.arguments
+            box, value = opened(box)
+            told = {"title": title, "file": file, "line": line, "heard": heard}
+            send(answers, {**told, **description(box, given), "value": value})
+            while (question := receive(requests)) is not None:
+                send(answers, answer(box, question, recording_of))
     except Failed as problem:
-        report = failed(problem, title, file, None)
+        send(answers, failure(problem, title, file, line, loader))
     except KeyboardInterrupt:
-        report = failed(Failed("f", "f raises KeyboardInterrupt"), title, file, None)
-    notes = [Diagnostic("GC734", text, severity="note") for text in loader.listener.notes()]
-    return {"report": plain_report(report), "notes": [list_of(one) for one in notes]}
+        send(answers, failure(Failed("f", "f raises KeyboardInterrupt"), title, file, None, loader))
+
+
+def failure(problem: Failed, title: str, file: str | None, line: int | None, loader: Loader) -> dict[str, Any]:
+    """The message that says that the function cannot be run."""
+    told = [problem.role, problem.reason, problem.place, problem.help]
+    return {"failure": told, "title": title, "file": file, "line": line, "heard": loader.listener.notes()}
 
 
 def differentiates(f: Any, at: dict[str, Any]) -> bool:
@@ -177,18 +184,3 @@ def file_of(target: str) -> str | None:
 def list_of(one: Diagnostic) -> list[Any]:
     """A diagnostic as plain data."""
     return [one.code, one.message, one.help, one.severity]
-
-
-def plain_report(report: Report) -> dict[str, Any]:
-    """A report as plain data."""
-    return {
-        "expression": report.expression,
-        "diagnostics": [list_of(one) for one in report.diagnostics],
-        "checks": [
-            {**{key: getattr(one, key) for key in FIELDS}, "diagnostics": [list_of(d) for d in one.diagnostics]}
-            for one in report.checks
-        ],
-    }
-
-
-FIELDS = ("id", "file", "line", "kind", "leaf", "verdict", "evidence", "message", "expected", "passed")

@@ -1,0 +1,99 @@
+"""A lower bound of the nodes that a loop will make, so that one beyond the limit is refused before it is built.
+
+A value that a turn makes of the one before it is a new node in every turn: its argument is new. Only bodies of which
+every turn takes the same steps are looked at: assignments of arithmetic, and loops of a fixed length over such.
+"""
+
+from __future__ import annotations
+
+from gradcli.graph.node import Node
+from gradcli.language import syntax as s
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+    from typing import Any
+
+    from gradcli.graph.primitive import Primitive
+
+LOOKED_AT = 3  # the turn that is looked at: what stood before the loop has been replaced, and constants have settled
+WORTH = 1_000  # turns that have to remain
+OPERATORS = ("+", "-", "*", "/")
+
+
+def alike(body: Iterable[s.Syntax], library: Mapping[str, Primitive], own: Container[str]) -> bool:
+    """Whether every turn of a body takes the same steps, whatever the number of the turn is.
+
+    `own` are the names of the script, which may stand before functions of the language.
+    """
+    waiting = list(body)
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, s.For):
+            if not all(isinstance(bound, s.Number) for bound in one.bounds):
+                return False
+            waiting += one.body
+        elif isinstance(one, s.Assign):
+            if one.shape is not None or one.const or len(one.targets) != 1 or one.operator not in (None, *OPERATORS):
+                return False
+            waiting.append(one.value)
+        elif isinstance(one, s.Binary):
+            if one.op not in OPERATORS and not (one.op == "**" and isinstance(one.right, s.Number)):
+                return False
+            waiting += (one.left, one.right)
+        elif isinstance(one, s.Unary):
+            if one.op == "not":
+                return False
+            waiting.append(one.operand)
+        elif isinstance(one, s.Call):
+            primitive = None if one.function.id in own else library.get(one.function.id)
+            if primitive is None or primitive.kind != "elementwise" or len(one.args) != 1 or one.keywords:
+                return False
+            waiting += one.args
+        elif not isinstance(one, (s.Name, s.Number)):
+            return False
+    return True
+
+
+def targets(body: Iterable[s.Syntax]) -> set[str]:
+    """The names that a body assigns to."""
+    found: set[str] = set()
+    waiting = list(body)
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, s.For):
+            waiting += one.body
+        elif isinstance(one, s.Assign):
+            found.update(name.id for name in one.targets)
+    return found
+
+
+def new_in_every_turn(before: Mapping[str, Any], after: Mapping[str, Any], first: int, second: int) -> int:
+    """At least so many nodes are new in every turn like the one that made `after` of `before`.
+
+    `first` and `second` are the numbers of nodes when the turn before it began, and when it began itself.
+    """
+    made = _made([value for value in after.values() if isinstance(value, Node)], second)
+    chain = {name for name, value in before.items() if isinstance(value, Node) and value.serial > first}
+    while True:
+        carried = {before[name] for name in chain}
+        new: set[Node] = set()
+        for node in made:
+            if any(arg in carried or arg in new for arg in node.args):
+                new.add(node)
+        kept = {name for name in chain if after.get(name) in new}
+        if kept == chain:
+            return len(new)
+        chain = kept
+
+
+def _made(values: Iterable[Node], since: int) -> list[Node]:
+    """The nodes made since a number of them, that some values need, in the order in which they were made."""
+    seen: set[Node] = set()
+    waiting = [value for value in values if value.serial > since]
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting += [arg for arg in node.args if arg.serial > since]
+    return sorted(seen, key=lambda node: node.serial)

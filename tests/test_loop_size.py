@@ -1,0 +1,107 @@
+"""Loops beyond the limit of nodes are refused before they are built, and none within it is."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gradcli.diagnostics import GradcliError
+from gradcli.language.limits import Limits
+from gradcli.language.parser import parse
+from gradcli.lowering import loop_size, lower
+
+TERMS = [
+    "x*i",
+    "s*x",
+    "s + x",
+    "t*2",
+    "s*t",
+    "sin(s)",
+    "exp(x*i)",
+    "s - t",
+    "t + i",
+    "x",
+    "i*(5 - i)",
+    "s**2",
+    "-t",
+    "7",
+]
+
+
+def script(seed: int) -> str:
+    chosen = random.Random(seed)
+    lines = [f"    {chosen.choice('st')} = {chosen.choice(TERMS)} + {chosen.choice(TERMS)}" for _ in range(2)]
+    if chosen.random() < 0.3:
+        lines.append(
+            f"    for j in range({chosen.randrange(1, 4)}):\n        s = s*{chosen.choice(['x', 'j', 't'])} + 1"
+        )
+    head = f"x = 2\ns = {chosen.choice(['x', '1', 'x*x'])}\nt = {chosen.choice(['x', '2'])}\n"
+    return (
+        f"{head}for i in range({chosen.randrange(-3, 3)}, {chosen.randrange(6, 40)}):\n"
+        + "\n".join(lines)
+        + "\ns + t\n"
+    )
+
+
+def nodes(text: str, limit: int) -> int | None:
+    """The nodes of a script; None where they are refused."""
+    try:
+        return lower(parse(text), limits=Limits(nodes=limit)).program.builder.count
+    except GradcliError as problem:
+        assert [one.code for one in problem.diagnostics] == ["GC505"]
+        return None
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_what_is_refused_would_have_been_too_much(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the look ahead and without it a script is refused alike, at every limit around its size."""
+    text = script(seed)
+    size = nodes(text, 10**6)
+    assert size is not None
+    for limit in (size - 3, size - 1, size, size + 1, size // 2 + 45):
+        found = []
+        for worth in (0, 10**9):
+            monkeypatch.setattr(loop_size, "WORTH", worth)
+            found.append(nodes(text, limit))
+        assert found[0] == found[1], (text, limit)
+
+
+LONG = [
+    "for i in range(1000000):\n    s = s + sin(x*i)",
+    "for i in range(500000):\n    s = s*x + i",
+    "for i in range(1000000):\n    s = s*x",
+    "for i in range(1000000):\n    s += x",
+    "for i in range(2000):\n    for j in range(1000):\n        s = s + x*i",
+]
+
+
+@pytest.mark.parametrize("loop", LONG)
+def test_a_long_loop_is_refused_at_once(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in nodes: only the first turns are built."""
+    from gradcli.graph import builder
+
+    counts = []
+    refuse = builder.Builder._too_many
+    monkeypatch.setattr(builder.Builder, "_too_many", lambda self: counts.append(self.count) or refuse(self))  # type: ignore[func-returns-value]
+    assert nodes(f"x = 2\ns = x\n{loop}\ns\n", 10**6) is None
+    assert counts[0] < 20_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    if i < 5:\n        s = s*x",
+        "    s = where(i < 5, s*x, x)",
+        "    s = s**i",
+        "    s = minimum(s, i)",
+        "    s = f(s, i)",
+        "    for j in range(max(0, 5 - i)):\n        s = s*x",
+    ],
+)
+def test_bodies_whose_turns_differ_are_built(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"def f(a, k):\n    if k < 5:\n        return 3*a\n    return a\nx = 2\ns = x\nfor i in range(1000):\n{body}\ns\n"
+    monkeypatch.setattr(loop_size, "WORTH", 10**9)
+    size = nodes(text, 10**6)
+    monkeypatch.setattr(loop_size, "WORTH", 0)
+    assert size is not None and nodes(text, size) == size
