@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
+LEAST = 400  # pieces, whatever they cost
 LOOKS = 4  # halvings before the size of the derivative is looked at
-SHOWN = 4  # open pieces that are told
+SHOWN = 16  # open pieces that are told
+MOST_STEPS = 400_000  # of the program, over all pieces: a count, so that an answer does not depend on the clock
 
 
 class Piece(NamedTuple):
@@ -84,6 +86,7 @@ class Cover:
         queue = deque([whole])
         stuck: list[Piece] = []
         count = 0
+        most = max(LEAST, min(most, MOST_STEPS // (self.asked.paths.cost * len(self.asked.entries))))
         while queue and count < most and monotonic() < end:
             piece = queue.popleft()
             count += 1
@@ -106,6 +109,7 @@ class Cover:
             "settled": 1.0 - sum(piece.share for piece in left),
             "bound": self.bound,
             "regions": [{"pieces": n, "at": at} for n, at in self.regions.values()],
+            "left": len(left),
             "open": [[list(side) for side in piece.sides] for piece in order[:SHOWN]],
         }
 
