@@ -67,6 +67,66 @@ def test_what_is_wrong_somewhere_in_the_box_is_found(
         assert found.evidence["at"]["x"] == where
 
 
+NEAR = [  # singular at a point that no float is, in a box from 0 to 1, and how
+    ("abs(x - 0.3333)", "KINK", 0.3333),
+    ("abs(x - 0.3333)*y", "KINK", 0.3333),
+    ("1/(x - 0.3333)", "BOUNDARY", 0.3333),
+    ("sqrt(abs(x - 0.3333))", "BOUNDARY", 0.3333),
+    ("cbrt(x - 0.3)", "BOUNDARY", 0.3),
+    ("log(abs(x - 0.3))", "BOUNDARY", 0.3),
+    ("where(x > 0.3, x**2, 0.6*x - 0.1)", "DISCONTINUOUS", 0.3),
+    ("sin(1000*x) + 0.001*abs(x - 0.3)", "KINK", 0.3),
+    ("maximum(x**2, 0.7*x)", "KINK", 0.7),
+]
+
+
+@pytest.mark.parametrize(("script", "verdict", "where"), NEAR, ids=[row[0] for row in NEAR])
+def test_a_singularity_between_two_floats_is_named(script: str, verdict: str, where: float) -> None:
+    start = 0.5 if "maximum" in script else 0.0
+    found = verdicts(
+        script, at={"x": 0.9, **({"y": 2.0} if "y" in script else {})}, wrt=["x"], box={"x": (start, 1.0)}
+    )[0]
+    assert found.verdict == verdict, found.message
+    assert not found.passed
+    assert f"in the box, near x = {where}: " in found.message
+    low, high = found.evidence["between"]
+    assert low <= where <= high and found.evidence["at"]["x"] == where
+
+
+@pytest.mark.parametrize(
+    ("script", "slope", "where"),
+    [
+        ("where(x > 0.5, x**2, x - 0.25)", "where(x > 0.5, 2*x, 1)", 0.5),
+        ("where(x > 0.3, x**2, 0.6*x - 0.09)", "where(x > 0.3, 2*x, 0.6)", 0.3),
+        ("abs(x - 0.3)**1.5", "1.5*sqrt(abs(x - 0.3))*sign(x - 0.3)", 0.3),
+        ("(x - 0.3)*abs(x - 0.3)", "2*abs(x - 0.3)", 0.3),
+        ("(x**2 - 0.09)/(x - 0.3)", "1", 0.3),
+    ],
+)
+def test_a_smooth_join_is_decided(script: str, slope: str, where: float) -> None:
+    """Every float of the box lies in a part that is proved, and the remark says where the parts meet."""
+    for one in verdicts(script, at={"x": 0.9}, claims={"x": f"{slope} + 0*x"}, box={"x": (0.0, 1.0)}):
+        assert one.verdict == ("CERTIFIED" if where == 0.5 else "PROVED"), (
+            one.message
+        )  # 0.5 is a float: a tie, enclosed
+        assert f"smooth across x = {where}" in one.message
+    claims = {"x": f"{slope} + relu({where} - x)*1e-3"}
+    assert verdicts(script, at={"x": 0.9}, claims=claims)[-1].passed, "at the point all is well"
+    assert verdicts(script, at={"x": 0.9}, claims=claims, box={"x": (0.0, 1.0)})[-1].verdict == "DISAGREES"
+
+
+def test_what_neither_shrinks_nor_stays_is_open() -> None:
+    found = verdicts("abs(x - 0.3)**1.1", at={"x": 0.9}, box={"x": (0.0, 1.0)})[0]
+    assert found.verdict == "INCONCLUSIVE"
+    assert "near x = 0.3" in found.message
+
+
+def test_a_box_of_a_matrix_ends_by_a_count() -> None:
+    found = verdicts("sum(inv(A))", at={"A": [[4.0, 1.0], [1.0, 3.0]]}, box={"A": (0.5, 5.0)}, timeout=90.0)[0]
+    assert found.verdict == "INCONCLUSIVE"
+    assert "after 5,000 pieces" in found.message, found.message
+
+
 def test_a_claim_without_a_proof_is_certified_to_a_bound() -> None:
     """The claim differs from the derivative by a constant of many digits: no proof, but a bound on the whole box."""
     script = "x**2*2.718281828459045"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.checks.bracketing import Bracket, brackets, classified, parts_between
 from gradcli.checks.case import Outcome
 from gradcli.checks.points import nearby
 from gradcli.checks.verdict import judge
@@ -85,9 +86,16 @@ def on_box(
         )
     sides = {name: box[name] for name in names}
 
+    parts = [sides]
+
     def asked(tolerance: float | None) -> Any:
         exact.begin()
-        return exact.cover(subject, sides, tolerance=tolerance, most=MOST_PIECES)
+        answers: list[Any] = []
+        for part in parts:
+            answers.append(exact.cover(subject, part, tolerance=tolerance, most=MOST_PIECES))
+            if answers[-1].get("state") != "settled":
+                break
+        return together(answers)
 
     def at(place: list[float]) -> dict[str, Any]:
         values, start = dict(subject.values), 0
@@ -104,6 +112,7 @@ def on_box(
     if "problem" in answer:
         return open_box(outcome, told, f"the box could not be covered: {answer['reason']}", {})
     evidence = {"box": told, "pieces": answer["pieces"]}
+    told_of, proved_at_ties = "", True
     if answer["state"] in ("refuted", "undefined"):
         return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
     if answer["state"] == "open":
@@ -112,24 +121,84 @@ def on_box(
             found = elsewhere(place)
             if found.verdict in ROUGH:
                 return moved(found, outcome, evidence, names, at(place))
-        left = f"{1 - answer['settled']:.1g} of it is open: {pieces_told(names, answer['open'])}"
-        return open_box(outcome, told, left, evidence)
+        if sum(subject.values[name].size for name in names) == 1 and answer["left"] == len(answer["open"]):
+            low, high = sides[names[0]]
+            found_at: list[Bracket] = []
+            for piece_low, piece_high in merged([piece[0] for piece in answer["open"]]):
+                for one in brackets(exact, subject, piece_low, piece_high, at):
+                    if one.low == one.high:
+                        found = elsewhere([one.low])
+                        if found.verdict not in GOOD:
+                            return moved(found, outcome, evidence, names, at([one.low]))
+                        proved_at_ties = proved_at_ties and found.verdict == "PROVED"
+                    else:
+                        found = classified(exact, subject, one, low, high, at)
+                        if found.verdict not in GOOD:
+                            return near(found, outcome, evidence, names[0], one)
+                    found_at.append(one)
+            if found_at:
+                parts = [{names[0]: part} for part in parts_between(low, high, found_at)]
+                answer = asked(None)
+                across = [shortest_inside(one.low, one.high) for one in found_at]
+                evidence |= {"smooth_across": across, "pieces": answer.get("pieces", 0)}
+                told_of = f"; smooth across {names[0]} = {', '.join(f'{x:g}' for x in across)}"
+    if "problem" in answer:
+        return open_box(outcome, told, f"the box could not be covered: {answer['reason']}", {})
+    if answer["state"] in ("refuted", "undefined"):
+        return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
+    if answer["state"] == "open":
+        left = f"{1 - answer['settled']:.1g} of it is open after {answer['pieces']:,} pieces"
+        return open_box(outcome, told, f"{left}: {pieces_told(names, answer['open'])}", evidence)
     if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
         evidence["regions"] = len(answer["regions"])
         return outcome._replace(
-            verdict="PROVED" if outcome.verdict != "IMPRECISE" else outcome.verdict,
-            message=f"equal by algebra on the whole box {box_told(told)}",
+            verdict=outcome.verdict if outcome.verdict == "IMPRECISE" else "PROVED" if proved_at_ties else "CERTIFIED",
+            message=f"equal by algebra on the whole box {box_told(told)}{told_of}",
             evidence={**outcome.evidence, **evidence},
         )
     answer = asked(TOLERANCE)
     if answer.get("state") == "settled":
         evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
         close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
-        message = f"on the whole box {box_told(told)} {close}"
+        message = f"on the whole box {box_told(told)} {close}{told_of}"
         return outcome._replace(message=f"{outcome.message}; {message}", evidence={**outcome.evidence, **evidence})
     share = answer.get("settled", 0.0)
     message = f"no proof, and enclosures to {TOLERANCE:g} cover only {100 * share:.3g} % of the box"
     return open_box(outcome, told, message, evidence)
+
+
+def together(answers: list[Any]) -> Any:
+    """The answers for parts of a box as one."""
+    last = answers[-1]
+    if "problem" in last or len(answers) == 1:
+        return last
+    return {
+        **last,
+        "pieces": sum(one["pieces"] for one in answers),
+        "regions": [region for one in answers for region in one["regions"]],
+        "bound": max(one["bound"] for one in answers),
+    }
+
+
+def merged(pieces: list[Any]) -> list[tuple[float, float]]:
+    """Intervals in ascending order, those that touch as one."""
+    found: list[tuple[float, float]] = []
+    for low, high in sorted(pieces):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def near(found: Outcome, before: Outcome, evidence: dict[str, Any], name: str, one: Bracket) -> Outcome:
+    """A singularity between two neighbouring floats of the box."""
+    place = shortest_inside(one.low, one.high)
+    if found.verdict not in ROUGH:
+        return open_box(before, evidence["box"], f"near {name} = {place!r}: {found.message}", evidence)
+    known = {**before.evidence.get("at", {}), name: place}
+    message = f"in the box, near {name} = {place!r}: {found.message}"
+    return found._replace(message=message, evidence={**found.evidence, **evidence, "at": known})
 
 
 def proved_everywhere(exact: Exact, subject: Subject, regions: list[Any], at: Any) -> bool:

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
 MOST_WORK = 1_000_000  # operations on single entries over all pieces
+LEAST = 400  # pieces, whatever they cost
 LOOKS = 4  # halvings before the size of the derivative is looked at
-SHOWN = 4  # open pieces that are told
+SHOWN = 16  # open pieces that are told
 
 
 class Piece(NamedTuple):
@@ -77,7 +78,7 @@ class Cover:
         With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative
         that was seen at some points of the box.
         """
-        most = min(most, max(1, MOST_WORK // max(1, self.asked.work(self.judged))))
+        most = max(LEAST, min(most, MOST_WORK // max(1, self.asked.work(self.judged))))
         whole = Piece(tuple(box), (0,) * len(box))
         if tolerance is not None:
             self._look(whole)
@@ -106,6 +107,7 @@ class Cover:
             "settled": 1.0 - sum(piece.share for piece in left),
             "bound": self.bound,
             "regions": [{"pieces": n, "at": at} for n, at in self.regions.values()],
+            "left": len(left),
             "open": [[list(side) for side in piece.sides] for piece in order[:SHOWN]],
         }
 
