@@ -38,7 +38,7 @@ def whole_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
     """The formula of a node as one array; raises NoFormula where there is none."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
-    found = shortened(reader.entry(node, axes), reader.names)
+    found = shortened(shortened(reader.entry(node, axes), reader.names), reader.names)
     return Writer(reader.names, reader.data, reader.decimals).sum(found, axes).text
 
 
@@ -49,7 +49,7 @@ def listed_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
     reader = Reader(called)
     texts = []
     for at in product(*[range(n) for n in node.shape]):
-        found = shortened(reader.entry(node, at), reader.names)
+        found = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
         texts.append(Writer(reader.names, reader.data, reader.decimals).sum(found, ()).text)
     if set(texts) == {"0"}:
         return f"zeros({', '.join(map(str, node.shape))})"

@@ -24,6 +24,7 @@ from gradcli.formulas.index_terms import (
     base_key,
     content,
     free_of,
+    free_of_term,
     merged,
     single,
     term_key,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+LONGER = 2  # characters that brackets may cost
 MOST_TERMS = 12  # of a sum over one denominator
 MOST_ORDERS = 24  # in which products over several indices are tried
 
@@ -89,7 +91,8 @@ def common_factor(found: Sum) -> Term | None:
 
 def _counted(term: Term) -> int:
     """How many entries a sum has that a term may show as a mean."""
-    shown = len(term.bound) == 1 and all(set(free_of(base)) == set(term.bound) for base, _ in term.factors)
+    shown = len(term.bound) == 1 and all(term.bound[0] in free_of(base) for base, _ in term.factors)
+    shown = shown and (len(term.factors) == 1 or len(free_of_term(term)) == 0)
     return term.bound[0].size if shown else 1
 
 
@@ -204,7 +207,7 @@ class Writer:
             return None
         plain = self._joined(found, axes)
         best = min(texts, key=lambda text: len(text.text))
-        return best if len(best.text) <= len(plain.text) else plain
+        return best if len(best.text) <= len(plain.text) + LONGER else plain
 
     def _common_matrix(self, found: Sum) -> Term | None:
         """A @ x + A.T @ x as (A + A.T) @ x: all terms but for one factor of each, under the sum over one index."""
@@ -300,12 +303,13 @@ class Writer:
                 groups.setdefault(frozenset(), []).append(both)
                 return
             if vector:
-                made = Array(frozenset([other]), chain=((tuple(matrix), other, index),), end=tuple(vector))
+                made = Array(frozenset([other]), chain=_links(matrix, other, index), end=tuple(vector))
                 if len(vector) == 1 and vector[0].chain:  # A @ (B @ x)
                     made = made._replace(chain=(*made.chain, *vector[0].chain), end=vector[0].end)
             else:
-                text = self._entries(matrix, (other, index))
-                written = Text(f"sum({text.text}, axis=-1)", ATOM)
+                rows, columns = self._entries(matrix, (other, index)), self._entries(matrix, (index, other))
+                short = len(columns.text) < len(rows.text)
+                written = Text(f"sum({columns.text}, axis=0)" if short else f"sum({rows.text}, axis=-1)", ATOM)
                 made = Array(frozenset([other]), written=written, size=index.size)
             groups.setdefault(frozenset([other]), []).append(made)
             return
@@ -351,13 +355,14 @@ class Writer:
         """The arrays that are left, multiplied: numbers first, denominators last."""
         numbers = groups.pop(frozenset(), [])
         rest = [part for parts in groups.values() for part in parts]
-        means = [one for one in numbers if one.size and one.written is not None and one.written.text.startswith("sum(")]
-        tops, bottoms = _split(numbers)
+        means = [one for one in (*numbers, *rest) if one.size and one.written is not None]
         if len(means) == 1 and coefficient.denominator > 1 and coefficient.denominator % means[0].size == 0:
             assert means[0].written is not None
             mean = means[0]._replace(written=Text(_variance(f"mean({means[0].written.text[4:]}"), ATOM))
-            tops = [mean if one is means[0] else one for one in tops]
+            numbers = [mean if one is means[0] else one for one in numbers]
+            groups = {own: [mean if one is means[0] else one for one in parts] for own, parts in groups.items()}
             coefficient *= means[0].size
+        tops, bottoms = _split(numbers)
         array, below = self._outer(groups, axes)
         covers = tuple(i for i in axes if any(i in part.indices for part in rest))
         above = [self._written(one, ()) for one in tops]
