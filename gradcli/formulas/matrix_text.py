@@ -43,7 +43,7 @@ OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
 LONGER = 2  # characters that brackets may cost
 MOST_TERMS = 12  # of a sum over one denominator
-MOST_ORDERS = 24  # in which products over several indices are tried
+MOST_BOUND = 8  # indices that one product is summed over
 
 
 SQUARES = re.compile(r"mean\(\(([\w.]+) - mean\(\1\)\)\*\*2\)")
@@ -241,13 +241,13 @@ class Writer:
     def term(self, term: Term, axes: Axes) -> Text:
         """A term with a positive coefficient; the text has the axes that it reads, and broadcasts along the others."""
         factors, bound = self._spliced(term, axes)
-        if len(bound) > 4:
+        if len(bound) > MOST_BOUND:
             raise NoFormula("sums over many indices")
+        turned = [bound[i:] + bound[:i] for i in range(len(bound))]
+        orders = permutations(bound) if len(bound) < 4 else [*turned, *(one[::-1] for one in turned)]
         factors = sorted(factors, key=_place_in_products)
         best: Text | None = None
-        for count, order in enumerate(permutations(bound)):
-            if count >= MOST_ORDERS:
-                break
+        for order in orders:
             try:
                 text = self._product(term.coefficient, self._contracted(factors, order), axes)
             except NoFormula:
@@ -266,7 +266,7 @@ class Writer:
             if isinstance(base, Group) and exponent == 1 and len(base.inside) == 1 and len(free_of(base)) == 2:
                 alone = [one for one, _ in term.factors if set(free_of(one)) == set(free_of(base))]
                 inner = self.names.put(base.inside, {})[0]
-                if len(alone) == 1 and inner.coefficient == 1 and inner.bound and len(bound) + len(inner.bound) <= 4:
+                if len(alone) == 1 and inner.coefficient == 1 and inner.bound:
                     factors += inner.factors
                     bound += inner.bound
                     continue
@@ -557,7 +557,7 @@ class Writer:
             first = "" if start == (0 if step > 0 else base.args[0][0][0].size - 1) else str(start)
             last = "" if stop < 0 or (step > 0 and stop >= base.args[0][0][0].size) else str(stop)
             cut = f"[{first}:{last}{'' if step == 1 else f':{step}'}]"
-            return Text(f"{args[0].inside(ATOM)}{cut}", ATOM)
+            return _subscripted(f"{args[0].inside(ATOM)}{cut}", base.at, order)
         texts = [arg.text for arg in args]
         whole = len(base.args) == 1 and len(base.args[0][0]) == 1
         for name, value in base.params:
