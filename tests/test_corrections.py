@@ -144,7 +144,7 @@ FORMULAS: list[tuple[str, str, dict[str, Any], str]] = [
         "4*eps*((s/r)**12 - (s/r)**6)",
         "r",
         {"eps": "positive", "s": "positive", "r": "positive"},
-        "-24*eps*s**6*(2*s**6/r**6 - 1)/r**7",
+        "24*eps*s**6*(r**6 - 2*s**6)/r**13",
     ),
     (
         "1/(exp(E/(k*T)) - 1)",

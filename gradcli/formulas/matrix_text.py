@@ -31,6 +31,7 @@ from gradcli.formulas.index_terms import (
 )
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.text import constant_text
+from gradcli.primitives import functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,6 +88,17 @@ def common_factor(found: Sum) -> Term | None:
     if common.coefficient == 1 and not common.factors:
         return None
     return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1))), ())
+
+
+def _opened(term: Term) -> Sum | None:
+    """The terms of a product with one bracket, multiplied out."""
+    groups = [base for base, exponent in term.factors if isinstance(base, Group) and exponent == 1]
+    if len(groups) != 1 or term.bound or any(inner.bound for inner in groups[0].inside):
+        return None
+    rest = [factor for factor in term.factors if factor[0] is not groups[0]]
+    return add(
+        *[(merged(term.coefficient * inner.coefficient, (*rest, *inner.factors)),) for inner in groups[0].inside]
+    )
 
 
 def _counted(term: Term) -> int:
@@ -153,6 +165,10 @@ class Writer:
             return Text(f"zeros({_shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
         ordered = sorted(found, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
         text = self._factored(ordered, axes) or self._joined(ordered, axes)
+        opened = _opened(found[0]) if len(found) == 1 else None
+        if opened is not None:  # u*(1/u - x/u**2) as (u - x)/u**2
+            other = self._factored(opened, axes)
+            text = other if other is not None and len(other.text) < len(text.text) else text
         return self._spread(text, axes) if exact and len(text.covers) < len(axes) else text
 
     def _joined(self, ordered: Sequence[Term], axes: Axes) -> Text:
@@ -435,6 +451,9 @@ class Writer:
             return text, []
         if columns and not matrix:
             return self._quotient(columns, axes[1:])
+        if columns and not _split(columns)[0]:
+            top, below = self._quotient(matrix, axes)
+            return top, below + self._quotient(columns, axes[1:])[1]
         if columns:
             scale = self._entries(columns, axes[1:]).inside(SIGN)
             return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{scale}", PRODUCT), []
@@ -584,8 +603,7 @@ class Writer:
             return Text(f"{args[0].inside(ATOM)}**{args[1].inside(POWER)}", POWER)
         else:
             texts = [self.sum(arg, order, exact=len(base.args) == 1).text for arg in base.args]
-            texts += [f"{key}={_static(value)}" for key, value in base.params]
-            return Text(f"{name}({', '.join(texts)})", ATOM)
+            return Text(f"{name}({', '.join(_arguments(name, texts, base.params))})", ATOM)
         return text if truth else Text(f"where({text.text}, 1, 0)", ATOM)
 
     def _truth(self, found: Sum, order: Axes) -> Text:
@@ -674,6 +692,15 @@ def _subscripted(text: str, at: tuple[Index | int, ...], order: Axes) -> Text:
     if tuple(indices) == order[::-1]:
         return Text(f"{text}.T", ATOM)
     raise NoFormula("an array in other axes")
+
+
+def _arguments(name: str, texts: list[str], params: Sequence[tuple[str, Any]]) -> list[str]:
+    """What stands between the brackets of a call: operands, and static parameters by name, or first where they are."""
+    call = functions()[name].call if name in functions() else None
+    names = () if call is None else call.__code__.co_varnames[: call.__code__.co_argcount]
+    values = {key: _static(value) for key, value in params}
+    first = [values.pop(key) for key in names[: len(params)] if key in values and key == names[0]]
+    return [*first, *texts, *(f"{key}={value}" for key, value in values.items())]
 
 
 def _static(value: Any) -> str:

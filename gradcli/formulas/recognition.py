@@ -60,7 +60,7 @@ def _term(term: Term, names: Names) -> Sum:
             exponent = Fraction(1)
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
-    for rule in (_softmax, _sigmoid, _lengths, _masks):
+    for rule in (_softmax, _sigmoid, _lengths, _masks, _powers):
         whole = whole._replace(factors=rule(whole.factors, names))
     return _cancelled(_without_totals(merged(whole.coefficient, whole.factors, whole.bound)))
 
@@ -228,6 +228,20 @@ def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
         else:
             made.append((base, exponent))
     return tuple(made)
+
+
+def _powers(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+    """x*x**(y - 1) as x**y."""
+    for place, (base, exponent) in enumerate(factors):
+        if not (isinstance(base, Call) and base.name == "pow" and exponent == 1):
+            continue
+        for other, (one, raised) in enumerate(factors):
+            if other != place and key(single(one)) == key(base.args[0]):
+                total = add(base.args[1], number(raised))
+                if _weight(total) < _weight(base.args[1]):
+                    rest = [factor for at, factor in enumerate(factors) if at not in (place, other)]
+                    return (*rest, (Call("pow", (), (base.args[0], total)), Fraction(1)))
+    return factors
 
 
 def _branches(found: Sum) -> Sum:
