@@ -144,7 +144,7 @@ FORMULAS: list[tuple[str, str, dict[str, Any], str]] = [
         "4*eps*((s/r)**12 - (s/r)**6)",
         "r",
         {"eps": "positive", "s": "positive", "r": "positive"},
-        "-24*eps*s**6*(2*s**6/r**6 - 1)/r**7",
+        "24*eps*s**6*(r**6 - 2*s**6)/r**13",
     ),
     (
         "1/(exp(E/(k*T)) - 1)",
@@ -155,6 +155,34 @@ FORMULAS: list[tuple[str, str, dict[str, Any], str]] = [
     ("erf(x/sqrt(2))", "x", {"x": ()}, "sqrt(2)*exp(-x**2/2)/sqrt(pi)"),
     ("atan2(y, x)", "x", {"x": (), "y": ()}, "-y/(x**2 + y**2)"),
     ("sqrt(x**2 + y**2)", "x", {"x": (), "y": ()}, "x/sqrt(x**2 + y**2)"),
+]
+
+
+MORE_FORMULAS: list[tuple[str, str, dict[str, Any], str]] = [
+    ("det(A @ X @ B)", "X", {"A": "regular 2", "X": "regular 2", "B": "regular 2"}, "det(A)*det(X)*det(B)*inv(X).T"),
+    ("det(X @ X @ X)", "X", {"X": "regular 2"}, "3*det(X)**3*inv(X).T"),
+    ("log(det(X.T @ X))", "X", {"X": "regular 2"}, "2*inv(X).T"),
+    ("log(det(D.T @ D))", "D", {"D": (4, 2)}, "2*D @ inv(D.T @ D)"),
+    ("det(inv(X))", "X", {"X": "regular 2"}, "-inv(X).T/det(X)"),
+    ("trace(inv(X) @ A)", "X", {"X": "regular 2", "A": (2, 2)}, "-inv(X).T @ A.T @ inv(X).T"),
+    ("trace(A @ X @ B @ X.T)", "X", {"A": (2, 2), "X": (2, 2), "B": (2, 2)}, "A @ X @ B + A.T @ X @ B.T"),
+    ("sum((D - mean(D, axis=0))**2)", "D", {"D": (4, 2)}, "2*(D - mean(D, axis=0))"),
+    ("sum(where(x > 0, x**2, exp(x)))", "x", {"x": (3,)}, "where(x > 0, 2*x, exp(x))"),
+    (
+        "sum(softmax(D)*Z)",
+        "D",
+        {"D": (2, 3), "Z": (2, 3)},
+        "softmax(D)*(Z - reshape(sum(Z*softmax(D), axis=-1), (2, 1)))",
+    ),
+    (
+        "(x - A @ y) @ W.T @ W @ (x - A @ y)",
+        "y",
+        {"x": (3,), "A": (3, 2), "y": (2,), "W": (2, 3)},
+        "-2*A.T @ (W.T @ (W @ (x - A @ y)))",
+    ),
+    ("logsumexp(A @ x)", "x", {"A": (3, 2), "x": (2,)}, "A.T @ softmax(A @ x)"),
+    ("sum(relu(x)**2)", "x", {"x": (3,)}, "2*relu(x)"),
+    ("-sum(y*log(softmax(A @ x)))", "x", {"y": (3,), "A": (3, 2), "x": (2,)}, "A.T @ (sum(y)*softmax(A @ x) - y)"),
 ]
 
 
@@ -175,7 +203,9 @@ def values_of(shapes: dict[str, Any], seed: int = 2) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("script", "leaf", "shapes", "formula"), FORMULAS, ids=lambda one: str(one)[:30])
+@pytest.mark.parametrize(
+    ("script", "leaf", "shapes", "formula"), [*FORMULAS, *MORE_FORMULAS], ids=lambda one: str(one)[:30]
+)
 def test_the_formula_of_a_wrong_claim(script: str, leaf: str, shapes: dict[str, Any], formula: str) -> None:
     at = values_of(shapes)
     printed = shown(script, leaf, at)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
 
 TRIES = 8  # points that are made to compare a text with what it stands for
-CLOSE, TINY = 1e-7, 1e-12  # relative to the largest entry, and what may be a rounding error of 0, for floats
+CLOSE, TINY = 1e-7, 1e-12  # relative to the largest entry, and what beside an exact 0 is a rounding error, for floats
 
 
 class Names(NamedTuple):
@@ -110,7 +110,8 @@ def agree(one: Node, other: Node, values: Values) -> bool:
     """Whether two nodes have the same finite floats, as far as rounding allows."""
     ours, theirs = evaluated([one, other], values)
     scale = float(np.abs(theirs).max(initial=0.0))
-    return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= max(CLOSE * scale, TINY)).all())
+    near = CLOSE * scale if ours.any() else TINY
+    return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= near).all())
 
 
 def as_said(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:

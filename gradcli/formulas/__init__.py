@@ -1,7 +1,7 @@
 """Gradients as formulas in the user's terms: a graph is read in index notation, shortened, and written as matrices.
 
-`index_terms` is the algebra, `index_reading` reads graphs, `recognition` finds shorter forms, `matrix_text` writes
-them. Nothing here proves anything: whoever shows a formula confirms it first.
+`index_terms` is the algebra, `index_reading` reads graphs, `recognition` and `matrix_rules` find shorter forms,
+`matrix_text` writes them. Nothing here proves anything: whoever shows a formula confirms it first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from gradcli.formulas.index_reading import Reader
-from gradcli.formulas.index_terms import NoFormula
+from gradcli.formulas.index_terms import NoFormula, key
+from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer
 from gradcli.formulas.recognition import shortened
 
@@ -38,8 +39,13 @@ def whole_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
     """The formula of a node as one array; raises NoFormula where there is none."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
-    found = shortened(reader.entry(node, axes), reader.names)
-    return Writer(reader.names, reader.data, reader.decimals).sum(found, axes).text
+    read = reader.entry(node, axes)
+    writer = Writer(reader.names, reader.data, reader.decimals)
+    plain, split = shortened(read, reader.names), split_products(read, reader.names)
+    texts = [writer.sum(shortened(plain, reader.names), axes).text]
+    if key(split) != key(read):
+        texts.append(writer.sum(shortened(shortened(split, reader.names), reader.names), axes).text)
+    return min(texts, key=len)
 
 
 def listed_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
@@ -49,7 +55,7 @@ def listed_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
     reader = Reader(called)
     texts = []
     for at in product(*[range(n) for n in node.shape]):
-        found = shortened(reader.entry(node, at), reader.names)
+        found = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
         texts.append(Writer(reader.names, reader.data, reader.decimals).sum(found, ()).text)
     if set(texts) == {"0"}:
         return f"zeros({', '.join(map(str, node.shape))})"

@@ -223,6 +223,9 @@ class Reader:
             if value is not None and bool(value) == bool(deciding):
                 return number(deciding)
         rest = [arg for arg, value in zip(args, values, strict=True) if value is None]
+        opposite = {key(single(Call("not", (), (arg,)))) for arg in rest}
+        if any(key(arg) in opposite for arg in rest):
+            return number(deciding)  # a condition and its opposite
         if len(rest) < 2:
             return rest[0] if rest else number(1 - deciding)
         return single(Call(name, (), tuple(rest)))

@@ -24,12 +24,14 @@ from gradcli.formulas.index_terms import (
     base_key,
     content,
     free_of,
+    free_of_term,
     merged,
     single,
     term_key,
 )
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.text import constant_text
+from gradcli.primitives import functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,8 +42,9 @@ if TYPE_CHECKING:
 
 OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+LONGER = 2  # characters that brackets may cost
 MOST_TERMS = 12  # of a sum over one denominator
-MOST_ORDERS = 24  # in which products over several indices are tried
+MOST_BOUND = 8  # indices that one product is summed over
 
 
 SQUARES = re.compile(r"mean\(\(([\w.]+) - mean\(\1\)\)\*\*2\)")
@@ -87,9 +90,21 @@ def common_factor(found: Sum) -> Term | None:
     return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1))), ())
 
 
+def _opened(term: Term) -> Sum | None:
+    """The terms of a product with one bracket, multiplied out."""
+    groups = [base for base, exponent in term.factors if isinstance(base, Group) and exponent == 1]
+    if len(groups) != 1 or term.bound or any(inner.bound for inner in groups[0].inside):
+        return None
+    rest = [factor for factor in term.factors if factor[0] is not groups[0]]
+    return add(
+        *[(merged(term.coefficient * inner.coefficient, (*rest, *inner.factors)),) for inner in groups[0].inside]
+    )
+
+
 def _counted(term: Term) -> int:
     """How many entries a sum has that a term may show as a mean."""
-    shown = len(term.bound) == 1 and all(set(free_of(base)) == set(term.bound) for base, _ in term.factors)
+    shown = len(term.bound) == 1 and all(term.bound[0] in free_of(base) for base, _ in term.factors)
+    shown = shown and (len(term.factors) == 1 or len(free_of_term(term)) == 0)
     return term.bound[0].size if shown else 1
 
 
@@ -150,6 +165,10 @@ class Writer:
             return Text(f"zeros({_shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
         ordered = sorted(found, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
         text = self._factored(ordered, axes) or self._joined(ordered, axes)
+        opened = _opened(found[0]) if len(found) == 1 else None
+        if opened is not None:  # u*(1/u - x/u**2) as (u - x)/u**2
+            other = self._factored(opened, axes)
+            text = other if other is not None and len(other.text) < len(text.text) else text
         return self._spread(text, axes) if exact and len(text.covers) < len(axes) else text
 
     def _joined(self, ordered: Sequence[Term], axes: Axes) -> Text:
@@ -204,7 +223,7 @@ class Writer:
             return None
         plain = self._joined(found, axes)
         best = min(texts, key=lambda text: len(text.text))
-        return best if len(best.text) <= len(plain.text) else plain
+        return best if len(best.text) <= len(plain.text) + LONGER else plain
 
     def _common_matrix(self, found: Sum) -> Term | None:
         """A @ x + A.T @ x as (A + A.T) @ x: all terms but for one factor of each, under the sum over one index."""
@@ -238,13 +257,13 @@ class Writer:
     def term(self, term: Term, axes: Axes) -> Text:
         """A term with a positive coefficient; the text has the axes that it reads, and broadcasts along the others."""
         factors, bound = self._spliced(term, axes)
-        if len(bound) > 4:
+        if len(bound) > MOST_BOUND:
             raise NoFormula("sums over many indices")
+        turned = [bound[i:] + bound[:i] for i in range(len(bound))]
+        orders = permutations(bound) if len(bound) < 4 else [*turned, *(one[::-1] for one in turned)]
         factors = sorted(factors, key=_place_in_products)
         best: Text | None = None
-        for count, order in enumerate(permutations(bound)):
-            if count >= MOST_ORDERS:
-                break
+        for order in orders:
             try:
                 text = self._product(term.coefficient, self._contracted(factors, order), axes)
             except NoFormula:
@@ -263,7 +282,7 @@ class Writer:
             if isinstance(base, Group) and exponent == 1 and len(base.inside) == 1 and len(free_of(base)) == 2:
                 alone = [one for one, _ in term.factors if set(free_of(one)) == set(free_of(base))]
                 inner = self.names.put(base.inside, {})[0]
-                if len(alone) == 1 and inner.coefficient == 1 and inner.bound and len(bound) + len(inner.bound) <= 4:
+                if len(alone) == 1 and inner.coefficient == 1 and inner.bound:
                     factors += inner.factors
                     bound += inner.bound
                     continue
@@ -300,12 +319,13 @@ class Writer:
                 groups.setdefault(frozenset(), []).append(both)
                 return
             if vector:
-                made = Array(frozenset([other]), chain=((tuple(matrix), other, index),), end=tuple(vector))
+                made = Array(frozenset([other]), chain=_links(matrix, other, index), end=tuple(vector))
                 if len(vector) == 1 and vector[0].chain:  # A @ (B @ x)
                     made = made._replace(chain=(*made.chain, *vector[0].chain), end=vector[0].end)
             else:
-                text = self._entries(matrix, (other, index))
-                written = Text(f"sum({text.text}, axis=-1)", ATOM)
+                rows, columns = self._entries(matrix, (other, index)), self._entries(matrix, (index, other))
+                short = len(columns.text) < len(rows.text)
+                written = Text(f"sum({columns.text}, axis=0)" if short else f"sum({rows.text}, axis=-1)", ATOM)
                 made = Array(frozenset([other]), written=written, size=index.size)
             groups.setdefault(frozenset([other]), []).append(made)
             return
@@ -351,13 +371,14 @@ class Writer:
         """The arrays that are left, multiplied: numbers first, denominators last."""
         numbers = groups.pop(frozenset(), [])
         rest = [part for parts in groups.values() for part in parts]
-        means = [one for one in numbers if one.size and one.written is not None and one.written.text.startswith("sum(")]
-        tops, bottoms = _split(numbers)
+        means = [one for one in (*numbers, *rest) if one.size and one.written is not None]
         if len(means) == 1 and coefficient.denominator > 1 and coefficient.denominator % means[0].size == 0:
             assert means[0].written is not None
             mean = means[0]._replace(written=Text(_variance(f"mean({means[0].written.text[4:]}"), ATOM))
-            tops = [mean if one is means[0] else one for one in tops]
+            numbers = [mean if one is means[0] else one for one in numbers]
+            groups = {own: [mean if one is means[0] else one for one in parts] for own, parts in groups.items()}
             coefficient *= means[0].size
+        tops, bottoms = _split(numbers)
         array, below = self._outer(groups, axes)
         covers = tuple(i for i in axes if any(i in part.indices for part in rest))
         above = [self._written(one, ()) for one in tops]
@@ -430,6 +451,9 @@ class Writer:
             return text, []
         if columns and not matrix:
             return self._quotient(columns, axes[1:])
+        if columns and not _split(columns)[0]:
+            top, below = self._quotient(matrix, axes)
+            return top, below + self._quotient(columns, axes[1:])[1]
         if columns:
             scale = self._entries(columns, axes[1:]).inside(SIGN)
             return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{scale}", PRODUCT), []
@@ -552,7 +576,7 @@ class Writer:
             first = "" if start == (0 if step > 0 else base.args[0][0][0].size - 1) else str(start)
             last = "" if stop < 0 or (step > 0 and stop >= base.args[0][0][0].size) else str(stop)
             cut = f"[{first}:{last}{'' if step == 1 else f':{step}'}]"
-            return Text(f"{args[0].inside(ATOM)}{cut}", ATOM)
+            return _subscripted(f"{args[0].inside(ATOM)}{cut}", base.at, order)
         texts = [arg.text for arg in args]
         whole = len(base.args) == 1 and len(base.args[0][0]) == 1
         for name, value in base.params:
@@ -579,8 +603,7 @@ class Writer:
             return Text(f"{args[0].inside(ATOM)}**{args[1].inside(POWER)}", POWER)
         else:
             texts = [self.sum(arg, order, exact=len(base.args) == 1).text for arg in base.args]
-            texts += [f"{key}={_static(value)}" for key, value in base.params]
-            return Text(f"{name}({', '.join(texts)})", ATOM)
+            return Text(f"{name}({', '.join(_arguments(name, texts, base.params))})", ATOM)
         return text if truth else Text(f"where({text.text}, 1, 0)", ATOM)
 
     def _truth(self, found: Sum, order: Axes) -> Text:
@@ -669,6 +692,15 @@ def _subscripted(text: str, at: tuple[Index | int, ...], order: Axes) -> Text:
     if tuple(indices) == order[::-1]:
         return Text(f"{text}.T", ATOM)
     raise NoFormula("an array in other axes")
+
+
+def _arguments(name: str, texts: list[str], params: Sequence[tuple[str, Any]]) -> list[str]:
+    """What stands between the brackets of a call: operands, and static parameters by name, or first where they are."""
+    call = functions()[name].call if name in functions() else None
+    names = () if call is None else call.__code__.co_varnames[: call.__code__.co_argcount]
+    values = {key: _static(value) for key, value in params}
+    first = [values.pop(key) for key in names[: len(params)] if key in values and key == names[0]]
+    return [*first, *texts, *(f"{key}={value}" for key, value in values.items())]
 
 
 def _static(value: Any) -> str:

@@ -38,7 +38,7 @@ MOST_EXPANDED = 24  # terms of a product of brackets that is multiplied out to s
 def shortened(found: Sum, names: Names) -> Sum:
     """The same sum in fewer or better known terms."""
     terms = [_term(term, names) for term in found]
-    return _fewer(add(*terms))
+    return _branches(_fewer(add(*terms)))
 
 
 def _term(term: Term, names: Names) -> Sum:
@@ -60,7 +60,7 @@ def _term(term: Term, names: Names) -> Sum:
             exponent = Fraction(1)
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
-    for rule in (_softmax, _sigmoid, _lengths, _masks):
+    for rule in (_softmax, _sigmoid, _lengths, _masks, _powers):
         whole = whole._replace(factors=rule(whole.factors, names))
     return _cancelled(_without_totals(merged(whole.coefficient, whole.factors, whole.bound)))
 
@@ -112,14 +112,14 @@ def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
                 continue
             count = min(raised, -exponent)
             own = names.index(index.size)
-            whole = Whole("softmax", (("axis", -1),), (((own,), names.put(inside, {index: own})),), (axis,))
+            whole = Whole("softmax", (), (((own,), names.put(inside, {index: own})),), (axis,))
             if set(free(inside)) - {index}:  # rows of a matrix
                 rest = tuple(i for i in free(inside) if i != index)
                 if len(rest) != 1:
                     continue
                 row = names.index(rest[0].size)
                 array = ((row, own), names.put(inside, {index: own, rest[0]: row}))
-                whole = Whole("softmax", (("axis", -1),), (array,), (rest[0], axis))
+                whole = Whole("softmax", (), (array,), (rest[0], axis))
             made[place] = base, exponent + count
             made[other] = top, raised - count
             made.append((whole, count))
@@ -228,6 +228,37 @@ def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
         else:
             made.append((base, exponent))
     return tuple(made)
+
+
+def _powers(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+    """x*x**(y - 1) as x**y."""
+    for place, (base, exponent) in enumerate(factors):
+        if not (isinstance(base, Call) and base.name == "pow" and exponent == 1):
+            continue
+        for other, (one, raised) in enumerate(factors):
+            if other != place and key(single(one)) == key(base.args[0]):
+                total = add(base.args[1], number(raised))
+                if _weight(total) < _weight(base.args[1]):
+                    rest = [factor for at, factor in enumerate(factors) if at not in (place, other)]
+                    return (*rest, (Call("pow", (), (base.args[0], total)), Fraction(1)))
+    return factors
+
+
+def _branches(found: Sum) -> Sum:
+    """where(c, x, 0) + where(not c, y, 0) as where(c, x, y)."""
+    for place, term in enumerate(found):
+        base = term.factors[0][0] if len(term.factors) == 1 and not term.bound else None
+        if not (isinstance(base, Call) and base.name == "where" and not base.args[2] and term.factors[0][1] == 1):
+            continue
+        opposite = key(single(Call("not", (), (base.args[0],))))
+        for other_place, other in enumerate(found):
+            inner = other.factors[0][0] if len(other.factors) == 1 and not other.bound else None
+            if isinstance(inner, Call) and inner.name == "where" and other.factors[0][1] == 1 and not inner.args[2]:
+                if key(inner.args[0]) == opposite:
+                    one, two = scaled(base.args[1], term.coefficient), scaled(inner.args[1], other.coefficient)
+                    rest = [part for at, part in enumerate(found) if at not in (place, other_place)]
+                    return _branches(add(tuple(rest), single(Call("where", (), (base.args[0], one, two)))))
+    return found
 
 
 # --- what cancels ---------------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 LONGEST = 600  # characters of a formula that is worth reading
 MOST_STEPS = 600  # nodes of a gradient that is written down
 BESIDE = 2  # points beside the given one at which a formula must hold
-MOST_ENTRIES = 64  # of a leaf: of a larger one evenly spaced entries are compared in balls
+MOST_ENTRIES = 64  # of a leaf: of a larger one evenly spaced entries are compared in balls, all of them in floats
+FEWEST_ENTRIES, MOST_WORK = 2, 60_000  # so many, or as many as there are entries of all nodes for: a count, no clock
 POOR = "  # right, but it loses digits in floating point here"
 
 
@@ -71,8 +72,10 @@ def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | No
     """The comparisons of a formula with the exact derivative at some points; None where one does not confirm it."""
     subject = case.subject
     size = case.target.type.size
-    entries = None if size <= MOST_ENTRIES else sorted({int(i) for i in np.linspace(0, size - 1, MOST_ENTRIES)})
     nodes = [made, case.output, case.target, *(subject.inner or ())]
+    work = sum(node.type.size for node in reachable(nodes))
+    count = max(FEWEST_ENTRIES, min(MOST_ENTRIES, MOST_WORK // work))
+    entries = None if size <= count else sorted({int(i) for i in np.linspace(0, size - 1, count)})
     exact = case.exact.beside(nodes)
     answers = []
     try:

@@ -1,0 +1,171 @@
+"""Determinants and inverses of products of square matrices, and what cancels then.
+
+det(A @ B) is det(A)*det(B), inv(A @ B) is inv(B) @ inv(A), X @ inv(X) is the identity, and the inverse of a matrix that
+is symmetric as it is written, such as X.T @ X, is its own transpose.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from gradcli.formulas.index_terms import (
+    Call,
+    Delta,
+    Group,
+    Index,
+    Leaf,
+    Term,
+    Whole,
+    add,
+    free_of,
+    key,
+    merged,
+    number,
+    power,
+    single,
+    times,
+)
+
+if TYPE_CHECKING:
+    from gradcli.formulas.index_terms import Names, Sum
+
+    Link = tuple[Any, Index, Index]  # a matrix with its row and column
+
+
+def split_products(found: Sum, names: Names) -> Sum:
+    """The same sum with determinants and inverses of products written as those of the factors."""
+    return add(*[_term(term, names) for term in found])
+
+
+def _term(term: Term, names: Names) -> Sum:
+    whole: Sum = number(term.coefficient)
+    bound = list(term.bound)
+    for base, exponent in term.factors:
+        made = power(_base(base, names), exponent)
+        if len(made) == 1 and made[0].bound and exponent == 1:  # an inverse of a product: its indices join the others
+            (one,) = made
+            bound += one.bound
+            made = (one._replace(bound=()),)
+        whole = times(whole, made, entries=False)
+        if not whole:
+            return ()
+    (one,) = whole
+    return _cancelled(one._replace(bound=(*one.bound, *bound)), names)
+
+
+def _base(base: Any, names: Names) -> Sum:
+    if isinstance(base, Group):
+        return single(Group(split_products(base.inside, names)))
+    if isinstance(base, Call):
+        return single(base._replace(args=tuple([split_products(arg, names) for arg in base.args])))
+    if isinstance(base, Whole):
+        inner = base._replace(args=tuple([(own, split_products(arg, names)) for own, arg in base.args]))
+        if base.name in ("det", "inv") and not base.params:
+            own, arg = inner.args[0]
+            links = _links(own, arg)
+            if links is not None:
+                coefficient = arg[0].coefficient
+                return _det(links, coefficient, names) if base.name == "det" else _inv(links, coefficient, inner, names)
+            if base.name == "inv" and key(names.put(arg, dict(zip(own, own[::-1], strict=True)))) == key(arg):
+                at = sorted(inner.at, key=lambda i: -i.number if isinstance(i, Index) else i)  # a symmetric matrix
+                return single(inner._replace(at=tuple(at)))
+        return single(inner)
+    return single(base)
+
+
+def _links(own: tuple[Index, ...], arg: Sum) -> list[Link] | None:
+    """The matrices of a product of square matrices from left to right; None for anything else."""
+    if len(own) != 2 or len(arg) != 1:
+        return None
+    (term,) = arg
+    if any(exponent != 1 or len(free_of(base)) != 2 for base, exponent in term.factors):
+        return None
+    row, last = own
+    left = [base for base, _ in term.factors]
+    found: list[Link] = []
+    while left:
+        base = next((one for one in left if row in free_of(one)), None)
+        if base is None:
+            return None
+        left.remove(base)
+        (column,) = (i for i in free_of(base) if i != row)
+        if column.size != row.size:
+            return None
+        found.append((base, row, column))
+        row = column
+    return found if row == last and len(term.bound) == len(found) - 1 else None
+
+
+def _det(links: list[Link], coefficient: Fraction, names: Names) -> Sum:
+    """The product of the determinants."""
+    found = number(coefficient ** links[0][1].size)
+    for base, row, column in links:
+        if isinstance(base, Whole) and base.name == "inv":
+            found = times(found, power(single(Whole("det", (), base.args, ())), -1))
+            continue
+        if isinstance(base, Leaf) and base.at == (column, row):  # of a transpose
+            row, column = column, row
+        found = times(found, single(Whole("det", (), (((row, column), single(base)),), ())))
+    return found
+
+
+def _inv(links: list[Link], coefficient: Fraction, whole: Whole, names: Names) -> Sum:
+    """The product of the inverses in the opposite order."""
+    row, last = whole.at
+    if not (isinstance(row, Index) and isinstance(last, Index)):
+        return single(whole)
+    factors: list[Any] = []
+    bound: list[Index] = []
+    for place, (base, first, second) in enumerate(reversed(links)):
+        column = last if place == len(links) - 1 else names.index(last.size)
+        if column is not last:
+            bound.append(column)
+        if isinstance(base, Whole) and base.name == "inv":  # the matrix itself
+            (own, arg) = base.args[0]
+            at = dict(zip(own, (row, column) if base.at == (first, second) else (column, row), strict=True))
+            inside = names.put(arg, at)
+            alone = len(inside) == 1 and inside[0].coefficient == 1 and not inside[0].bound
+            factors += inside[0].factors if alone else [(Group(inside), Fraction(1))]
+        elif isinstance(base, Leaf) and base.at == (second, first):
+            factors.append((Whole("inv", (), (((second, first), single(base)),), (column, row)), Fraction(1)))
+        else:
+            factors.append((Whole("inv", (), (((first, second), single(base)),), (row, column)), Fraction(1)))
+        row = column
+    return (merged(1 / coefficient, factors, tuple(bound)),)
+
+
+def _cancelled(term: Term, names: Names) -> Sum:
+    """A term without products of a matrix and its inverse."""
+    for place, (base, exponent) in enumerate(term.factors):
+        if not (isinstance(base, Whole) and base.name == "inv" and exponent == 1 and len(set(base.at)) == 2):
+            continue
+        own, arg = base.args[0]
+        for other_place, (matrix, raised) in enumerate(term.factors):
+            if other_place == place or raised != 1 or len(free_of(matrix)) != 2:
+                continue
+            for inner, outer, turned in ((base.at[1], base.at[0], False), (base.at[0], base.at[1], True)):
+                rest = [one for at, one in enumerate(term.factors) if at not in (place, other_place)]
+                if inner not in term.bound or inner not in free_of(matrix):
+                    continue
+                if any(inner in free_of(one) for one, _ in rest):
+                    continue
+                (end,) = (i for i in free_of(matrix) if i != inner)
+                at = (end, inner) if turned else (inner, end)
+                if key(names.put(arg, dict(zip(own, at, strict=True)))) == key(single(matrix)):
+                    bound = tuple([i for i in term.bound if i != inner])
+                    return _joined(Term(term.coefficient, tuple(rest), bound), outer, end, names)
+    return (term,)
+
+
+def _joined(term: Term, one: Any, other: Any, names: Names) -> Sum:
+    """A term times delta[one, other]."""
+    for kept, gone in ((one, other), (other, one)):
+        if gone in term.bound:
+            bound = tuple([i for i in term.bound if i != gone])
+            (made,) = names.put((term._replace(bound=()),), {gone: kept})
+            return _cancelled(made._replace(bound=bound), names)
+    return _cancelled(merged(term.coefficient, (*term.factors, (Delta(one, other), Fraction(1))), term.bound), names)
+
+
+__all__ = ["split_products"]
