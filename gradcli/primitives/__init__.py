@@ -45,6 +45,7 @@ MODULES = (
     "densities",
     "bessel",
     "incomplete",
+    "fourier",
 )
 
 
