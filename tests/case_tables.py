@@ -18,6 +18,20 @@ MORE: dict[str, list[tuple[str, dict[str, tuple[Shape, Interval]]]]] = {
     "gammainc": [("gammainc(2.5, x0)", {"x0": ((4,), Closed(0.5, 3))}), ("gammainc(3, x0)", {"x0": ((), Closed(0.5, 3))})],
     "gammaincc": [("gammaincc(2.5, x0)", {"x0": ((4,), Closed(0.5, 3))})],
     "betainc": [("betainc(2.5, 1.5, x0)", {"x0": ((4,), Closed(0.2, 0.8))})],
+    "fft": [("real(fft(x0, 5, 0))", {"x0": ((3, 2), DEFAULT)}), ("abs(fft(x0))", {"x0": ((5,), DEFAULT)})],
+    "ifft": [("imag(ifft(x0*fft(x1)))", {"x0": ((4,), DEFAULT), "x1": ((4,), DEFAULT)})],
+    "rfft": [("imag(rfft(x0, axis=0))", {"x0": ((3, 2), DEFAULT)})],
+    "irfft": [("irfft(rfft(x0)*x1, 5)", {"x0": ((5,), DEFAULT), "x1": ((3,), DEFAULT)})],
+    "fft2": [("imag(fft2(x0))", {"x0": ((2, 3), DEFAULT)})],
+    "fftshift": [("real(fftshift(fft(x0)))", {"x0": ((5,), DEFAULT)})],
+    "real": [("real(fft(x0) - ifft(x0))", {"x0": ((3,), DEFAULT)})],
+    "imag": [("imag(fft(x0)/3 + x0)", {"x0": ((3,), DEFAULT)})],
+    "angle": [("angle(fft(x0)*fft(x1)*fft(x2))[1]", dict.fromkeys(("x0", "x1", "x2"), ((3,), DEFAULT)))],
+    "abs": [
+        (f"abs({z})", {"x0": ((3,), DEFAULT), "x1": ((3,), DEFAULT)})
+        for z in ("fft(x0)/fft(x1)", "x0 - fft(x1)", "x0/fft(x1)", "fft(x0) - fft(x1)")
+    ],
+    "conj": [("imag(conj(fft(x0))*fft(x1))", {"x0": ((3,), DEFAULT), "x1": ((3,), DEFAULT)})],
     "eigh": [("eigh(x0)", {"x0": ((2, 2), DEFAULT)})],
     "svd": [("svd(x0)", {"x0": ((2, 2), DEFAULT)}), ("svd(x0, full_matrices=False)", {"x0": ((2, 3), DEFAULT)})],
     "pinv": [("pinv(x0)", {"x0": ((2, 3), DEFAULT)}), ("pinv(x0)", {"x0": ((2, 2), DEFAULT)})],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.node import Node, reachable
-from gradcli.graph.operand import Closed, Operand
+from gradcli.graph.operand import Closed, Complex, Operand
 from gradcli.primitives.axes import reversed_along
 from gradcli.primitives.creation import Recipe
 
@@ -171,6 +171,8 @@ def within(change: Change, found: Any, xs: tuple[Any, ...]) -> Any:
     """The change in every part of a result: of several results, of a constant array, of sizes."""
     if isinstance(found, tuple) and found:
         return tuple(within(change, part, xs) for part in found)
+    if isinstance(found, Complex):
+        return Complex(within(change, found.real, xs), within(change, found.imag, xs))
     if isinstance(found, Closed):
         parts = tuple(within(change, x, xs) if isinstance(x, (Closed, int, Fraction)) else x for x in found.xs)
         return Closed(found.primitive, parts, found.params)

@@ -77,6 +77,8 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "eigvalsh": lambda x: np.linalg.eigvalsh((x + np.swapaxes(x, -1, -2)) / 2),
     "svdvals": lambda x: np.linalg.svd(x, compute_uv=False),
     "pinv": np.linalg.pinv,
+    **{name: getattr(np.fft, name)
+       for name in ("fft", "ifft", "rfft", "irfft", "fft2", "fftshift", "fftfreq", "rfftfreq")},
     "eigh": lambda x: _canonical(*np.linalg.eigh((x + np.swapaxes(x, -1, -2)) / 2)),
     "svd": lambda x, full_matrices=True, compute_uv=True: (
         _canonical_svd(*np.linalg.svd(x, False)) if compute_uv else np.linalg.svd(x, compute_uv=False)

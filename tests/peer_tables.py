@@ -150,6 +150,10 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "poisson_logpmf": lambda k, mu, loc=0: d.Poisson(tensor(mu), False).log_prob(k - loc),
         "dirichlet_logpdf": lambda x, alpha: d.Dirichlet(alpha, False).log_prob(x.movedim(0, -1)),
         "multivariate_normal_logpdf": lambda x, mean, cov: d.MultivariateNormal(mean, symmetric(cov)).log_prob(x),
+        **{name: lambda z, n=None, axis=-1, name=name: getattr(torch.fft, name)(z, n, axis)
+           for name in ("fft", "ifft", "rfft", "irfft")},
+        "fft2": torch.fft.fft2, "fftshift": torch.fft.fftshift, "real": torch.real, "imag": torch.imag,
+        "angle": torch.angle, "conj": torch.conj,
         "pinv": torch.linalg.pinv, "eigh": eigh, "svd": svd,
         "array": torch.clone, "zeros_like": torch.zeros_like, "ones_like": torch.ones_like,
         "reciprocal": torch.reciprocal, "radians": torch.deg2rad, "degrees": torch.rad2deg,
@@ -292,6 +296,7 @@ def jax_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "take": lambda x, i, axis=None: jnp.take(x, jnp.asarray(i).astype(int), axis=axis),
         "where": lambda c, x, y: jnp.where(jnp.asarray(c) != 0, x, y),
         "detach": jax.lax.stop_gradient, "clamp": jnp.clip,
+        **{name: getattr(jnp.fft, name) for name in ("fft", "ifft", "rfft", "irfft", "fft2", "fftshift")},
         **{
             f"{name}_{method}": getattr(getattr(jax.scipy.stats, name), method)
             for name in ("norm", "t", "gamma", "beta", "chi2")

@@ -45,7 +45,7 @@ def exact(values: Any) -> Any:
         return array
     made = np.empty(array.shape, dtype=object)
     for place, entry in np.ndenumerate(array):
-        made[place] = entry if isinstance(entry, mp.mpf) else number(entry)
+        made[place] = entry if isinstance(entry, (mp.mpf, mp.mpc)) else number(entry)
     return made
 
 

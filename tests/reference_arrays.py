@@ -188,6 +188,41 @@ def argsort(x: Any, axis: int | None = -1) -> Any:
     return np.argsort(flat, axis=-1 if axis is None else axis, kind="stable")
 
 
+# --- Fourier transforms -------------------------------------------------------------------------------------------
+
+
+def _transform(z: Any, n: int | None, axis: int, sign: int) -> Any:
+    """Sums of z[j]*exp(sign*2*pi*i*j*k/n) along an axis."""
+    z = np.moveaxis(np.asarray(z, dtype=object), axis, -1)
+    n = n or z.shape[-1]
+    z = z[..., :n]
+    matrix = np.array(
+        [[mp.expjpi(mp.mpf(2 * sign * j * k) / n) for k in range(n)] for j in range(z.shape[-1])], dtype=object
+    )
+    return np.moveaxis(z @ matrix, -1, axis)
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    if any(isinstance(one, mp.mpc) for z in (x, y) for one in z.flat):
+        return x / y
+    return entry_by_entry(NUMBERS["div"], x, y)
+
+
+def _rfft(z: Any, n: int | None, axis: int) -> Any:
+    found = _transform(z, n, axis, -1)
+    return np.take(found, range(found.shape[axis] // 2 + 1), axis)
+
+
+def _irfft(z: Any, n: int | None, axis: int) -> Any:
+    z = np.moveaxis(np.asarray(z, dtype=object), axis, -1)
+    n = n or 2 * (z.shape[-1] - 1)
+    missing = max(n // 2 + 1 - z.shape[-1], 0)
+    z = np.concatenate([z[..., : n // 2 + 1], np.full((*z.shape[:-1], missing), mp.zero, dtype=object)], -1)
+    rest = np.vectorize(mp.conj, otypes=[object])(z[..., 1 : (n + 1) // 2][..., ::-1]) if n > 2 else z[..., :0]
+    found = _transform(np.concatenate([z, rest], -1), n, -1, 1) / n
+    return np.moveaxis(np.vectorize(mp.re, otypes=[object])(found), -1, axis)
+
+
 # --- matrices ---------------------------------------------------------------------------------------------------
 
 
@@ -366,6 +401,18 @@ CALLS: dict[str, Callable[..., Any]] = {
     "qr": qr,
     "eigvalsh": per_matrix(eigenvalues),
     "svdvals": per_matrix(singular_values),
+    "div": lambda x, y: _quotient(exact(x), exact(y)),
+    "fft": lambda z, n=None, axis=-1: _transform(z, n, axis, -1),
+    "ifft": lambda z, n=None, axis=-1: _transform(z, n, axis, 1) / (n or np.shape(z)[axis]),
+    "rfft": lambda z, n=None, axis=-1: _rfft(z, n, axis),
+    "irfft": lambda z, n=None, axis=-1: _irfft(z, n, axis),
+    "fft2": lambda z: _transform(_transform(z, None, -1, -1), None, -2, -1),
+    "fftshift": np.fft.fftshift,
+    "real": np.vectorize(mp.re, otypes=[object]),
+    "imag": np.vectorize(mp.im, otypes=[object]),
+    "angle": np.vectorize(mp.arg, otypes=[object]),
+    "conj": np.vectorize(mp.conj, otypes=[object]),
+    "abs": np.vectorize(abs, otypes=[object]),
     "pinv": per_matrix(_pseudoinverse),
     "eigh": lambda x: _eigh(exact(x)),
     "svd": lambda x, full_matrices=True, compute_uv=True: _svd(exact(x)) if compute_uv else singular_values(exact(x)),
@@ -471,6 +518,8 @@ STEPS: dict[str, Callable[..., Any]] = {
     "cof1": per_matrix(cofactors, 2),
     "cof2": per_matrix(cofactors, 3),
     "pinv": per_matrix(_pseudoinverse),
+    "fft_real": lambda x: np.vectorize(mp.re, otypes=[object])(_transform(x, None, -1, -1)),
+    "fft_imag": lambda x: np.vectorize(mp.im, otypes=[object])(_transform(x, None, -1, -1)),
     "qr_q": per_matrix(orthonormal),
     "eigvecs": per_matrix(eigenvectors),
     "svd_u": per_matrix(lambda a: singular_vectors(a, True)),

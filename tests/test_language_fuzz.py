@@ -95,6 +95,8 @@ def theirs(node: Tree[Token] | Token | None) -> Any:
     if kind == "attribute":
         if bare(node.children[0]) in MODULES and below[1] in CONSTANTS:
             return ("name", below[1])
+        if below[1] in ("real", "imag") and bare(node.children[0]) not in MODULES:
+            return ("call", below[1], (below[0],), ())
         if below[1] != "T" or bare(node.children[0]) in MODULES:
             raise Refused
         return ("T", below[0])

@@ -52,6 +52,11 @@ VALUES: list[tuple[str, Any]] = [
     ("x = 3\nt.logpdf(x, 4)", scipy.stats.t.logpdf(3, 4)),
     ("y = [1, 2, 4]\nnp.trapz(y, dx=2)", 9),
     ("math.factorial(5)", 120),
+    (LIST + "abs(np.fft.fft(x))", abs(np.fft.fft(X))),
+    (LIST + "np.fft.rfft(x, axis=0).imag", np.fft.rfft(X, axis=0).imag),
+    (LIST + "S = np.fft.fft(x, 3)/2\nabs(S[:, 1:])**2", abs(np.fft.fft(X, 3)[:, 1:] / 2) ** 2),
+    (LIST + "np.real(np.fft.ifft(np.fft.fft(x)*np.fft.fft([1, -1])))", X - X[:, ::-1]),
+    ("np.fft.fftshift(np.fft.fftfreq(5, 0.2))", np.fft.fftshift(np.fft.fftfreq(5, 0.2))),
     ("x = [0, 90]\nnp.deg2rad(x)", [0, np.pi / 2]),
 ]
 
@@ -70,6 +75,10 @@ def test_a_leaf_that_is_made_of_an_array_has_a_gradient() -> None:
 
 # A script, the code of its first error, and a word of the help: what to write in its place.
 REFUSALS: list[tuple[str, str, str]] = [
+    ("x = [1, 2]\nnp.fft.fft(x)", "GC309", "abs(z)"),
+    ("x = [1, 2]\nnp.exp(np.fft.fft(x))", "GC309", "abs(z)"),
+    ("x = [1, 2]\nnp.fft.fft(x)**2", "GC309", "abs(z)"),
+    ("x = [1, 2]\nx.real", "GC309", "leave it out"),
     ("import numpy as np\n1", "GC118", "remove the line"),
     ("from scipy.special import erf\nerf(1)", "GC118", "remove the line"),
     ("x = 2\nprint(x)", "GC201", "last line"),

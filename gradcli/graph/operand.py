@@ -121,3 +121,13 @@ class Closed(Operand):
     def __repr__(self) -> str:
         name = self.primitive if isinstance(self.primitive, str) else self.primitive.name
         return f"Closed({name}{self.xs!r})"
+
+
+class Complex:
+    """Complex numbers as two operands, the real and the imaginary part: what a Fourier transform returns."""
+
+    __slots__ = ("imag", "real")
+
+    def __init__(self, real: Any, imag: Any) -> None:
+        self.real = real
+        self.imag = imag

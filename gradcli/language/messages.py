@@ -82,7 +82,6 @@ ATTRIBUTES: dict[str, str] = {
     "data": "write detach(x)",
     "mT": "write swapaxes(x, -1, -2)",
     "H": "write x.T",
-    "real": "every number is real unless --dtype is complex128",
     "flat": "write flatten(x)",
 }
 _NO_SHOW = "remove it: the value of the last line is shown, `gradcli trace` shows every value on the way"
@@ -123,10 +122,7 @@ CALLS: dict[str, str] = {
     "gradient": "differences of neighbours are diff(x); a derivative is grad(y, x)",
     "reduce_sum": "write sum(x)",
     "reduce_mean": "write mean(x)",
-    "fft": "the transform of n real numbers is a product with cos and sin of 2*pi*outer(arange(n), arange(n))/n",
 }
-for _name in ("ifft", "rfft", "irfft", "fft2", "ifft2"):
-    CALLS[_name] = CALLS["fft"]
 STRING_HELP = "strings are load's path, einsum's subscripts, and the options approximate=, mode=, ord=, reduction="
 
 

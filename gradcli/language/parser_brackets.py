@@ -191,6 +191,11 @@ class BracketParser(TokenReader):
         else:
             i += 1
             if kinds[i + 1] != "(":
+                if name == "real" or name == "imag":  # np.fft.fft(x).real
+                    span = self.span(start, i)
+                    values[-1] = Call(Name(name, self.span(i, i)), (value,), (), True, None, span)
+                    self.position = i + 1
+                    return None
                 if name != "T":
                     raise self.attribute(i, None)
                 values[-1] = Transpose(value, self.span(start, i))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.node import Node
-from gradcli.graph.operand import Closed
+from gradcli.graph.operand import Closed, Complex
 from gradcli.graph.types import Type
 from gradcli.language import messages
 from gradcli.language.unparse import unparse
@@ -19,6 +19,7 @@ from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives.broadcasting import together
 
 MOST_ECHOED = 40  # characters of an argument that a proposal repeats
+COMPLEX = "z"  # the parameter of a declared function that takes complex numbers too
 SEVERAL = "arrays"  # the parameter of a declared function that takes several operands in brackets
 
 # PyTorch's names of parameters, where the function has NumPy's.
@@ -92,6 +93,8 @@ def call_library(
     if primitive.name == "pow" and len(args) == 2 and not keywords:
         x, y = (number(lowerer, arg) for arg in args)
         return raised(lowerer, x, y, syntax)
+    if primitive.name == "abs" and len(args) == 1 and type(args[0]) is Complex:
+        return lowerer.builder.call("hypot", args[0].real, args[0].imag)
     if primitive.kind == "elementwise" and len(args) == primitive.arity and not keywords:
         if primitive.call is None and not primitive.static:  # operands are all that it takes
             xs = tuple([x if type(x) is Node and x.type.kind == "float" else number(lowerer, x) for x in args])
@@ -132,6 +135,8 @@ def bind(
             raise error("GC309", f"`{parameter}` of {name} is a number, not {value!r}", span)
         if isinstance(value, tuple) and parameter == SEVERAL:
             return tuple(number(lowerer, item) for item in value)
+        if isinstance(value, Complex) and parameter == COMPLEX:
+            return value
         return truth(lowerer, value) if parameter == "condition" else number(lowerer, value)
 
     given: dict[str, Any] = {}
@@ -188,7 +193,7 @@ def result_value(lowerer: Lowerer, result: Any) -> Any:
     """What a declared function returned, as a value of the language: sizes become constants."""
     if isinstance(result, tuple):
         return tuple(result_value(lowerer, item) for item in result)
-    if isinstance(result, Node):
+    if isinstance(result, (Node, Complex)):
         return result
     if isinstance(result, ArrayData):
         return lowerer.constant_array(result.shape, result.flat)

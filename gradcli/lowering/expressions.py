@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradcli.diagnostics import GradcliError, error
 from gradcli.graph.exact import rational
 from gradcli.graph.node import CONSTANT, DATA, Node
+from gradcli.graph.operand import Complex
 from gradcli.language.syntax import (
     Binary,
     Call,
@@ -135,12 +136,16 @@ def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Node:
     return lowerer.builder.call("neg", x) if syntax.op == "-" else x
 
 
-def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Node:
+def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Any:
     """The value of `left op right`, given both values."""
     op, builder = syntax.op, lowerer.builder
     if op == "and" or op == "or":
         x, y = together(truth(lowerer, x), truth(lowerer, y))
         return builder.call(op, x, y)
+    if type(x) is Complex or type(y) is Complex:
+        from gradcli.primitives import fourier  # which most scripts do not need
+
+        return fourier.combined(op, *(one if type(one) is Complex else number(lowerer, one) for one in (x, y)))
     x = x if type(x) is Node and x.type.kind == "float" else number(lowerer, x, syntax.left)
     y = y if type(y) is Node and y.type.kind == "float" else number(lowerer, y, syntax.right)
     if op == "@":

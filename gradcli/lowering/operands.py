@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error
 from gradcli.graph.node import Node
+from gradcli.graph.operand import Complex
 from gradcli.primitives.comparison import name as tag
 
 TYPE_CHECKING = False
@@ -23,6 +24,9 @@ def number(names: Names, value: Any, syntax: Syntax | None = None) -> Node:
     span = names.builder.span if syntax is None else syntax.span
     if isinstance(value, tuple):
         raise error("GC309", f"{len(value)} values stand where one is needed", span, help="write an array as [a, b]")
+    if isinstance(value, Complex):
+        take = "take abs(z), real(z) or imag(z) of what fft returns"
+        raise error("GC309", "complex numbers stand where real ones are needed", span, help=take)
     what = "text" if isinstance(value, str) else "None" if value is None else "a slice"
     raise error("GC309", f"{what} stands where a number is needed", span)
 

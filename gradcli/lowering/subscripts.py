@@ -9,6 +9,7 @@ from __future__ import annotations
 from gradcli.diagnostics import error
 from gradcli.graph.exact import number_text
 from gradcli.graph.node import DATA, LEAF, Node
+from gradcli.graph.operand import Complex
 from gradcli.language.syntax import List
 from gradcli.lowering.operands import number
 
@@ -45,6 +46,8 @@ def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
         if type(position) is not int or not -len(value) <= position < len(value):
             raise error("GC305", f"there are {len(value)} values here: index 0 to {len(value) - 1}", syntax.span)
         return value[position]
+    if type(value) is Complex:
+        return Complex(*(subscript(lowerer, syntax, [one, *items]) for one in (value.real, value.imag)))
     x = number(lowerer, value, syntax.value)
     read = [_index_item(lowerer, item, part) for item, part in zip(items, syntax.items, strict=True)]
     return index(lowerer, x, read, syntax.span)

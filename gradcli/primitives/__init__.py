@@ -46,6 +46,7 @@ MODULES = (
     "densities",
     "bessel",
     "incomplete",
+    "fourier",
 )
 
 

@@ -161,6 +161,10 @@ class ArrayNamespace(LinearAlgebra):
         flat = self.library.broadcast_to(x, chosen.shape).reshape(-1)
         return flat[int(chosen.reshape(-1).argmax())].item()
 
+    def fourier(self, x: Any) -> Any:
+        """The discrete Fourier transform of real numbers along the last axis."""
+        return self.library.fft.fft(self.as_real(x))
+
     # --- entries put and added ------------------------------------------------------------------------------
 
     def positions(self, indices: Sequence[int]) -> Any:

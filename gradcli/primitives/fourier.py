@@ -1,0 +1,326 @@
+"""Discrete Fourier transforms of real numbers, by NumPy's names.
+
+Numbers are real here, so a transform returns two operands, its real and its imaginary part (`Complex`); `abs`, `real`,
+`imag` and `angle` make real numbers of them again, and sums, products, subscripts and further transforms take them too.
+Both parts are linear in x by symmetric matrices of cosines and sines, so each is its own transpose. They are declared
+as structured, not linear: cosines have both signs, so the transpose could not carry a mask of entries that count.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from gradcli.diagnostics import error
+from gradcli.graph.arrays import ArrayData
+from gradcli.graph.domain import REAL
+from gradcli.graph.operand import Complex
+from gradcli.graph.primitive import Primitive, composite, structured
+from gradcli.primitives.axes import described, filled, part, permuted, placed, reshaped, reversed_along
+from gradcli.primitives.broadcasting import together
+from gradcli.primitives.closed_forms import larger_than_2x2
+from gradcli.primitives.joining import joined
+from gradcli.primitives.sizes import normalize_axes, normalize_axis, whole_number
+from gradcli.primitives.trigonometric import acos, atan2, cos, sin
+
+MOST_EXACT = 64  # entries that exact readings multiply by cosines and sines
+
+# --- the two linear operations ------------------------------------------------------------------------------
+
+
+def _waves(x: Any, wave: Primitive) -> Any:
+    """Sums of x[j]*wave(2*pi*j*k/n), for exact readings."""
+    n = x.shape[-1]
+    if n > MOST_EXACT:
+        return larger_than_2x2(x, shape=x.shape)
+    steps = joined([filled(x, j, (1, 1)) for j in range(n)], -1)
+    angles = (steps.mT @ steps) * filled(x, 1, (n, n)) * (2 * acos(-1) / n)
+    rows = reshaped(x, (1, n)) if len(x.shape) == 1 else reshaped(x, (_count(x), n))
+    return reshaped(rows @ wave(angles), x.shape)
+
+
+def _count(x: Any) -> int:
+    total = 1
+    for size in x.shape[:-1]:
+        total *= size
+    return total
+
+
+fft_real: Primitive = structured(
+    "fft_real",
+    "The real part of the Fourier transform along the last axis.",
+    impl=lambda xp, x, *, ranks: xp.fourier(x).real,
+    definition=lambda x: _waves(x, cos),
+    pushforward=[lambda t, x, *, out: fft_real(t)],
+    transpose={0: lambda ct, x: fft_real(ct)},
+    internal=True,
+)
+
+fft_imag: Primitive = structured(
+    "fft_imag",
+    "The imaginary part of the Fourier transform along the last axis.",
+    impl=lambda xp, x, *, ranks: xp.fourier(x).imag,
+    definition=lambda x: -_waves(x, sin),
+    pushforward=[lambda t, x, *, out: fft_imag(t)],
+    transpose={0: lambda ct, x: fft_imag(ct)},
+    internal=True,
+)
+
+# --- complex numbers as two operands ------------------------------------------------------------------------
+
+
+def _of_parts(z: Any, function: Any) -> Any:
+    """A movement of entries, of both parts."""
+    return Complex(function(z.real), function(z.imag)) if isinstance(z, Complex) else function(z)
+
+
+def combined(op: str, x: Any, y: Any) -> Complex:
+    """x + y, x - y, x*y or x/y, where one or both are complex; raises GradcliError GC309 for any other operator."""
+    if op not in ("+", "-", "*", "/"):
+        raise error("GC309", f"`{op}` takes no complex numbers", help="take abs(z), real(z) or imag(z) first")
+    if not isinstance(y, Complex):
+        a, b, c = together(x.real, x.imag, y)
+        if op in ("+", "-"):
+            return Complex(a + c if op == "+" else a - c, b)
+        return Complex(a * c, b * c) if op == "*" else Complex(a / c, b / c)
+    if not isinstance(x, Complex):
+        a, c, d = together(x, y.real, y.imag)
+        if op == "/":
+            size = c * c + d * d
+            return Complex(a * c / size, -(a * d) / size)
+        return Complex(a * c, a * d) if op == "*" else Complex(a + c, d) if op == "+" else Complex(a - c, -d)
+    a, b, c, d = together(x.real, x.imag, y.real, y.imag)
+    if op == "*":
+        return Complex(a * c - b * d, a * d + b * c)
+    if op == "/":
+        size = c * c + d * d
+        return Complex((a * c + b * d) / size, (b * c - a * d) / size)
+    return Complex(a + c, b + d) if op == "+" else Complex(a - c, b - d)
+
+
+def _require_complex(z: Any, name: str) -> None:
+    if not isinstance(z, Complex):
+        raise error("GC309", f"{name} takes what fft returns", help="every other number is real: leave it out")
+
+
+def _part_of(name: str) -> Any:
+    def definition(z: Any) -> Any:
+        _require_complex(z, name)
+        return getattr(z, name)
+
+    return definition
+
+
+real = composite(
+    "real",
+    "The real part of what fft returns.",
+    definition=_part_of("real"),
+    domain=[REAL],
+    formula="Re(z)",
+    examples=[("real(fft([1, 2]))", [3, -1])],
+)
+
+imag = composite(
+    "imag",
+    "The imaginary part of what fft returns.",
+    definition=_part_of("imag"),
+    domain=[REAL],
+    formula="Im(z)",
+    examples=[("imag(fft([1, 2, 3, 5]))", [0, 3, 0, -3])],
+)
+
+
+def _angle(z: Any) -> Any:
+    _require_complex(z, "angle")
+    return atan2(z.imag, z.real)
+
+
+angle = composite(
+    "angle",
+    "The angle of what fft returns, between -pi and pi.",
+    definition=_angle,
+    domain=[REAL],
+    formula="atan2(Im(z), Re(z))",
+    examples=[("angle(fft([0, 1, 0, 0]))[1]", -1.5707963267948966)],
+)
+
+conj = composite(
+    "conj",
+    "The complex conjugate of what fft returns.",
+    definition=lambda z: Complex(z.real, -z.imag) if isinstance(z, Complex) else z,
+    aliases=("conjugate",),
+    domain=[REAL],
+    formula="Re(z) - i*Im(z)",
+    examples=[("imag(conj(fft([1, 2, 3, 5])))", [0, -3, 0, 3])],
+)
+
+# --- transforms ---------------------------------------------------------------------------------------------
+
+
+def _sized(x: Any, n: int) -> Any:
+    size = x.shape[-1]
+    return part(x, -1, 0, n) if n <= size else placed(x, -1, 0, n)
+
+
+def _along(z: Any, n: int | None, axis: int, name: str, transform: Any) -> Any:
+    """A transform along one axis, which stands last meanwhile, of n entries."""
+    rank = len(z.real.shape if isinstance(z, Complex) else z.shape)
+    at = normalize_axis(axis, rank)
+    if n is not None:
+        whole_number(n, f"the length of {name}", 1)
+    order = (*(i for i in range(-rank, 0) if i != at), at)
+    back = tuple(order.index(i) - rank for i in range(-rank, 0))
+    last = _of_parts(z, lambda x: permuted(x, order))
+    if not (last.real if isinstance(last, Complex) else last).shape[-1]:
+        raise error("GC322", f"{name} of no entries")
+    return _of_parts(transform(last, n), lambda x: permuted(x, back))
+
+
+def _forward(z: Any, n: int | None) -> Complex:
+    z = z if n is None else _of_parts(z, lambda x: _sized(x, n))
+    if not isinstance(z, Complex):
+        return Complex(fft_real(z), fft_imag(z))
+    a, b = z.real, z.imag
+    return Complex(fft_real(a) - fft_imag(b), fft_imag(a) + fft_real(b))
+
+
+def _backward(z: Any, n: int | None) -> Complex:
+    found = _forward(Complex(z.real, -z.imag) if isinstance(z, Complex) else z, n)
+    size = found.real.shape[-1]
+    return Complex(found.real / size, -found.imag / size)
+
+
+def _half(z: Any, n: int | None) -> Complex:
+    if isinstance(z, Complex):
+        raise error("GC309", "rfft takes real numbers", help="write fft(z)")
+    found = _forward(z, n)
+    size = found.real.shape[-1] // 2 + 1
+    return Complex(part(found.real, -1, 0, size), part(found.imag, -1, 0, size))
+
+
+def _from_half(z: Any, n: int | None) -> Any:
+    """The real numbers whose transform begins with z, and goes on with the conjugates in the opposite order."""
+    size = (z.real if isinstance(z, Complex) else z).shape[-1]
+    n = 2 * (size - 1) if n is None else n
+    if n < 1:
+        raise error("GC322", "irfft of one number needs its length", help="write irfft(z, n)")
+    if not isinstance(z, Complex):
+        return fft_real(_mirrored(_sized(z, n // 2 + 1), n, 1)) / n
+    real = _mirrored(_sized(z.real, n // 2 + 1), n, 1)
+    imag = _mirrored(_sized(z.imag, n // 2 + 1), n, -1)
+    return (fft_real(real) + fft_imag(imag)) / n
+
+
+def _mirrored(x: Any, n: int, side: int) -> Any:
+    """n entries that begin with x and end with side*x in the opposite order."""
+    rest = (n + 1) // 2 - 1
+    if not rest:
+        return x
+    back = reversed_along(part(x, -1, 1, rest), -1)
+    return joined([x, back if side > 0 else -back], -1)
+
+
+fft = composite(
+    "fft",
+    "The discrete Fourier transform along an axis: complex numbers, of which abs, real, imag and angle are taken.",
+    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "fft", _forward),
+    static=("n", "axis"),
+    domain=[REAL],
+    formula="sum of x[j]*exp(-2*π*i*j*k/n)",
+    examples=[("abs(fft([1, 2, 3]))[0]", 6), ("real(fft([1, 2, 4, 8], 2))", [3, -1])],
+    node="FftR2CBackward0",
+)
+
+ifft = composite(
+    "ifft",
+    "The inverse of fft along an axis: complex numbers, of which abs, real, imag and angle are taken.",
+    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "ifft", _backward),
+    static=("n", "axis"),
+    domain=[REAL],
+    formula="sum of z[j]*exp(2*π*i*j*k/n)/n",
+    examples=[("real(ifft([1, 2]))", [1.5, -0.5]), ("real(ifft(fft([1, 2])))", [1, 2])],
+    node="FftC2CBackward0",
+)
+
+rfft = composite(
+    "rfft",
+    "The first half of fft: the rest of the transform of real numbers are conjugates of it.",
+    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "rfft", _half),
+    static=("n", "axis"),
+    domain=[REAL],
+    formula="sum of x[j]*exp(-2*π*i*j*k/n), k up to n/2",
+    examples=[("real(rfft([1, 2, 4, 8]))", [15, -3, -5])],
+    node="FftR2CBackward0",
+)
+
+irfft = composite(
+    "irfft",
+    "The real numbers with a given first half of fft: the inverse of rfft.",
+    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "irfft", _from_half),
+    static=("n", "axis"),
+    domain=[REAL],
+    formula="x with rfft(x) = z",
+    examples=[("irfft(rfft([1, 2]))", [1, 2]), ("irfft([1, 0, 0])", [0.25, 0.25, 0.25, 0.25])],
+    node="FftC2RBackward0",
+)
+
+fft2 = composite(
+    "fft2",
+    "The discrete Fourier transform along the last two axes.",
+    definition=lambda z: _along(_along(z, None, -1, "fft2", _forward), None, -2, "fft2", _forward),
+    domain=[REAL],
+    formula="fft along both axes",
+    examples=[("real(fft2([[1, 2], [3, 4]]))", [[10, -2], [-4, 0]])],
+    node="FftR2CBackward0",
+)
+
+
+def _fftshift(z: Any, axes: int | tuple[int, ...] | None = None) -> Any:
+    def shifted(x: Any) -> Any:
+        for at in normalize_axes(axes, len(x.shape)):
+            size = x.shape[at]
+            if size > 1:
+                upper = (size + 1) // 2
+                x = joined([part(x, at, upper, size - upper), part(x, at, 0, upper)], at)
+        return x
+
+    return _of_parts(z, shifted)
+
+
+fftshift = composite(
+    "fftshift",
+    "The halves of each axis exchanged, so that frequency 0 stands in the middle.",
+    definition=_fftshift,
+    static=("axes",),
+    domain=[REAL],
+    formula="x rolled by half of its length",
+    examples=[("fftshift([0, 1, 2, -2, -1])", [-2, -1, 0, 1, 2])],
+)
+
+
+def _frequencies(n: Any, d: Any, half: bool) -> ArrayData:
+    count = whole_number(n, "the length of fftfreq", 1)
+    if not isinstance(d, (int, float, Fraction)) or not d:
+        raise error("GC306", f"the spacing of fftfreq is one number other than 0, not {described(d)}")
+    turns = range(count // 2 + 1) if half else [*range((count + 1) // 2), *range(-(count // 2), 0)]
+    scale = Fraction(d) * count
+    return ArrayData((len(turns),), tuple(Fraction(k) / scale for k in turns))
+
+
+fftfreq = composite(
+    "fftfreq",
+    "The frequencies of the entries of fft, for samples that are d apart.",
+    definition=lambda n, d=1: _frequencies(n, d, False),
+    static=("n", "d"),
+    formula="0, 1, ..., -1, divided by n*d",
+    examples=[("fftfreq(4, 0.5)", [0, 0.5, -1, -0.5])],
+)
+
+rfftfreq = composite(
+    "rfftfreq",
+    "The frequencies of the entries of rfft, for samples that are d apart.",
+    definition=lambda n, d=1: _frequencies(n, d, True),
+    static=("n", "d"),
+    formula="0, 1, ..., n/2, divided by n*d",
+    examples=[("rfftfreq(4, 0.5)", [0, 0.5, 1])],
+)
