@@ -25,6 +25,8 @@ SWITCHES = {
     "default device": "torch.set_default_device('cpu')\nassert torch.get_default_device() == torch.device('cpu')\ntorch.set_default_device(None)\nwith torch.device('cpu') as d:\n    x = torch.ones(1)\nassert x.device == d\n",
     "unknown default device": "torch.set_default_device('nowhere')\n",
     "generators": "g = torch.Generator(device='cpu').manual_seed(3)\nx = torch.rand(1, generator=g)\nassert torch.Generator('cpu').initial_seed() == 67280421310721 and torch.Generator(torch.device('cpu')).device == torch.device('cpu')\n",
+    "the default generator": "torch.manual_seed(3)\nassert torch.default_generator.initial_seed() == 3\nx = torch.rand(2, generator=torch.default_generator)\ntorch.default_generator.manual_seed(3)\ny = torch.rand(2)\nassert torch.equal(x, y)\n",
+    "memory of one process": "x = torch.ones(2)\nassert x.share_memory_() is x and x.is_shared() and not x.is_pinned()\n",
     "generator of an unknown device": "torch.Generator(device='nowhere')\n",
     "autocast of a GPU that is not there": "with torch.autocast(device_type='cuda', dtype=torch.float16):\n    y = torch.ones(2, 2) @ torch.ones(2, 2)\nassert y.dtype == torch.float32\n",
     "autocast that is off": "with torch.autocast('cpu', enabled=False):\n    y = torch.ones(2, 2) @ torch.ones(2, 2)\n    assert not torch.is_autocast_enabled('cpu')\n@torch.autocast('cpu', enabled=False)\ndef f(x):\n    return x * 2\nz = f(torch.ones(1))\n",

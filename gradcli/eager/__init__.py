@@ -66,6 +66,7 @@ from gradcli.eager.modes import (
     set_grad_enabled,
 )
 from gradcli.eager.printing import set_printoptions
+from gradcli.eager.random import default_generator as _default_generator
 from gradcli.eager.signatures import checked as _checked
 from gradcli.eager.sizes import grouped as _grouped
 from gradcli.eager.state import always as _always
@@ -162,7 +163,7 @@ _FUNCTIONS = {name: _checked(function) for name, function in _FUNCTIONS.items() 
 _FUNCTIONS.update(detach=_checked(_detach))
 _FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
 _FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch.strided")
-_HARMLESS = {**_SWITCHES, **_TOP}  # compile, set_num_threads, accelerator, ...
+_HARMLESS = {**_SWITCHES, **_TOP, "default_generator": _default_generator}  # compile, set_num_threads, accelerator, ...
 globals().update(_FUNCTIONS)
 globals().update(_HARMLESS)
 

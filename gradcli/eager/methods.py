@@ -166,6 +166,8 @@ def equip() -> None:
         view=members.view, requires_grad_=Tensor.requires_grad_, __complex__=lambda self: complex(self.item())
     )
     methods.update(is_nonzero=bool)
+    # tensors of one process: memory is shared as it is, and never pinned
+    methods.update(share_memory_=lambda self: self, is_shared=lambda self: True, is_pinned=lambda self: False)
     methods.update(is_contiguous=lambda self: bool(self._array.flags.c_contiguous), retain_grad=Tensor.retain_grad)
     for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble"):
         methods[name] = members.formatted(getattr(dtypes, name))
