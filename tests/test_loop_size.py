@@ -72,7 +72,8 @@ LONG = [
     "for i in range(500000):\n    s = s*x + i",
     "for i in range(1000000):\n    s = s*x",
     "for i in range(1000000):\n    s += x",
-    "for i in range(2000):\n    for j in range(1000):\n        s = s + x*i",
+    "for i in range(1000):\n    for j in range(1000):\n        s = s + sin(x*i*j)",
+    "for i in range(1000000):\n    s = s**x",
 ]
 
 

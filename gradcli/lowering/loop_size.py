@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
 
 LOOKED_AT = 3  # the turn that is looked at: what stood before the loop has been replaced, and constants have settled
-WORTH = 1_000  # turns that have to remain
+WORTH = 100  # turns that have to remain
 OPERATORS = ("+", "-", "*", "/")
 
 
-def alike(body: Iterable[s.Syntax], library: Mapping[str, Primitive], own: Container[str]) -> bool:
-    """Whether every turn of a body takes the same steps, whatever the number of the turn is.
+def alike(loop: s.For, library: Mapping[str, Primitive], own: Container[str]) -> bool:
+    """Whether every turn of a loop takes the same steps, whatever the number of the turn is.
 
     `own` are the names of the script, which may stand before functions of the language.
     """
-    waiting = list(body)
+    changing = targets([loop])
+    waiting: list[s.Syntax] = list(loop.body)
     while waiting:
         one = waiting.pop()
         if isinstance(one, s.For):
@@ -38,7 +39,7 @@ def alike(body: Iterable[s.Syntax], library: Mapping[str, Primitive], own: Conta
                 return False
             waiting.append(one.value)
         elif isinstance(one, s.Binary):
-            if one.op not in OPERATORS and not (one.op == "**" and isinstance(one.right, s.Number)):
+            if one.op not in OPERATORS and not (one.op == "**" and settled(one.right, changing)):
                 return False
             waiting += (one.left, one.right)
         elif isinstance(one, s.Unary):
@@ -55,13 +56,19 @@ def alike(body: Iterable[s.Syntax], library: Mapping[str, Primitive], own: Conta
     return True
 
 
+def settled(exponent: s.Syntax, changing: Container[str]) -> bool:
+    """Whether an exponent is the same in every turn: where it is 0 or 1, a power may be no operation."""
+    return isinstance(exponent, s.Number) or (isinstance(exponent, s.Name) and exponent.id not in changing)
+
+
 def targets(body: Iterable[s.Syntax]) -> set[str]:
-    """The names that a body assigns to."""
+    """The names that some statements assign to."""
     found: set[str] = set()
-    waiting = list(body)
+    waiting: list[s.Syntax] = list(body)
     while waiting:
         one = waiting.pop()
         if isinstance(one, s.For):
+            found.add(one.target.id)
             waiting += one.body
         elif isinstance(one, s.Assign):
             found.update(name.id for name in one.targets)

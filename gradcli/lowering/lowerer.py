@@ -196,7 +196,7 @@ class Lowerer(Names):
             )
         foreseen = len(steps) - loop_size.LOOKED_AT - 1
         own = {*self.functions, *self.scope, *(self.local or ())}
-        looked_at = foreseen >= loop_size.WORTH and loop_size.alike(statement.body, self.library, own)
+        looked_at = foreseen >= loop_size.WORTH and loop_size.alike(statement, self.library, own)
         counts = []  # of nodes, when each of the first turns began
         self.looping += 1
         try:
