@@ -386,6 +386,20 @@ def test_a_gradient_that_is_right_for_symmetric_matrices_only(df: Any, where: st
     assert ("warning: wrong where A is not symmetric" in found.message) == (where is not None)
 
 
+@pytest.mark.parametrize("claim", [0.0, 2.0, 3.0])
+def test_slopes_that_approach_each_other_slowly_are_no_kink(claim: float) -> None:
+    """Logarithms of logarithms: no step of a difference comes near the limit."""
+
+    def steep(x: Any) -> Any:
+        return 0.0 if x == 0 else x * np.log(abs(np.log(abs(x))))
+
+    def flat(x: Any) -> Any:
+        return 0.0 if x == 0 else abs(x) / np.log(abs(np.log(abs(x))))
+
+    for f in (steep, flat):
+        assert only(check_callable(f, lambda x: claim, at={"x": 0.0})).verdict == "INCONCLUSIVE"
+
+
 def test_what_was_not_looked_at_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.linspace(0.5, 2.0, 2000)
     whole = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x}, samples=1, timeout=300))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 DIRECTIONS = 6  # random ones, beside the axes
+CLEAR = 64.0  # bounds: slopes of two sides that are so far apart do not approach each other slowly, as by a logarithm
 
 
 EQUAL_SIDES = Kink(lambda x, y: x - y, "both sides are equal", "the branch of the comparison")
@@ -137,6 +138,6 @@ def _along(seen: differences.Sides) -> str:
         return "BOUNDARY"
     left, right = sides
     gap = abs(right.slope - left.slope)
-    if gap > 8 * (left.slope_bound + right.slope_bound) + 1e-6 * max(abs(left.slope), abs(right.slope)):
+    if gap > CLEAR * (left.slope_bound + right.slope_bound) + 1e-6 * max(abs(left.slope), abs(right.slope)):
         return "KINK"
     return "smooth"
