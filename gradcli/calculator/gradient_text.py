@@ -37,10 +37,9 @@ def gradient_text(source: Source, leaf: str, leaves: Mapping[str, Any], limits: 
     lowered = prepare(source, read_point(leaves)[0], [leaf], limits)
     node = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[leaf].node])[0]
     with building(node.builder, reachable([node])):
-        texts = [text for text in formula_texts(node) if len(text) <= LONGEST]
-    for text in texts:
-        if confirmed(lowered, text, limits):
-            return text
+        for text in formula_texts(node):
+            if len(text) <= LONGEST and confirmed(lowered, text, limits):
+                return text
     raise error(
         "GC511",
         f"the gradient in `{visible(leaf)}` has no formula of readable length",

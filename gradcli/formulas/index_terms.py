@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-DEEPEST = 60  # levels of functions and brackets inside each other
+DEEPEST = 24  # levels of functions and brackets inside each other
 MOST_FACTORS = 600  # of one sum, those inside brackets counted too
 
 
@@ -197,7 +197,7 @@ def term_key(term: Term, names: Mapping[Index, str]) -> str:
     if not term.bound:
         return "*".join(sorted([_power_key(factor, names) for factor in term.factors]))
     colours = {i: f"<{i.size}>" for i in term.bound}
-    for _ in range(2):  # an index is known by the factors that it stands in
+    for _ in range(2 if len(term.bound) > 1 else 0):  # an index is known by the factors that it stands in
         known = {**names, **colours}
         finer = {}
         for i in term.bound:

@@ -44,6 +44,7 @@ OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
 LONGER = 2  # characters that brackets may cost
 MOST_TERMS = 12  # of a sum over one denominator
+MOST_WRITTEN = 1000  # sums, for one formula
 MOST_BOUND = 8  # indices that one product is summed over
 
 
@@ -156,11 +157,15 @@ class Writer:
         self.names = names
         self.data = data
         self.decimals = decimals
+        self.written = 0  # sums, each as often as it is written to see which way is shorter
 
     # --- sums -----------------------------------------------------------------------------------------------------
 
     def sum(self, found: Sum, axes: Axes, exact: bool = True) -> Text:
         """The text of a sum as an array with these axes; without `exact` it may only broadcast to that."""
+        self.written += 1
+        if self.written > MOST_WRITTEN:
+            raise NoFormula("too long")
         if not found:
             return Text(f"zeros({_shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
         ordered = sorted(found, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
