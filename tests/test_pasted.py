@@ -35,6 +35,8 @@ VALUES: list[tuple[str, Any]] = [
     (LIST + "torch.mm(x, x)", X @ X),
     ("F = [[1, 2], [3, 5]]\nF.sum()", 11),  # a name that is used elsewhere is no module
     ("sp = 4\nsp.sqrt()", 2),
+    ("F.leaky_relu(-2, 0.5)", -1),
+    ("F.binary_cross_entropy_with_logits([0, 0], [1, 0])", np.log(2)),
     ("sp.sqrt(4)", 2),
     ("scipy.special.expit(0)", 0.5),
     ("sp.special.expit(0)", 0.5),
@@ -66,6 +68,11 @@ def test_means_what_it_means_there(script: str, value: Any) -> None:
     found = evaluate(script).value
     assert np.shape(found) == np.shape(value)
     np.testing.assert_allclose(found, value, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("script", ["F.sum()", "F.sum(0)", "F.mean(axis=0)*2", "sum(F.softmax(axis=0)) + 2"])
+def test_a_leaf_with_the_name_of_a_module_has_methods(script: str) -> None:
+    assert evaluate(script, at={"F": [1.0, 2.0]}).value == pytest.approx(3)
 
 
 def test_a_leaf_that_is_made_of_an_array_has_a_gradient() -> None:
