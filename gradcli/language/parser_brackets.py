@@ -238,7 +238,8 @@ class BracketParser(TokenReader):
         hint = messages.ATTRIBUTES.get(name)
         if prefix is not None:
             shown = messages.shown(f"{prefix}.{name}")
-            hint = hint or f"write a function after it, such as {prefix.partition('.')[0]}.sin(x)"
+            example = f"{prefix}.{name}" if name in DENSITIES else f"{prefix.partition('.')[0]}.sin"
+            hint = hint or f"write a function after it, such as {messages.shown(example)}(x)"
             return self.stop("GC117", f"`{shown}` is not a function call", i, help=hint)
         self.dunder(i)
         hint = hint or f"call a function, such as {messages.shown(name)}(x)"
