@@ -35,6 +35,8 @@ VALUES: list[tuple[str, Any]] = [
     (LIST + "torch.mm(x, x)", X @ X),
     ("F = [[1, 2], [3, 5]]\nF.sum()", 11),  # a name that is used elsewhere is no module
     ("sp = 4\nsp.sqrt()", 2),
+    ("F.leaky_relu(-2, 0.5)", -1),
+    ("F.binary_cross_entropy_with_logits([0, 0], [1, 0])", np.log(2)),
     ("sp.sqrt(4)", 2),
     ("scipy.special.expit(0)", 0.5),
     ("sp.special.expit(0)", 0.5),
@@ -68,6 +70,11 @@ def test_means_what_it_means_there(script: str, value: Any) -> None:
     np.testing.assert_allclose(found, value, rtol=1e-14, atol=1e-15)
 
 
+@pytest.mark.parametrize("script", ["F.sum()", "F.sum(0)", "F.mean(axis=0)*2", "sum(F.softmax(axis=0)) + 2"])
+def test_a_leaf_with_the_name_of_a_module_has_methods(script: str) -> None:
+    assert evaluate(script, at={"F": [1.0, 2.0]}).value == pytest.approx(3)
+
+
 def test_a_leaf_that_is_made_of_an_array_has_a_gradient() -> None:
     found = grad("x = torch.tensor([1.0, 2.0], requires_grad=True)\ny = (x**2).sum()\ny").gradient["x"]
     assert np.array_equal(found, [2, 4])
@@ -79,6 +86,9 @@ REFUSALS: list[tuple[str, str, str]] = [
     ("x = [1, 2]\nnp.exp(np.fft.fft(x))", "GC309", "abs(z)"),
     ("x = [1, 2]\nnp.fft.fft(x)**2", "GC309", "abs(z)"),
     ("x = [1, 2]\nx.real", "GC309", "leave it out"),
+    ("stats.norm(0, 1).logpdf(2)", "GC201", "norm.logpdf(x"),
+    ("norm.logpdf", "GC117", "norm.logpdf(x)"),
+    ("x = np.float64", "GC117", "--dtype"),
     ("import numpy as np\n1", "GC118", "remove the line"),
     ("from scipy.special import erf\nerf(1)", "GC118", "remove the line"),
     ("x = 2\nprint(x)", "GC201", "last line"),

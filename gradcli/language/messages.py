@@ -77,7 +77,7 @@ ATTRIBUTES: dict[str, str] = {
     "shape": "write shape(x), or len(x) for the first axis",
     "size": "write prod(shape(x))",
     "ndim": "write len(shape(x))",
-    "dtype": "every number is a float; the option --dtype chooses which",
+    **dict.fromkeys(("dtype", "float64", "float32"), "every number is a float; the option --dtype chooses which"),
     "grad": "write grad(y, x)",
     "data": "write detach(x)",
     "mT": "write swapaxes(x, -1, -2)",
@@ -116,6 +116,9 @@ CALLS: dict[str, str] = {
     "uniform": "write a + (b - a)*rand(n, seed=1)",
     "normal": "write mu + sigma*randn(n, seed=1)",
     "Normal": "write norm_logpdf(x, mu, sigma) for its log_prob(x)",
+    **dict.fromkeys(
+        ("logpdf", "logpmf", "pdf", "cdf", "ppf"), "write it as norm.logpdf(x, mu, sigma), norm.cdf(x), ..."
+    ),
     "log_prob": "write norm_logpdf(x, mu, sigma), gamma_logpdf(x, a, 0, scale), ...",
     "append": "write concatenate((x, [value]))",
     "size": "write prod(shape(x)), or shape(x) for all sizes",

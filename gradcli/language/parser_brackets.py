@@ -5,6 +5,7 @@ This is the half of the expression parser that knows what may stand between brac
 
 from __future__ import annotations
 
+import re
 from math import gcd
 
 from gradcli.diagnostics import ERROR, Span
@@ -33,6 +34,7 @@ MODULES = frozenset(("np", "numpy", "jnp", "torch", "math", "scipy", "jax"))
 SHORT_MODULES = frozenset(
     ("sp", "special", "stats", "linalg", "nn", "F", "lax", "jsp", "optim", "optimize", "plt", "tf")
 )
+FUNCTIONAL = re.compile(r"(lu|softmax|sigmoid|softplus|mish|tanh|_loss|entropy|logits|kl_div|similarity|pad)$")
 SUBMODULES = frozenset(
     ("linalg", "special", "nn", "functional", "random", "fft", "numpy", "scipy", "stats", "lax", "autograd")
     + ("distributions", "optimize", "integrate", "interpolate", "signal", "optim", "pyplot")
@@ -160,7 +162,7 @@ class BracketParser(TokenReader):
             raise self.stop("GC117", "a name is expected after the dot", i, help="write x.sum() or x.T")
         name = texts[i + 1]
         prefix = None
-        module = value.id if type(value) is Name and start == i - 1 and self.is_module(value.id) else None
+        module = value.id if type(value) is Name and start == i - 1 and self.is_module(value.id, i) else None
         if type(value) is Name and start == i - 1 and value.id in DISTRIBUTIONS and name in DENSITIES:
             i += 1
             prefix, name = value.id, f"{value.id}_{name}"  # norm.logpdf is norm_logpdf
@@ -213,11 +215,16 @@ class BracketParser(TokenReader):
             opened.items.append(value)
         return opened
 
-    def is_module(self, name: str) -> bool:
-        """Whether a name before a dot is a module: one of MODULES, or a short one that stands nowhere else."""
+    def is_module(self, name: str, dot: int) -> bool:
+        """Whether a name before a dot is a module: one of MODULES, or a short one that stands nowhere else.
+
+        F.sum() and F.mean(axis=0) without an operand are methods of a leaf F, and so is what F.relu is not.
+        """
         if name in MODULES:
             return True
-        if name not in SHORT_MODULES:
+        if name not in SHORT_MODULES or (name == "F" and not FUNCTIONAL.search(self.texts[dot + 1])):
+            return False
+        if self.kinds[dot + 2] == "(" and (self.kinds[dot + 3] == ")" or self.kinds[dot + 4] == "="):
             return False
         if self.plain_names is None:
             kinds, texts = self.kinds, self.texts
@@ -231,7 +238,8 @@ class BracketParser(TokenReader):
         hint = messages.ATTRIBUTES.get(name)
         if prefix is not None:
             shown = messages.shown(f"{prefix}.{name}")
-            hint = hint or f"write a function after it, such as {prefix.partition('.')[0]}.sin(x)"
+            example = f"{prefix}.{name}" if name in DENSITIES else f"{prefix.partition('.')[0]}.sin"
+            hint = hint or f"write a function after it, such as {messages.shown(example)}(x)"
             return self.stop("GC117", f"`{shown}` is not a function call", i, help=hint)
         self.dunder(i)
         hint = hint or f"call a function, such as {messages.shown(name)}(x)"
