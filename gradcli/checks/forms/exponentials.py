@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq, fmpz_poly
 
-from gradcli.checks.forms.polynomials import NotFound, exact_quotient, leading, written
+from gradcli.checks.forms.polynomials import Key, NotFound, exact_quotient, leading
 from gradcli.checks.forms.reals import NotReal, conjugate, positive_factors
 from gradcli.checks.forms.ring import Form, Generator
 
@@ -48,7 +48,7 @@ def _purity(tower: Tower, num: Any, den: Any) -> tuple[bool, Any]:
     mixed = any(tower.generators[i].kind != "i" and (tops[i] or bottoms[i]) for i in tower.complex)
     real = [0 if i in tower.complex else int(n) for i, n in enumerate(tops)]
     plain = all(not n or i in tower.complex for i, n in enumerate(bottoms))
-    return not mixed, (tuple(real), "" if plain else written(den))
+    return not mixed, (tuple(real), () if plain else Key(den))
 
 
 def _exp_group(form: Form) -> Form:

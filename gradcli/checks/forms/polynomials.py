@@ -63,17 +63,20 @@ def leading(poly: Any) -> fmpz:
     return fmpz(0) if poly.is_zero() else poly.leading_coefficient()
 
 
-def written(poly: Any) -> str:
-    """A polynomial as `str` has it, which leaks memory in python-flint 0.9: 3 kB for each call in a large ring."""
-    text = ""
-    for powers, coefficient in poly.terms():
-        factors = [f"g{i}" if n == 1 else f"g{i}^{n}" for i, n in enumerate(powers) if n]
-        size = abs(coefficient)
-        if size != 1 or not factors:
-            factors.insert(0, str(size))
-        sign = "-" if coefficient < 0 else "+"
-        text += (f" {sign} " if text else sign.strip("+")) + "*".join(factors)
-    return text or "0"
+class Key:
+    """A polynomial as a key of tables; `str` would do, but leaks memory in python-flint 0.9."""
+
+    __slots__ = ("hash", "poly")
+
+    def __init__(self, poly: Any) -> None:
+        self.poly = poly
+        self.hash = hash((tuple(poly.degrees()), tuple(poly.coeffs())))
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.hash == other.hash and bool(self.poly == other.poly)
 
 
 def height(poly: Any) -> int:

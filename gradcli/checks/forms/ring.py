@@ -14,6 +14,7 @@ from gradcli.checks.forms.polynomials import (
     GCD_PAIRS,
     MOST_POWER,
     MOST_TERMS,
+    Key,
     NotFound,
     Vanishing,
     as_number,
@@ -21,7 +22,6 @@ from gradcli.checks.forms.polynomials import (
     expected_terms,
     leading,
     product,
-    written,
 )
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Generator:
         self.degree = degree
         self.complex = complex
 
-    def key(self) -> tuple[str, ...]:
+    def key(self) -> tuple[Any, ...]:
         """What tells generators apart: not the unit of an exponential, and not the degree of a root."""
-        return (self.kind, self.name, *map(str, self.args))
+        return (self.kind, self.name, *[arg.key() for arg in self.args])
 
 
 class Form:
@@ -75,8 +75,11 @@ class Form:
         self.den = den
 
     def __str__(self) -> str:
-        num = written(self.num)
-        return num if self.den.is_one() else f"({num})/({written(self.den)})"
+        return str(self.num) if self.den.is_one() else f"({self.num})/({self.den})"
+
+    def key(self) -> tuple[Any, ...]:
+        """What tells forms of one tower apart."""
+        return Key(self.num), Key(self.den)
 
     @property
     def is_zero(self) -> bool:

@@ -44,11 +44,11 @@ class Tower:
         self.most = most
         self.work = 0
         self.generators: list[Generator] = []
-        self.known: dict[tuple[str, ...], int] = {}
+        self.known: dict[tuple[Any, ...], int] = {}
         self.relations: dict[int, tuple[int, Form]] = {}  # generator -> (power, the form that it equals)
         self.complex: set[int] = set()
         self.balls: dict[int, dict[int, Any]] = {}  # of generators, by the bits that they were computed with
-        self.region: dict[str, tuple[Form, int]] = {}  # what was decided by its sign, and the sign
+        self.region: dict[Any, tuple[Form, int]] = {}  # what was decided by its sign, and the sign
         self.naming = True  # whether long powers are powers of generators
         self.inverting = False  # whether denominators of several terms are generators
         self.everywhere = True  # whether the signs of a proof change only where a side is undefined, or at a branch
@@ -58,7 +58,7 @@ class Tower:
 
     # --- generators -------------------------------------------------------------------------------------
 
-    def index(self, generator: Generator, key: tuple[str, ...] | None = None) -> int:
+    def index(self, generator: Generator, key: tuple[Any, ...] | None = None) -> int:
         """The number of a generator, new unless its key is known."""
         key = key or generator.key()
         known = self.known.get(key)
@@ -143,7 +143,7 @@ class Tower:
     def note(self, form: Form, side: int) -> None:
         """A form whose sign at the point was used: the proof holds where it is the same."""
         if form.rational() is None:
-            self.region.setdefault(str(form), (form, side))
+            self.region.setdefault(form.key(), (form, side))
 
     def is_complex(self, form: Form) -> bool:
         """Whether a form is written with complex generators, although its value may be real."""
