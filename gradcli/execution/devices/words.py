@@ -37,8 +37,7 @@ FORMS: dict[Any, str] = {
     np.spacing: "(nextafter({0}, 2 * {0}) - {0})",  # of positive numbers: no others are asked for
 }  # fmt: skip
 SPECIAL = {  # those of SciPy, by name: SciPy itself is not imported
-    "erf": "erf({})", "erfc": "erfc({})", "erfinv": "erfinv({})", "erfcinv": "erfcinv({})",
-    "gamma": "tgamma({})", "gammaln": "lgamma({})",
+    "erf": "erf({})", "erfc": "erfc({})", "erfinv": "erfinv({})", "gamma": "tgamma({})", "gammaln": "lgamma({})",
 }  # fmt: skip
 HEAVY, MEDIUM, LIGHT = 20, 6, 1  # what a function costs beside an addition
 CHEAP = frozenset(
