@@ -126,10 +126,6 @@ class Box:
         """The kind of the numbers that the derivative returns; None before its first call, or of a library's own."""
         return self.form.dtype if self.form else None
 
-    def spent(self) -> float:
-        """The share of the time that is over."""
-        return 1.0 - (self.ends - monotonic()) / self.seconds if self.seconds > 0 else 1.0
-
     def again(self) -> Floats:
         """The outputs at the given point once more."""
         return self._call_f(self.x, at_the_point=True)[0]

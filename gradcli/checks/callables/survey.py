@@ -39,7 +39,6 @@ LARGEST = 2  # entries of a large array that have ladders of their own, beside a
 MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
 SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move and for what noise hides
-ENOUGH = 1.0  # of the time: a survey that does not end within it decides nothing
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
 
@@ -99,23 +98,20 @@ class Survey:
         try:
             for d in self.directions(joint):
                 self.joint += self.along(d)
-            for turn, (name, part) in enumerate(self.box.slices.items()):
+            for name, part in self.box.slices.items():
                 if part.stop - part.start > ALL_ENTRIES:
                     if len(self.box.slices) > 1:
                         ways = [_only(d, range(part.start, part.stop)) for d in self.directions(joint)]
                         self.own[name] = [one for d in ways for one in self.along(d)]
-                    self.look_in_groups(name, ENOUGH * (turn + 1) / len(self.box.slices))
+                    self.look_in_groups(name)
                 for i in self.choice(name):
-                    if self.entries and self.box.spent() > ENOUGH:
-                        self.unfinished = True
-                        break
                     self.entries += self.by_entry(i)
         except OutOfTime:
             self.unfinished = True
         self.settle()
 
-    def look_in_groups(self, name: str, share: float) -> None:
-        """The entries of a large array in groups, as long as this share of the time is not over."""
+    def look_in_groups(self, name: str) -> None:
+        """The entries of a large array in groups. Raises OutOfTime."""
         part = self.box.slices[name]
         size = part.stop - part.start
         terms = np.nan_to_num(np.abs(self.claims[:, part]).max(axis=0)) * (np.abs(self.x[part]) + (self.x[part] == 0))
@@ -126,9 +122,6 @@ class Survey:
         halves, dumb = MOST_HALVES, 0
         self.groups[name] = agreeing = []
         while waiting and dumb < DUMB:
-            if self.box.spent() > share:
-                self.unfinished = True
-                break
             entries = waiting.pop()
             if entries.size == 1:
                 self.entries += self.by_entry(int(entries[0]))
