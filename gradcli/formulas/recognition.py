@@ -84,7 +84,9 @@ def _base(base: Any, names: Names) -> Any:
         inside = shortened(base.inside, names)
         return inside if inside != base.inside or not _stays(inside) else base
     if isinstance(base, Call):
-        return base._replace(args=tuple([shortened(arg, names) for arg in base.args]))
+        base = base._replace(args=tuple([shortened(arg, names) for arg in base.args]))
+        alike = base.name == "where" and key(base.args[1]) == key(base.args[2])
+        return base.args[1] if alike else base
     if isinstance(base, Whole):
         return base._replace(args=tuple([(own, shortened(arg, names)) for own, arg in base.args]))
     return base
