@@ -152,7 +152,7 @@ class Names:
         if known is None or name not in self.values:
             raise error(
                 "GC306",
-                f"`{visible(name)}` has no value, but a size, index, bound or condition needs one",
+                f"`{visible(name)}` has no value, but a size, index, bound, condition or parameter needs one",
                 span,
                 help=f"assign it ({visible(name)} = 3) or give it with --at",
             )
@@ -163,7 +163,7 @@ class Names:
             self.notes.append(
                 Diagnostic(
                     "GC311",
-                    f"`{visible(name)}` is read as a size, index, bound or condition, so it is a constant here",
+                    f"`{visible(name)}` is read as a size, index, bound, condition or parameter, so it is a constant here",
                     span,
                     severity="note",
                 )
@@ -192,7 +192,7 @@ class Names:
         self._gradient_spans[name] = span
 
     def _conflict(self, name: str, static: Span | None, gradient: Span | None) -> None:
-        labels = () if static is None else ((static, "read as a size, index, bound or condition"),)
+        labels = () if static is None else ((static, "read as a size, index, bound, condition or parameter"),)
         raise error(
             "GC311",
             f"`{visible(name)}` is differentiated here, but its value shapes the program",
