@@ -26,7 +26,15 @@ TERMS = [
     "s**2",
     "-t",
     "7",
+    "v[0]*s",
+    "v[1]",
+    "f(s)",
+    "f(t)*x",
+    "f(x)",
+    "g(s, i)",
+    "g(x, 2)",
 ]
+FUNCTIONS = "def f(a):\n    b = a*a + 1\n    return b*v[0]\ndef g(a, k):\n    return f(a) + k\n"
 
 
 def script(seed: int) -> str:
@@ -36,7 +44,7 @@ def script(seed: int) -> str:
         lines.append(
             f"    for j in range({chosen.randrange(1, 4)}):\n        s = s*{chosen.choice(['x', 'j', 't'])} + 1"
         )
-    head = f"x = 2\ns = {chosen.choice(['x', '1', 'x*x'])}\nt = {chosen.choice(['x', '2'])}\n"
+    head = f"{FUNCTIONS}x = 2\nv = [1.5, 3]\ns = {chosen.choice(['x', '1', 'x*x'])}\nt = {chosen.choice(['x', '2'])}\n"
     return (
         f"{head}for i in range({chosen.randrange(-3, 3)}, {chosen.randrange(6, 40)}):\n"
         + "\n".join(lines)
@@ -74,6 +82,9 @@ LONG = [
     "for i in range(1000000):\n    s += x",
     "for i in range(1000):\n    for j in range(1000):\n        s = s + sin(x*i*j)",
     "for i in range(1000000):\n    s = s**x",
+    "for i in range(1000000):\n    s = s + v[0]*i",
+    "for i in range(1000000):\n    s = s + f(x)*i",
+    "for i in range(1000000):\n    s = g(s, i)",
 ]
 
 
@@ -85,7 +96,7 @@ def test_a_long_loop_is_refused_at_once(loop: str, monkeypatch: pytest.MonkeyPat
     counts = []
     refuse = builder.Builder._too_many
     monkeypatch.setattr(builder.Builder, "_too_many", lambda self: counts.append(self.count) or refuse(self))  # type: ignore[func-returns-value]
-    assert nodes(f"x = 2\ns = x\n{loop}\ns\n", 10**6) is None
+    assert nodes(f"{FUNCTIONS}x = 2\nv = [1.5, 3]\ns = x\n{loop}\ns\n", 10**6) is None
     assert counts[0] < 20_000
 
 
@@ -97,11 +108,13 @@ def test_a_long_loop_is_refused_at_once(loop: str, monkeypatch: pytest.MonkeyPat
         "    s = s**i",
         "    s = minimum(s, i)",
         "    s = f(s, i)",
+        "    s = p(s, i)",
+        "    s = s*v[mod(i, 2)]",
         "    for j in range(max(0, 5 - i)):\n        s = s*x",
     ],
 )
 def test_bodies_whose_turns_differ_are_built(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = f"def f(a, k):\n    if k < 5:\n        return 3*a\n    return a\nx = 2\ns = x\nfor i in range(1000):\n{body}\ns\n"
+    text = f"def f(a, k):\n    if k < 5:\n        return 3*a\n    return a\ndef p(a, k): return a**k\nx = 2\nv = [1.5, 3]\ns = x\nfor i in range(1000):\n{body}\ns\n"
     monkeypatch.setattr(loop_size, "WORTH", 10**9)
     size = nodes(text, 10**6)
     monkeypatch.setattr(loop_size, "WORTH", 0)

@@ -77,7 +77,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC311": CodeDoc(
         "leaf that shapes the program",
-        "A leaf is read as a size, index, bound, condition or parameter: a note, and an error if it is differentiated by.",
+        "A leaf is read as a size, index, bound, condition or parameter: a note; an error if it is differentiated by.",
         "Another value would be another program, so such a leaf is a constant and has no derivative.",
         "n = 3\ns = 0\nfor i in range(n): s = s + x**i\ngrad(s*n, n)",
         "Use two names: one that is const, one that is differentiated by.",

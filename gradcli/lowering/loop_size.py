@@ -1,7 +1,8 @@
 """A lower bound of the nodes that a loop will make, so that one beyond the limit is refused before it is built.
 
 A value that a turn makes of the one before it is a new node in every turn: its argument is new. Only bodies of which
-every turn takes the same steps are looked at: assignments of arithmetic, and loops of a fixed length over such.
+every turn takes the same steps are looked at: assignments of arithmetic, entries at fixed places, calls of functions of
+such, and loops of a fixed length over them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ WORTH = 100  # turns that have to remain
 OPERATORS = ("+", "-", "*", "/")
 
 
-def alike(loop: s.For, library: Mapping[str, Primitive], own: Container[str]) -> bool:
+def alike(
+    loop: s.For, library: Mapping[str, Primitive], own: Container[str], functions: Mapping[str, s.FunctionDef]
+) -> bool:
     """Whether every turn of a loop takes the same steps, whatever the number of the turn is.
 
-    `own` are the names of the script, which may stand before functions of the language.
+    `own` are the names of the script, which may stand before functions of the language; `functions` are those of its
+    functions that have no rule of their own.
     """
     changing = targets([loop])
     waiting: list[s.Syntax] = list(loop.body)
+    entered: set[str] = set()
     while waiting:
         one = waiting.pop()
         if isinstance(one, s.For):
@@ -46,6 +51,19 @@ def alike(loop: s.For, library: Mapping[str, Primitive], own: Container[str]) ->
             if one.op == "not":
                 return False
             waiting.append(one.operand)
+        elif isinstance(one, s.Return):
+            waiting.append(one.value)
+        elif isinstance(one, s.Subscript):
+            if not all(isinstance(item, s.Number) for item in one.items):
+                return False
+            waiting.append(one.value)
+        elif isinstance(one, s.Call) and one.function.id in functions and not one.keywords and not one.method:
+            definition = functions[one.function.id]
+            if definition.name.id not in entered:
+                entered.add(definition.name.id)
+                changing |= {param.id for param in definition.params} | targets(definition.body)
+                waiting += definition.body
+            waiting += one.args
         elif isinstance(one, s.Call):
             primitive = None if one.function.id in own else library.get(one.function.id)
             if primitive is None or primitive.kind != "elementwise" or len(one.args) != 1 or one.keywords:

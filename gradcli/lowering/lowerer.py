@@ -196,7 +196,8 @@ class Lowerer(Names):
             )
         foreseen = len(steps) - loop_size.LOOKED_AT - 1
         own = {*self.functions, *self.scope, *(self.local or ())}
-        looked_at = foreseen >= loop_size.WORTH and loop_size.alike(statement, self.library, own)
+        plain = {name: one for name, one in self.functions.items() if name not in self.hand_written}
+        looked_at = foreseen >= loop_size.WORTH and loop_size.alike(statement, self.library, own, plain)
         counts = []  # of nodes, when each of the first turns began
         self.looping += 1
         try:

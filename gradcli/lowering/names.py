@@ -163,7 +163,8 @@ class Names:
             self.notes.append(
                 Diagnostic(
                     "GC311",
-                    f"`{visible(name)}` is read as a size, index, bound, condition or parameter, so it is a constant here",
+                    f"`{visible(name)}` is read as a size, index, bound, condition or parameter, "
+                    "so it is a constant here",
                     span,
                     severity="note",
                 )
