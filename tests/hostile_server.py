@@ -1,7 +1,8 @@
 """Command lines come in as JSON; each runs in a process of its own, and what it cost and touched goes out.
 
 A server that has loaded the package forks for every command line: a process costs milliseconds instead of a start-up.
-The child may read the script, the package and the Python installation; an audit hook notes everything else.
+The child may read the script, the package and the Python installation, and start the process for exact arithmetic; an
+audit hook notes everything else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from pathlib import Path
 SECONDS = 20
 HERE = Path(__file__).resolve().parent.parent
 FORBIDDEN = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.Popen", "pty.spawn")
+ORACLE = (
+    "; from gradcli.checks.oracle import main; main()"  # where floats lose their digits, exact numbers are asked for
+)
 FORBIDDEN += ("socket.", "pickle.find_class", "os.remove", "os.rename", "os.mkdir", "shutil.")
+
+
+def is_oracle(arguments: tuple[object, ...]) -> bool:
+    """Whether a process is the one for exact arithmetic, and nothing but it."""
+    program, words, *_ = arguments
+    return program == sys.executable and isinstance(words, list) and len(words) == 4 and words[3].endswith(ORACLE)
 
 
 def child(job: dict[str, object], readable: tuple[str, ...], cli: object) -> None:
@@ -34,8 +44,12 @@ def child(job: dict[str, object], readable: tuple[str, ...], cli: object) -> Non
             writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
             if isinstance(path, (str, bytes)):
                 place = os.path.realpath(os.fsdecode(path))
+                if place == os.devnull:
+                    return
                 if writes or not place.startswith((*readable, str(job["cwd"]))):
                     seen.append(f"open {place} {mode}")
+        elif event == "subprocess.Popen" and is_oracle(arguments):
+            return
         elif event.startswith(FORBIDDEN):
             seen.append(f"{event} {arguments!r}"[:200])
 

@@ -103,7 +103,7 @@ def tree_size(expression: Any, known: dict[Any, int]) -> int:
 def ball_values(nodes: Sequence[Node], point: Point) -> list[Entries]:
     """The nodes at the point as balls with 56 good bits."""
     try:
-        found = balls.enclose(nodes, place_of(point), seconds=20)
+        found = balls.enclose(nodes, place_of(point))
     except Unsupported as reason:
         raise Silent(str(reason)) from None
     for entries in found:

@@ -251,5 +251,5 @@ def test_in_a_test_it_is_proved_in_silence() -> None:
 
 def test_what_is_no_function_is_an_error() -> None:
     for wrong in (3, None, [1.0]):
-        with pytest.raises(gradcli.GradcliError, match="neither a script nor a function"):
+        with pytest.raises(gradcli.GradcliError, match="GC133"):
             gradcli.check(wrong, at=1.0)

@@ -168,7 +168,6 @@ def test_loops_of_machine_code_are_limited(monkeypatch: pytest.MonkeyPatch) -> N
     compiled = SimpleNamespace(__code__=None)
     monkeypatch.setattr(native, "_loops", {})
     monkeypatch.setattr(native, "MOST_LOOPS", 3)
-    monkeypatch.setattr(native, "_kept", lambda text: None)
     monkeypatch.setattr(native.machine, "compiled", lambda: (lambda **options: lambda plain: compiled, {}))
     for k in range(9):
         native.made(f"def loop(x):\n    return x + {k}\n")

@@ -105,6 +105,7 @@ def test_importing_a_module_never_hides_a_function_of_its_name() -> None:
 
 def test_what_changes_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_said", set())
+    monkeypatch.setattr(state, "always", [False])
     loader = "from torch.utils.data import DataLoader\nd = DataLoader([1, 2], num_workers=4, persistent_workers=True)\n"
     loader += "assert [b.item() for b in d] == [1, 2] and d.num_workers == 4 and d.prefetch_factor == 2\n"
     cast = "with torch.autocast('cpu'):\n    assert torch.is_autocast_enabled('cpu')\n"

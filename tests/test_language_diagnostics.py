@@ -50,13 +50,16 @@ def test_codes_are_in_order() -> None:
 
 @pytest.mark.parametrize("code", OWN)
 def test_examples_trigger_their_code(code: str) -> None:
-    """The option that an example needs stands in its trailing remark."""
+    """The option that an example needs stands in its trailing remark; others are commands, or calls in Python."""
     text = CODES[code].example
+    command = re.fullmatch(r"gradcli eval (\S+)", text)
     option = re.search(r"# with --(\w+) (\S+)$", text)
     name, value = (option[1], option[2]) if option else ("", "")
     try:
-        if name == "file":
-            script = parse(read_source(value))
+        if command:
+            script = parse(read_source(command[1]))
+        elif text.endswith("# in Python: gradcli.grad(3)"):
+            script = parse(3)  # type: ignore[arg-type]
         elif name == "at":
             parse_at(value)
             script = parse(text)

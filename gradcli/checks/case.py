@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PRINTED_RELATIVE = 0.01  # half a unit of the third digit: how far a rounded number may be off
 RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or within the tolerance
+OPEN = "?"  # the relation that is not decided
 
 
 class Outcome(NamedTuple):

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks import diagnosis, points
-from gradcli.checks.case import PRINTED_RELATIVE, Outcome, exact_digits, leaf_names, rescued, usable
+from gradcli.checks.case import OPEN, PRINTED_RELATIVE, Outcome, exact_digits, leaf_names, rescued, usable
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.floats import LIMIT_ULPS, ulps
 from gradcli.checks.literals import rounded_constants
 from gradcli.checks.quality import float_kink
-from gradcli.checks.relations import OPEN
 from gradcli.checks.shown import told_apart
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable

@@ -63,7 +63,7 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
 def step_card(check: Any, style: Style) -> Iterator[Block]:
     """The differences of one check for a sequence of steps, and nothing else of its evidence."""
     yield from title(check)
-    yield from ladder(check.evidence["ladder"], style)
+    yield from ladder(step_sequence(check.evidence["ladder"]), style)
 
 
 def title(check: Any) -> Iterator[Block]:

@@ -45,9 +45,7 @@ def certified(calls: int) -> Found:
     from gradcli.checks.series.judging import Judging
 
     fields = Fields()
-    made = [
-        (Judging(Asked(output, leaf, ("x",)), judged, fields, 1.0), point) for output, leaf, judged, point in programs()
-    ]
+    made = [(Judging(Asked(output, leaf, ("x",)), judged, fields), point) for output, leaf, judged, point in programs()]
 
     def work() -> None:
         for _, (judging, point) in zip(range(calls), cycle(made), strict=False):

@@ -79,8 +79,9 @@ def by_recording(box: Box, found: Message, seed: int, samples: int) -> Rigorous:
             raise Unfit(str(found["unfit"]))
         program, subjects, rules = read(box, found, seed)
         verdicts = judged(box, [*subjects, *rules], seed, samples)
-        own = {str(one.leaf): verdict for one, verdict in verdicts if one.file is None}
-        return Rigorous(own, [pair for pair in verdicts if pair[0].file is not None], notes_on(program))
+        inside = [pair for pair in verdicts if pair[0].file is not None]
+        own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
+        return Rigorous(own, inside, notes_on(program))
     except (OutOfTime, GradcliError):
         return Rigorous({}, [], [])
     except Unfit as problem:
@@ -389,6 +390,15 @@ def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> li
             verdict = Verdict(outcome.verdict, outcome.message, {**evidence, **outcome.evidence}, outcome.inside)
             found.append((one, verdict))
     return found
+
+
+def blamed(verdict: Verdict, inside: Sequence[tuple[Subject, Verdict]]) -> Verdict:
+    """A refutation with the wrong rule inside the function named; its own check has the digits and the diagnosis."""
+    wrong = next((one for one, other in inside if other.verdict == "DISAGREES"), None)
+    if verdict.verdict != "DISAGREES" or wrong is None:
+        return verdict
+    name = str(wrong.leaf).rpartition(".")[0]
+    return verdict._replace(message=f"{verdict.message}; the rule of {name} is wrong, at line {wrong.line}")
 
 
 def notes_on(program: Program) -> list[str]:
