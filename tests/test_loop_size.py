@@ -44,6 +44,12 @@ def script(seed: int) -> str:
         lines.append(
             f"    for j in range({chosen.randrange(1, 4)}):\n        s = s*{chosen.choice(['x', 'j', 't'])} + 1"
         )
+    if chosen.random() < 0.4:
+        test = f"i {chosen.choice(['<', '<=', '>', '>=', '==', '!='])} {chosen.choice(['3', '5', '7.5', '0', '20', '100'])}"
+        test = test if chosen.random() < 0.7 else f"{test.split()[2]} {test.split()[1]} i"
+        lines.append(
+            f"    if {test}:\n        s = {chosen.choice(TERMS)}\n    else:\n        t = s*{chosen.choice(TERMS)}"
+        )
     head = f"{FUNCTIONS}x = 2\nv = [1.5, 3]\ns = {chosen.choice(['x', '1', 'x*x'])}\nt = {chosen.choice(['x', '2'])}\n"
     return (
         f"{head}for i in range({chosen.randrange(-3, 3)}, {chosen.randrange(6, 40)}):\n"
@@ -85,6 +91,8 @@ LONG = [
     "for i in range(1000000):\n    s = s + v[0]*i",
     "for i in range(1000000):\n    s = s + f(x)*i",
     "for i in range(1000000):\n    s = g(s, i)",
+    "for i in range(1000000):\n    if i < 3:\n        s = s + x\n    else:\n        s = s*x + i",
+    "for i in range(1000000):\n    if i == 0:\n        s = x\n    elif 5 >= i:\n        s = s + x\n    else:\n        s = s*x + i",
 ]
 
 
@@ -103,7 +111,9 @@ def test_a_long_loop_is_refused_at_once(loop: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "body",
     [
-        "    if i < 5:\n        s = s*x",
+        "    if mod(i, 2) == 0:\n        s = s*x",
+        "    if i < 5 and i > 2:\n        s = s*x",
+        "    if i < n:\n        s = s*x",
         "    s = where(i < 5, s*x, x)",
         "    s = s**i",
         "    s = minimum(s, i)",
@@ -114,7 +124,7 @@ def test_a_long_loop_is_refused_at_once(loop: str, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_bodies_whose_turns_differ_are_built(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = f"def f(a, k):\n    if k < 5:\n        return 3*a\n    return a\ndef p(a, k): return a**k\nx = 2\nv = [1.5, 3]\ns = x\nfor i in range(1000):\n{body}\ns\n"
+    text = f"def f(a, k):\n    if k < 5:\n        return 3*a\n    return a\ndef p(a, k): return a**k\nx = 2\nv = [1.5, 3]\nn = 5\ns = x\nfor i in range(1000):\n{body}\ns\n"
     monkeypatch.setattr(loop_size, "WORTH", 10**9)
     size = nodes(text, 10**6)
     monkeypatch.setattr(loop_size, "WORTH", 0)

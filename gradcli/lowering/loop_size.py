@@ -1,11 +1,13 @@
 """A lower bound of the nodes that a loop will make, so that one beyond the limit is refused before it is built.
 
 A value that a turn makes of the one before it is a new node in every turn: its argument is new. Only bodies of which
-every turn takes the same steps are looked at: assignments of arithmetic, entries at fixed places, calls of functions of
-such, and loops of a fixed length over them.
+every turn takes the same steps, from some turn on, are looked at: assignments of arithmetic, entries at fixed places,
+calls of functions of such, loops of a fixed length over them, and branches on the number of the turn.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_left
 
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
@@ -17,9 +19,58 @@ if TYPE_CHECKING:
 
     from gradcli.graph.primitive import Primitive
 
-LOOKED_AT = 3  # the turn that is looked at: what stood before the loop has been replaced, and constants have settled
+LOOKED_AT = 3  # turns before the one that is looked at: what stood there has been replaced, and constants have settled
 WORTH = 100  # turns that have to remain
 OPERATORS = ("+", "-", "*", "/")
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def steady_turn(
+    loop: s.For,
+    numbers: range,
+    library: Mapping[str, Primitive],
+    own: Container[str],
+    functions: Mapping[str, s.FunctionDef],
+) -> int | None:
+    """The first turn from which all take the same steps, as far as that can be told; the rest is as for `alike`.
+
+    `numbers` are what the turns count.
+    """
+    name = loop.target.id
+    waiting, plain, first = list(loop.body), [], 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, s.If):
+            turn = settled_turn(one.test, name, numbers)
+            if turn is None:
+                return None
+            first = max(first, turn)
+            waiting += (*one.body, *one.orelse)
+        else:
+            plain.append(one)
+    if first and name in targets(plain):
+        return None
+    return first if alike(s.For(loop.target, loop.bounds, tuple(plain), loop.span), library, own, functions) else None
+
+
+def settled_turn(test: s.Expression, name: str, numbers: range) -> int | None:
+    """The first turn from which a comparison of its number with a constant keeps its answer."""
+    if not isinstance(test, s.Compare) or len(test.ops) != 1 or not numbers:
+        return None
+    left, right, sign = *test.operands, test.ops[0]
+    if isinstance(left, s.Number):
+        left, right, sign = right, left, MIRRORED.get(sign, "")
+    if not (isinstance(left, s.Name) and left.id == name and isinstance(right, s.Number)) or sign not in MIRRORED:
+        return None
+    bound = right.value
+    if sign in ("==", "!="):
+        return numbers.index(int(bound)) + 1 if bound.denominator == 1 and int(bound) in numbers else 0
+
+    def answer(number: int) -> bool:
+        return {"<": number < bound, "<=": number <= bound, ">": number > bound, ">=": number >= bound}[sign]
+
+    last = answer(numbers[-1])
+    return bisect_left(numbers, True, key=lambda number: answer(number) == last)
 
 
 def alike(
@@ -88,6 +139,8 @@ def targets(body: Iterable[s.Syntax]) -> set[str]:
         if isinstance(one, s.For):
             found.add(one.target.id)
             waiting += one.body
+        elif isinstance(one, s.If):
+            waiting += (*one.body, *one.orelse)
         elif isinstance(one, s.Assign):
             found.update(name.id for name in one.targets)
     return found

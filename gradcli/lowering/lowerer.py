@@ -194,23 +194,25 @@ class Lowerer(Names):
                 cover(statement.target.span, statement.bounds[-1].span),
                 help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
             )
-        foreseen = len(steps) - loop_size.LOOKED_AT - 1
         own = {*self.functions, *self.scope, *(self.local or ())}
         plain = {name: one for name, one in self.functions.items() if name not in self.hand_written}
-        looked_at = foreseen >= loop_size.WORTH and loop_size.alike(statement, self.library, own, plain)
-        counts = []  # of nodes, when each of the first turns began
+        steady = loop_size.steady_turn(statement, steps, self.library, own, plain)
+        look = -1 if steady is None else steady + loop_size.LOOKED_AT
+        foreseen = len(steps) - look - 1
+        looked_at = look >= 0 and foreseen >= loop_size.WORTH
+        counts = []  # of nodes, when the turn that is looked at and the one before it began
         self.looping += 1
         try:
             for turn, i in enumerate(steps):
                 self.names()[statement.target.id] = i
-                if looked_at and turn <= loop_size.LOOKED_AT:
+                if looked_at and look - 1 <= turn <= look:
                     counts.append(self.builder.count)
-                    if turn == loop_size.LOOKED_AT:
+                    if turn == look:
                         before = {name: self.names().get(name) for name in loop_size.targets(statement.body)}
                 result = self.block(statement.body)
                 if result is not None:
                     return result
-                if looked_at and turn == loop_size.LOOKED_AT:
+                if looked_at and turn == look:
                     after = {name: self.names().get(name) for name in before}
                     least = loop_size.new_in_every_turn(before, after, counts[-2], counts[-1])
                     self.builder.foresee(least * foreseen)
