@@ -67,7 +67,10 @@ def nodes(text: str, limit: int) -> int | None:
         return None
 
 
-@pytest.mark.parametrize("seed", range(300))
+SEEDS = [*range(80), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(80, 1000))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_refused_would_have_been_too_much(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the look ahead and without it a script is refused alike, at every limit around its size."""
     text = script(seed)
