@@ -28,6 +28,9 @@ TERMS = [
     "7",
     "v[0]*s",
     "v[1]",
+    "u[i + 3]*s",
+    "u[i + 3]*u[i + 4]",
+    "u[2*3]",
     "f(s)",
     "f(t)*x",
     "f(x)",
@@ -50,7 +53,7 @@ def script(seed: int) -> str:
         lines.append(
             f"    if {test}:\n        s = {chosen.choice(TERMS)}\n    else:\n        t = s*{chosen.choice(TERMS)}"
         )
-    head = f"{FUNCTIONS}x = 2\nv = [1.5, 3]\ns = {chosen.choice(['x', '1', 'x*x'])}\nt = {chosen.choice(['x', '2'])}\n"
+    head = f"{FUNCTIONS}x = 2\nv = [1.5, 3]\nu = ones(60)\ns = {chosen.choice(['x', '1', 'x*x'])}\nt = {chosen.choice(['x', '2'])}\n"
     return (
         f"{head}for i in range({chosen.randrange(-3, 3)}, {chosen.randrange(6, 40)}):\n"
         + "\n".join(lines)
@@ -92,6 +95,7 @@ LONG = [
     "for i in range(1000):\n    for j in range(1000):\n        s = s + sin(x*i*j)",
     "for i in range(1000000):\n    s = s**x",
     "for i in range(1000000):\n    s = s + v[0]*i",
+    "for i in range(1000000):\n    s = s + u[i]**2",
     "for i in range(1000000):\n    s = s + f(x)*i",
     "for i in range(1000000):\n    s = g(s, i)",
     "for i in range(1000000):\n    if i < 3:\n        s = s + x\n    else:\n        s = s*x + i",
@@ -107,7 +111,7 @@ def test_a_long_loop_is_refused_at_once(loop: str, monkeypatch: pytest.MonkeyPat
     counts = []
     refuse = builder.Builder._too_many
     monkeypatch.setattr(builder.Builder, "_too_many", lambda self: counts.append(self.count) or refuse(self))  # type: ignore[func-returns-value]
-    assert nodes(f"{FUNCTIONS}x = 2\nv = [1.5, 3]\ns = x\n{loop}\ns\n", 10**6) is None
+    assert nodes(f"{FUNCTIONS}x = 2\nv = [1.5, 3]\nu = ones(1000000)\ns = x\n{loop}\ns\n", 10**6) is None
     assert counts[0] < 20_000
 
 

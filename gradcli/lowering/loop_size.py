@@ -1,7 +1,7 @@
 """A lower bound of the nodes that a loop will make, so that one beyond the limit is refused before it is built.
 
 A value that a turn makes of the one before it is a new node in every turn: its argument is new. Only bodies of which
-every turn takes the same steps, from some turn on, are looked at: assignments of arithmetic, entries at fixed places,
+every turn takes the same steps, from some turn on, are looked at: assignments of arithmetic, single entries of arrays,
 calls of functions of such, loops of a fixed length over them, and branches on the number of the turn.
 """
 
@@ -105,9 +105,7 @@ def alike(
         elif isinstance(one, s.Return):
             waiting.append(one.value)
         elif isinstance(one, s.Subscript):
-            if not all(isinstance(item, s.Number) for item in one.items):
-                return False
-            waiting.append(one.value)
+            waiting += (one.value, *one.items)
         elif isinstance(one, s.Call) and one.function.id in functions and not one.keywords and not one.method:
             definition = functions[one.function.id]
             if definition.name.id not in entered:
