@@ -25,7 +25,7 @@ else:
     batch, checks = room("batch"), room("checks")
     ci, machine, verdicts = room("ci"), room("machine"), room("verdicts")
 
-SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge", "jobs")  # options that functions do not have
+SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
 
 def check(

@@ -80,8 +80,7 @@ class Group(NamedTuple):
     inside: Sum
 
 
-Base = Leaf | Delta | Number | Literal | Call | Whole | Group
-Factor = tuple[Any, Fraction]  # a base and its exponent
+Factor = tuple[Any, Fraction]  # a base (one of the classes above) and its exponent
 
 
 class Term(NamedTuple):

@@ -194,9 +194,7 @@ class Lowerer(Names):
                 cover(statement.target.span, statement.bounds[-1].span),
                 help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
             )
-        own = {*self.functions, *self.scope, *(self.local or ())}
-        plain = {name: one for name, one in self.functions.items() if name not in self.hand_written}
-        steady = loop_size.steady_turn(statement, steps, self.library, own, plain)
+        steady = self._steady_turn(statement, steps) if len(steps) > loop_size.WORTH else None
         look = -1 if steady is None else steady + loop_size.LOOKED_AT
         foreseen = len(steps) - look - 1
         looked_at = look >= 0 and foreseen >= loop_size.WORTH
@@ -219,6 +217,11 @@ class Lowerer(Names):
         finally:
             self.looping -= 1
         return None
+
+    def _steady_turn(self, statement: s.For, steps: range) -> int | None:
+        own = {*self.functions, *self.scope, *(self.local or ())}
+        plain = {name: one for name, one in self.functions.items() if name not in self.hand_written}
+        return loop_size.steady_turn(statement, steps, self.library, own, plain)
 
     def _branch(self, statement: s.If) -> Any:
         condition = evaluate(self, statement.test)

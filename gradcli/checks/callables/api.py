@@ -126,7 +126,7 @@ def boxed(
     vjp: Callable[..., Any] | None = None,
     names: Sequence[str] | None = None,
     wrt: Sequence[str] | None = None,
-    timeout: float = 10.0,
+    timeout: float,
     dtype: str = "float64",
     stage: Callable[[str], None] | None = None,
 ) -> Iterator[Box]:
