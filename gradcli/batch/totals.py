@@ -1,0 +1,44 @@
+"""The counts over all reports of a run, which its summary, its report files and its exit code are made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradcli.checks.report import Report
+
+
+@dataclass
+class Totals:
+    """Counts of verdicts, of "passed", "failed" and "inconclusive" checks, and of what could not be checked.
+
+    `files` counts reports, `selected` the cases that the run is about. `stopped` says why the run ended before all of
+    them were checked ("interrupted", "first failure"); it is empty for a complete run.
+    """
+
+    summary: Counter[str] = field(default_factory=lambda: Counter({"passed": 0, "failed": 0, "inconclusive": 0}))
+    files: int = 0
+    selected: int = 0
+    checks: int = 0
+    unreadable: int = 0  # scripts, or functions, that cannot be read or lowered
+    broken: int = 0  # checks that crashed, or met an error of gradcli's own
+    stopped: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every case has a report."""
+        return not self.stopped
+
+    def add(self, report: Report) -> None:
+        """Count one more report."""
+        self.summary.update(report.summary)
+        self.files += 1
+        self.checks += len(report.checks)
+        for one in report.checks:
+            if not one.passed and one.verdict in ("ERROR", "CRASHED"):
+                if one.diagnostics:
+                    self.unreadable += 1
+                else:
+                    self.broken += 1
