@@ -15,7 +15,7 @@ from gradcli.diagnostics import Diagnostic, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import IO, Any, BinaryIO
 
     from gradcli.commands._views import View
@@ -71,10 +71,13 @@ class Output:
             self.format = next((form for form in meant if form in formats), self.format)
         self.terminal = terminal
 
-    def emit(self, view: View) -> None:
-        """Render a result on standard output or into the file, and its diagnostics on standard error."""
+    def emit(self, view: View, *, framed: bool = True) -> None:
+        """Render a result on standard output or into the file, and its diagnostics on standard error.
+
+        Tables that are `framed` have a blank line before and behind them.
+        """
         if self.format == "table":
-            self.tables(view)
+            self.tables(view, framed)
         else:
             self.line(self.rendered(view))
         self.note(*view.diagnostics)
@@ -96,7 +99,7 @@ class Output:
             return str(load("plain").render(document))
         return str(getattr(load("tabular"), self.format)(document))
 
-    def tables(self, view: View) -> None:
+    def tables(self, view: View, framed: bool) -> None:
         """Rich tables; off a terminal they are as wide as they like."""
         colour = self.path is None and colourful(self.settings["color"], sys.stdout)
         cells = width() if self.terminal else UNLIMITED
@@ -114,10 +117,11 @@ class Output:
         document = view.document(
             load("document").Style(self.settings["digits"], LISTED, cells if self.terminal else None)
         )
-        console.print()
+        frame = "\n" if framed else ""
+        console.print(frame, end="")
         for part in load("tables").render(document, cells):
             console.print(part)
-        console.print()
+        console.print(frame, end="")
 
     def line(self, text: str) -> None:
         """Write one line at once."""
@@ -164,9 +168,25 @@ class Output:
             write_error("\r\x1b[K")
             self.drawn = False
 
-    def save(self, path: str, text: str) -> None:
+    def write(self, pieces: Iterable[str]) -> None:
+        """Write text as it is, ending with a line break."""
+        self._wipe()
+        sink = self.sink()
+        for piece in pieces:
+            sink.write(piece)
+        sink.flush()
+
+    def expect(self, path: str) -> None:
+        """Raise GradcliError GC690 where a report file could not be written later."""
+        place = os.path.realpath(path)
+        known = os.path.lexists(place)
+        if os.path.isdir(place) or not os.access(place if known else os.path.dirname(place), os.W_OK):
+            problem = "is a directory" if os.path.isdir(place) else "no such folder, or no permission"
+            raise error("GC690", f"cannot write {visible(path, 200)}: {problem}")
+
+    def save(self, path: str, pieces: Iterable[str]) -> None:
         """Write a report file: whoever reads it finds the earlier file or this one, never a part of it."""
-        written_whole(path, text if text.endswith("\n") else text + "\n")
+        written_whole(path, pieces)
 
     def read(self, most: int) -> bytes:
         """Standard input, but no more than so many bytes."""
@@ -199,7 +219,7 @@ def opened(path: str) -> IO[str]:
         raise error("GC690", f"cannot write {visible(path, 200)}: {reason(problem)}") from None
 
 
-def written_whole(path: str, text: str) -> None:
+def written_whole(path: str, pieces: Iterable[str]) -> None:
     """Write a file beside its place and move it there; what is no regular file (a pipe, a device) is written to.
 
     Raises GradcliError GC690 where that is not possible.
@@ -212,11 +232,13 @@ def written_whole(path: str, text: str) -> None:
         file = open(beside, "x", encoding="utf-8", newline="\n")  # noqa: SIM115
     except OSError:  # no new file can be made there, but perhaps this one can be written
         with opened(path) as direct:
-            direct.write(text)
+            direct.writelines(pieces)
         return
     try:
         with file:
-            file.write(text)
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
         if os.path.exists(place):
             os.chmod(beside, stat.S_IMODE(os.stat(place).st_mode))
         os.replace(beside, place)

@@ -1,175 +1,175 @@
-"""Paths go in, a report for each script comes out, in the order of the paths whatever the number of workers.
+"""A run of `check` over many cases: what is known is looked up, the rest is judged, and the reports come in order.
 
-Each worker is a process with one script in flight. A worker that dies or falls silent is killed and started again, and
-exactly the script that it was busy with gets the verdict ERROR.
+A `Run` holds at most one case per worker and the compressed reports of cases that were done before an earlier one; what
+has been reported is not kept. Reports are the same whatever the number of workers, the order in which they answer, and
+how much of the run the journal knew.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import closing
 from json import dumps, loads
-from queue import Empty, SimpleQueue
-from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from zlib import compress, decompress
 
-from gradcli.batch.discovery import scripts
-from gradcli.batch.transport import report_from_json
-from gradcli.checks.child import start, whole_lines
-from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.batch.journal import Journal
+from gradcli.batch.supervisor import Done, Task, report_of, supervise
+from gradcli.batch.totals import Totals
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-GRACE = 60.0  # seconds beside the time of a check: reading, lowering, differentiating
+    from gradcli.batch.cases import Case
+    from gradcli.checks.report import Report
+
+TICK = 0.1  # seconds between two signs of progress while cases are looked up
 
 
-def check_paths(
-    paths: Iterable[str], options: Mapping[str, Any] | None = None, *, jobs: int | None = None, **more: Any
-) -> list[Report]:
-    """The reports of all scripts that the paths name or contain, sorted by path.
+class Run:
+    """The cases of a run, their reports, and the counts over them.
 
-    The options are those of `checks.check_script`, and `jobs` (default: one worker per processor), `select` and
-    `exclude`, patterns as `discovery.scripts` takes them, and `progress`, a function of (done, total, label).
+    `options` are those of `checks.check_script`. `jobs` is the number of workers (default: one per processor), `memory`
+    the MiB that each may use. `adjust` changes each report before it counts, as a baseline does; `progress` is called
+    with (done, total, name of a case, number of cases that failed). With `fail_fast` the run ends after the first case
+    that failed. `cluster` is the address of a Dask scheduler whose workers judge in place of processes of this machine.
     """
-    told = {**(options or {}), **more}
-    jobs = told.pop("jobs", None) or jobs or os.cpu_count() or 1
-    progress: Callable[..., Any] | None = told.pop("progress", None)
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        options: Mapping[str, Any] | None = None,
+        *,
+        journal: Journal | None = None,
+        jobs: int | None = None,
+        memory: int | None = None,
+        cluster: str | None = None,
+        fail_fast: bool = False,
+        adjust: Callable[[Report], Report] = lambda report: report,
+        progress: Callable[[int, int, str, int], None] | None = None,
+    ) -> None:
+        self.cases = cases
+        self.options = plain_options(options or {})
+        self.journal = journal or Journal(None)
+        self.jobs = jobs or os.cpu_count() or 1
+        self.memory = memory
+        self.cluster = cluster
+        self.fail_fast = fail_fast
+        self.adjust = adjust
+        self.progress = progress
+        self.totals = Totals(selected=len(cases))
+        self._stamp = self.journal.stamp(self.options)
+        self._held: dict[int, bytes] = {}  # done, but an earlier case is not: compressed
+        self._next = 0  # the first case that has not been reported
+        self._done = 0
+        self._failed = 0
+
+    def reports(self) -> Iterator[Report]:
+        """The report of each case in the order of the cases, as soon as those before it are done.
+
+        Where this is interrupted, or the run ends early, `rest` has what was done beyond.
+        """
+        missing = yield from self._known()
+        if missing and not self.totals.stopped:
+            yield from self._judged(missing)
+        if self.totals.stopped:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[Report]:
+        """The reports of cases that were done before an earlier one, when no more are to come."""
+        for index in sorted(self._held):
+            yield self._counted(self._restored(index))
+
+    def _known(self) -> Generator[Report, None, list[int]]:
+        """The reports that the journal has; returns the positions of the other cases."""
+        missing: list[int] = []
+        drawn = monotonic()
+        for index, case in enumerate(self.cases):
+            content = case.content()
+            line = None if content is None else self.journal.get(self.journal.key(case, content, self._stamp))
+            if line is None:
+                missing.append(index)
+                continue
+            yield from self._arrived(Done(index, line, None))
+            if self.totals.stopped:
+                break
+            if monotonic() - drawn > TICK:
+                drawn = monotonic()
+                self._show(case.name)
+        return missing
+
+    def _judged(self, missing: Sequence[int]) -> Iterator[Report]:
+        """The reports of the cases that the journal does not have; each is stored as soon as it is there."""
+        keys: dict[int, bytes] = {}
+
+        def tasks() -> Iterator[Task]:
+            for index in missing:
+                case = self.cases[index]
+                content = case.content()
+                if content is not None:
+                    keys[index] = self.journal.key(case, content, self._stamp)
+                yield Task(index, case.path, case.block, content)
+
+        name = self.cases[missing[0]].name
+        self._show(name)
+        with closing(self._answers(tasks(), len(missing))) as answers:
+            for done in answers:
+                if done is not None:
+                    name = self.cases[done.index].name
+                    key = keys.pop(done.index, None)
+                    if key is not None and done.line is not None:
+                        self.journal.put(key, done.line)
+                    yield from self._arrived(done)
+                    if self.totals.stopped:
+                        break
+                self._show(name)
+
+    def _answers(self, tasks: Iterator[Task], count: int) -> Generator[Done | None, None, None]:
+        if self.cluster is not None:
+            from gradcli.batch.cluster import supervise_on
+
+            return supervise_on(self.cluster, tasks, self.options)
+        return supervise(tasks, self.options, jobs=min(self.jobs, count), memory=self.memory)
+
+    def _arrived(self, done: Done) -> Iterator[Report]:
+        """Take one answer; the reports that can be given now."""
+        case = self.cases[done.index]
+        report = self.adjust(report_of(done, case))
+        failed = any(not one.passed for one in report.checks)
+        self.journal.remember(os.path.abspath(case.path), case.block, failed)
+        self._done += 1
+        self._failed += failed
+        if done.index == self._next:
+            self._next += 1
+            yield self._counted(report)
+            while self._next in self._held:
+                self._next += 1
+                yield self._counted(self._restored(self._next - 1))
+        else:
+            self._held[done.index] = compress(dumps(done[1:]).encode(), 1)
+        if self.fail_fast and any(not one.passed and one.verdict != "INCONCLUSIVE" for one in report.checks):
+            if self._done < len(self.cases):
+                self.totals.stopped = "first failure"
+
+    def _restored(self, index: int) -> Report:
+        done = Done(index, *loads(decompress(self._held.pop(index))))
+        return self.adjust(report_of(done, self.cases[index]))
+
+    def _counted(self, report: Report) -> Report:
+        self.totals.add(report)
+        return report
+
+    def _show(self, name: str) -> None:
+        if self.progress is not None:
+            self.progress(self._done, len(self.cases), name, self._failed)
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `check_script` as JSON data, for workers and for keys."""
+    told = dict(options)
     limits = told.pop("limits", None)
     told["limits"] = None if limits is None else limits.as_dict()
-    told["at"] = list(told["at"]) if told.get("at") and not isinstance(told["at"], dict) else told.get("at") or []
-    files = scripts(paths, told.pop("select", ()), told.pop("exclude", ()))
-    if not files:
-        return []
-    team = Team(min(jobs, len(files)), told, float(told.get("timeout") or 60.0) * 3 + GRACE)
-    try:
-        return team.run(files, progress)
-    finally:
-        team.close()
-
-
-class Worker:
-    """One process, and the script that it is busy with."""
-
-    def __init__(self, number: int, options: dict[str, Any], answers: SimpleQueue[tuple[int, int, str | None]]) -> None:
-        self.number = number
-        self.options = options
-        self.answers = answers
-        self.process: subprocess.Popen[str] | None = None
-        self.life = 0  # counts processes, so that a late line of a dead one is known as such
-        self.position: int | None = None
-        self.deadline = 0.0
-        self.waiting = 0.0
-
-    def give(self, position: int, path: str, seconds: float) -> None:
-        """Hand a script to the process, which is started if need be."""
-        if self.process is None:
-            self._start()
-        assert self.process is not None and self.process.stdin is not None
-        self.position = position
-        self.deadline = monotonic() + seconds
-        self.waiting = seconds
-        with suppress(OSError):  # it has died: its reader will say so
-            self.process.stdin.write(dumps(path) + "\n")
-            self.process.stdin.flush()
-
-    def beat(self) -> None:
-        """A sign of life: the time starts again."""
-        self.deadline = monotonic() + self.waiting
-
-    def end(self) -> int | None:
-        """Kill the process; its exit code."""
-        process, self.process = self.process, None
-        if process is None:
-            return None
-        code = process.poll()
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
-        return code
-
-    def _start(self) -> None:
-        self.life += 1
-        self.process = start("gradcli.batch.worker")
-        assert self.process.stdin is not None
-        with suppress(OSError):
-            self.process.stdin.write(dumps(self.options) + "\n")
-        Thread(target=self._listen, args=(self.process.stdout, self.life), daemon=True).start()
-
-    def _listen(self, stream: Any, life: int) -> None:
-        try:
-            for line in whole_lines(stream):
-                self.answers.put((self.number, life, line))
-        except (OSError, ValueError):
-            return
-        self.answers.put((self.number, life, None))
-
-
-class Team:
-    """Some workers and the scripts that they share."""
-
-    def __init__(self, count: int, options: dict[str, Any], seconds: float) -> None:
-        self.answers: SimpleQueue[tuple[int, int, str | None]] = SimpleQueue()
-        self.workers = [Worker(number, options, self.answers) for number in range(count)]
-        self.seconds = seconds
-
-    def run(self, files: list[str], progress: Callable[..., Any] | None) -> list[Report]:
-        """The reports of the files, in their order."""
-        found: dict[int, Report] = {}
-        waiting = list(enumerate(files))[::-1]
-        for worker in self.workers:
-            if waiting:
-                worker.give(*waiting.pop(), self.seconds)
-        while len(found) < len(files):
-            worker, report = self._next(files)
-            if report is None:
-                continue
-            assert worker.position is not None
-            found[worker.position] = report
-            if progress is not None:
-                progress(len(found), len(files), files[worker.position])
-            worker.position = None
-            if waiting:
-                worker.give(*waiting.pop(), self.seconds)
-        return [found[position] for position in range(len(files))]
-
-    def close(self) -> None:
-        for worker in self.workers:
-            worker.end()
-
-    def _next(self, files: list[str]) -> tuple[Worker, Report | None]:
-        """The next thing that happens to a worker, and the report that it makes, if any."""
-        busy = [worker for worker in self.workers if worker.position is not None]
-        first = min(busy, key=lambda worker: worker.deadline)
-        try:
-            number, life, line = self.answers.get(timeout=max(0.0, first.deadline - monotonic()))
-        except Empty:
-            assert first.position is not None
-            first.end()
-            return first, failed(files[first.position], f"no sign of life for {self.seconds:g} s, so it was ended")
-        worker = self.workers[number]
-        if life != worker.life or worker.position is None or worker.process is None:
-            return worker, None
-        path = files[worker.position]
-        if line is None:
-            code = worker.process.wait()
-            worker.end()
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return worker, failed(path, f"the process that checked it died ({how})")
-        answer = loads(line)
-        if "beat" in answer:
-            worker.beat()
-            return worker, None
-        if "failure" in answer:
-            return worker, failed(path, f"internal error: {answer['failure']}")
-        return worker, timed(report_from_json(answer["report"]), answer["seconds"])
-
-
-def failed(path: str, reason: str) -> Report:
-    """The report of a script that could not be checked."""
-    check = Check("error", path, None, "gradient", None, "ERROR", {"reason": reason}, reason, passed=False)
-    return summarised("", [check], file=path)
+    at = told.get("at")
+    told["at"] = at if isinstance(at, dict) else list(at or ())
+    return told

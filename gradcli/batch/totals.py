@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradcli.checks.report import Report
 
 
@@ -23,8 +25,17 @@ class Totals:
     selected: int = 0
     checks: int = 0
     unreadable: int = 0  # scripts, or functions, that cannot be read or lowered
+    functions: bool = False  # whether Python functions are judged
     broken: int = 0  # checks that crashed, or met an error of gradcli's own
     stopped: str = ""
+
+    @classmethod
+    def of(cls, reports: Sequence[Report]) -> Totals:
+        """The counts over some reports."""
+        found = cls(selected=len(reports))
+        for report in reports:
+            found.add(report)
+        return found
 
     @property
     def complete(self) -> bool:
@@ -40,5 +51,6 @@ class Totals:
             if not one.passed and one.verdict in ("ERROR", "CRASHED"):
                 if one.diagnostics:
                     self.unreadable += 1
+                    self.functions = self.functions or one.kind == "callable"
                 else:
                     self.broken += 1

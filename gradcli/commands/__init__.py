@@ -48,9 +48,11 @@ ROOMS: dict[str, str] = {
     "planned": "gradcli.rendering.planned",
     "primitives": "gradcli.primitives",
     "reasons": "gradcli.rendering.reasons",
+    "report_formats": "gradcli.rendering.formats",
     "running": "gradcli.eager.running",
     "source": "gradcli.language.source",
     "trace": "gradcli.rendering.trace",
+    "transport": "gradcli.batch.transport",
     "watching": "gradcli.eager.why",
     "verdicts": "gradcli.rendering.verdicts",
 }

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
         """Where a command's results go; `cli` is the only one that has one."""
 
         settings: Mapping[str, Any]
+        format: str
 
-        def emit(self, view: View) -> None:
+        def emit(self, view: View, *, framed: bool = True) -> None:
             """Render a result in the chosen format on standard output, its diagnostics on standard error."""
+
+        def write(self, pieces: Iterable[str]) -> None:
+            """Write text as it is."""
 
         def line(self, text: str) -> None:
             """Write one line at once."""
@@ -41,7 +45,10 @@ if TYPE_CHECKING:
         def progress(self, done: int, total: int, label: str = "") -> None:
             """Show how far long work has come; only a terminal shows it."""
 
-        def save(self, path: str, text: str) -> None:
+        def expect(self, path: str) -> None:
+            """Raise GradcliError where a report file could not be written later."""
+
+        def save(self, path: str, pieces: Iterable[str]) -> None:
             """Write a report file beside the output."""
 
         def read(self, most: int) -> bytes:
@@ -105,6 +112,13 @@ RELAX = Option(
     "--relax",
     kind="flag",
     help="Permit faster forms that may round far worse: |x - c|**2 by a matrix product, powers by products.",
+)
+
+
+CLUSTER = Option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Work on the Dask cluster whose scheduler has this address, such as tcp://host:8786.",
 )
 
 

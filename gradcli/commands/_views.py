@@ -37,7 +37,7 @@ class View:
         lines: Callable[[], Iterable[Payload]] | None = None,
         diagnostics: tuple[Diagnostic, ...] = (),
     ) -> None:
-        assert texts is not None or (document is not None and tidy is not None)
+        assert texts is not None or document is not None
         self.document = document
         self.payload = payload
         self.texts = texts

@@ -1,4 +1,4 @@
-"""Scripts or folders and claims in, verdicts and an exit code out: one call of `checks` or of `batch`."""
+"""`gradcli check`: judge one expression, script or function, or all scripts of folders."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ import os
 
 from gradcli.commands import room
 from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
+from gradcli.commands._check_report import Cards, Reporting, told
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._replay import replay
-from gradcli.commands._shared import EVALUATION, OUTPUT, allowed, is_file, load, names
-from gradcli.commands._views import View
+from gradcli.commands._shared import CLUSTER, EVALUATION, FORMATS, allowed, is_file, load, names, presentation
 from gradcli.diagnostics import GradcliError, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from gradcli import batch, checks
     from gradcli.commands._shared import Output
-    from gradcli.diagnostics import Diagnostic
-    from gradcli.rendering import ci, machine, verdicts
 else:
     batch, checks = room("batch"), room("checks")
-    ci, machine, verdicts = room("ci"), room("machine"), room("verdicts")
 
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
@@ -48,13 +45,31 @@ def check(
     allow_kink: bool,
     lenient: bool,
     timeout: float,
-    jobs: int | None,
+    steps: bool,
+    docs: bool,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    shard: str | None,
+    last_failed: bool,
+    jobs: int | None,
+    memory: int | None,
+    cluster: str | None,
+    fail_fast: bool,
+    watch: bool,
+    cache: str | None,
+    no_cache: bool,
+    baseline: str | None,
+    write_baseline: str | None,
     show: str,
-    steps: bool,
+    verdict: str | None,
+    verbose: bool,
     json: str | None,
     junit: str | None,
+    sarif: str | None,
+    gitlab: str | None,
+    markdown: str | None,
+    github: bool,
+    tap: bool,
 ) -> int:
     """Judge gradients and hand-written derivatives.
 
@@ -76,10 +91,10 @@ def check(
       gradcli check "relu(x)" --at x=0 --allow-kink
       gradcli check --python losses.py:f --grad losses.py:df --at x=[0.5,-1]
     """
-    bounds = allowed(limit, output)
-    told: dict[str, Any] = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
-    told |= {"claims": claims(claim), "samples": samples, "seed": seed, "timeout": timeout}
-    told |= {"require": require, "allow_kink": allow_kink, "lenient": lenient}
+    options: dict[str, Any] = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend}
+    options |= {"limits": allowed(limit, output), "claims": claims(claim), "samples": samples, "seed": seed}
+    options |= {"timeout": timeout, "require": require, "allow_kink": allow_kink, "lenient": lenient}
+    options |= {"steps": steps, "box": boxes(box), "dodge": dodge}
     asked = [("--python", (python,) if python else ()), ("--grad", (grad,) if grad else ()), ("--at", at)]
     asked += [
         ("--wrt", (wrt,) if wrt else ()),
@@ -89,109 +104,144 @@ def check(
         ("--backend", () if backend == "auto" else (backend,)),
         ("--samples", () if samples == 3 else (str(samples),)),
     ]
-    again = replay(targets, asked)
-    told |= {"steps": steps, "box": boxes(box), "dodge": dodge}
-    running = {"jobs": jobs, "select": select, "exclude": exclude, "progress": output.progress}
-    name = targets[0] if len(targets) == 1 else python or ""
+    if tap:
+        output.format = "tap"
+    paths = {"json": json, "junit": junit, "sarif": sarif, "gitlab": gitlab, "markdown": markdown}
+    known = batch.Baseline(baseline, write_baseline)
+    only = batch.verdicts(verdict)
+    cases: list[Any] = []
+
+    def reporting() -> Reporting:
+        def cards() -> Cards:
+            return Cards(output, show, len(cases) > 1, verbose, replay(targets, asked))
+
+        annotate = github or os.environ.get("GITHUB_ACTIONS") == "true"
+        return Reporting(output, paths, github=annotate, only=only, cards=cards)
+
+    def run() -> int:
+        with batch.Journal(None if no_cache else cache or batch.default_folder(os.environ)) as journal:
+            cases[:] = batch.cases(existing(targets or (".",), at), select, exclude, docs=docs)
+            nothing = "" if cases else batch.nothing_found(targets or (".",), select, exclude, docs)
+            cases[:] = batch.sharded(cases, shard) if shard else cases
+            if last_failed:
+                cases[:] = batch.last_failed(cases, journal)
+            output.note(*journal.notes)
+            work = batch.Run(
+                cases,
+                options,
+                journal=journal,
+                jobs=jobs,
+                memory=memory,
+                cluster=cluster,
+                fail_fast=fail_fast,
+                adjust=known.adjusted,
+                progress=output.progress,
+            )
+            with reporting() as sinks:
+                reported(work, sinks)
+        output.note(*known.finish())
+        return concluded(output, work.totals, lenient, nothing)
+
+    if python is not None or grad is not None or is_single(targets):
+        with reporting() as sinks:
+            totals = one(output, targets, options, python, grad, sinks, known.adjusted)
+        output.note(*known.finish())
+        return concluded(output, totals, lenient)
+    if claim:
+        hint = "write the claims as asserts in the scripts"
+        raise error("GC725", "--claim needs one expression or one file", help=hint)
+    if box:
+        raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
+    if not watch:
+        return run()
+    for _ in batch.changes(cases):
+        run()
+    return 0
+
+
+def is_single(targets: tuple[str, ...]) -> bool:
+    """Whether there is one target, and it is an expression or a script."""
+    single = targets[0] if len(targets) == 1 else None
+    return single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single))
+
+
+def one(
+    output: Output,
+    targets: tuple[str, ...],
+    options: dict[str, Any],
+    python: str | None,
+    grad: str | None,
+    sinks: Reporting,
+    adjusted: Callable[[Any], Any],
+) -> Any:
+    """Judge one expression, script or Python function; the counts of its report.
+
+    Raises GradcliError where it cannot be read; report files say so too.
+    """
+    target = targets[0] if targets else python or ""
     try:
         if python is not None or grad is not None:
-            used = "--box" if box else "--dodge" if dodge else None
-            target = callable_only(targets, claim, backend, python, used)
-            kept = {key: value for key, value in told.items() if key not in SCRIPTS_ONLY}
-            reports = [checks.check_target(target, grad, **kept)]
+            used = "--box" if options["box"] else "--dodge" if options["dodge"] else None
+            place = callable_only(targets, tuple(options["claims"]), options["backend"], python, used)
+            kept = {key: value for key, value in options.items() if key not in SCRIPTS_ONLY}
+            report = checks.check_target(place, grad, **kept)
         else:
-            reports = judged(output, targets, told, running)
-    except GradcliError as problem:  # reports are for build servers, which show what is in them only
-        file = name if is_file(name) else None
-        save(output, [checks.refused(problem.diagnostics, "" if file else name, file)], json, junit)
+            if looks_like_path(target) and not options["at"] and not options["claims"]:
+                shown = visible(target, 200)
+                hint = f'to check it as an expression, give a point, or write "({shown})"'
+                raise error("GC601", f"cannot read {shown}: no such file or folder", help=hint)
+            report = checks.check_script(load(target, output, options["limits"]), **options)
+    except GradcliError as problem:
+        file = target if is_file(target) else None
+        sinks.refuse(checks.refused(problem.diagnostics, "" if file else target, file))
         raise
-    save(output, reports, json, junit)  # first: they are whole even where standard output is closed early
-    output.emit(view(reports, show, again, output.settings["notes"]))
-    code, reason = outcome(reports, lenient)
+    report = adjusted(report)
+    if not isinstance(sinks.main, Cards):
+        output.note(*told(report))
+    totals = batch.Totals.of([report])
+    sinks.take(report)
+    sinks.finish(totals)
+    return totals
+
+
+def reported(run: Any, sinks: Reporting) -> None:
+    """Hand the reports of a run to their sinks; where the run is interrupted, what is there is written first."""
+    try:
+        for report in run.reports():
+            sinks.take(report)
+    except Exception:
+        raise
+    except BaseException:  # Ctrl-C, or a signal that ends the process in order
+        run.totals.stopped = "interrupted"
+        for report in run.rest():
+            sinks.take(report)
+        sinks.finish(run.totals)
+        raise
+    sinks.finish(run.totals)
+
+
+def concluded(output: Output, totals: Any, lenient: bool, nothing: str = "") -> int:
+    """The exit code, and on standard error why it is not 0."""
+    code, reason = outcome(totals, lenient)
     if code:
-        output.say(f"gradcli check: {reason}")
+        output.say(f"gradcli check: {nothing or reason}")
     return code
 
 
-def judged(output: Output, targets: tuple[str, ...], told: dict[str, Any], running: dict[str, Any]) -> list[Any]:
-    """The reports on scripts: `told` says how each is judged, `running` which files are taken and by whom.
-
-    Raises GradcliError where a single script cannot be read, or there is no file or folder of a name.
-    """
-    single = targets[0] if len(targets) == 1 else None
-    if single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single)):
-        if looks_like_path(single) and not told["at"] and not told["claims"]:
-            shown = visible(single, 200)
-            raise error(
-                "GC601",
-                f"cannot read {shown}: no such file or folder",
-                help=f'to check it as an expression, give a point, or write "({shown})"',
-            )
-        return [checks.check_script(load(single, output, told["limits"]), **told)]
-    if told["claims"]:
-        raise error(
-            "GC725",
-            "--claim needs one expression or one file",
-            help="write the claims as asserts in the scripts",
-        )
-    if told["box"]:
-        raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
-    paths = existing(targets or (".",), told["at"])
-    return list(batch.check_paths(paths, {**told, **running}))
-
-
-def save(output: Output, reports: list[Any], json: str | None, junit: str | None) -> None:
-    """Write the report files that were asked for, and put failures beside their lines where GitHub runs the command."""
-    if json:
-        output.save(json, machine.text(machine.check("check", reports, output.settings["notes"])))
-    if junit:
-        output.save(junit, ci.junit(reports))
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in ci.github(reports):
-            output.say(line)
-
-
-def view(
-    reports: Sequence[Any], show: str, again: Callable[[Any, Any], str] | None = None, notes: Sequence[Diagnostic] = ()
-) -> View:
-    """The reports in every format; `notes` on the settings have been printed, and belong to the report."""
-    return View(
-        document=lambda style: verdicts.reports(reports, style, show, again),
-        payload=lambda: machine.check("check", reports, notes),
-        lines=lambda: machine.check_lines("check", reports),
-        tidy=lambda: verdicts.tidy(reports),
-        diagnostics=tuple(told(reports)),
-    )
-
-
-def told(reports: Sequence[Any]) -> Iterator[Diagnostic]:
-    """What was reported beside the verdicts: notes, and why a script could not be run."""
-    for report in reports:
-        yield from report.diagnostics
-        for one in report.checks:
-            if one.verdict == "ERROR" and not one.passed:
-                yield from one.diagnostics
-
-
-def outcome(reports: Sequence[Any], lenient: bool) -> tuple[int, str]:
+def outcome(totals: Any, lenient: bool) -> tuple[int, str]:
     """The exit code, the first that occurs in the order 4, 2, 1, 3, 5, 0, and why."""
-    open_checks = [one for report in reports for one in report.checks if not one.passed]
-    errors = [one for one in open_checks if one.verdict == "ERROR"]
-    broken = sum(1 for one in errors if not one.diagnostics)
-    refused = len(errors) - broken
-    undecided = sum(1 for one in open_checks if one.verdict == "INCONCLUSIVE")
-    failed = len(open_checks) - len(errors) - undecided
-    if broken:
-        return 4, f"{counted(broken, 'check')} could not be run"
-    if refused:
-        if any(one.kind == "callable" for one in errors):
-            return 2, f"{counted(refused, 'function')} could not be checked"
-        return 2, f"{counted(refused, 'script')} could not be read"
+    failed = totals.summary["failed"] - totals.broken - totals.unreadable
+    undecided = totals.summary["inconclusive"]
+    if totals.broken:
+        return 4, f"{counted(totals.broken, 'check')} could not be run"
+    if totals.unreadable:
+        noun = "function" if totals.functions else "script"
+        return 2, f"{counted(totals.unreadable, noun)} could not be {'checked' if totals.functions else 'read'}"
     if failed:
         return 1, f"{counted(failed, 'check')} failed"
     if undecided and not lenient:
         return 3, f"{counted(undecided, 'check')} could not be decided"
-    if not any(report.checks for report in reports):
+    if not totals.checks:
         return 5, "nothing to check"
     return 0, ""
 
@@ -261,7 +311,8 @@ DECLARATION = Declaration(
             setting=True,
             help="Time for one check; over it the verdict is INCONCLUSIVE.",
         ),
-        Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
+        Option("--steps", kind="flag", help="Show differences for a ladder of steps, and how their error falls."),
+        Option("--docs", kind="flag", setting=True, help="Check ```gradcli blocks of Markdown and reStructuredText too."),
         Option(
             "--select",
             many=True,
@@ -274,6 +325,17 @@ DECLARATION = Declaration(
             metavar="PATTERN",
             help="In folders leave out files that match a pattern, written as in .gitignore. May be repeated.",
         ),
+        Option("--shard", metavar="K/N", help="Only every N-th case, from the K-th: one of N machines."),
+        Option("--last-failed", kind="flag", help="Only what failed in the last run; everything where nothing did."),
+        Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
+        Option("--memory", kind="int", low=256, metavar="MIB", setting=True, help="Memory that a worker may use."),
+        CLUSTER,
+        Option("--fail-fast", kind="flag", help="Stop after the first case that fails."),
+        Option("--watch", kind="flag", help="Check again whenever a file changes, until Ctrl-C."),
+        Option("--cache", metavar="FOLDER", help="Where results are kept. Default: the user's own cache folder."),
+        Option("--no-cache", kind="flag", help="Judge everything anew, and keep nothing."),
+        Option("--baseline", metavar="FILE", setting=True, help="Let the failures pass that this file lists."),
+        Option("--write-baseline", metavar="FILE", help="List the failures of this run in a file for --baseline."),
         Option(
             "--show",
             choices=("all", "failing"),
@@ -281,9 +343,15 @@ DECLARATION = Declaration(
             setting=True,
             help="Which checks to show with their evidence.",
         ),
-        Option("--steps", kind="flag", help="Show differences for a ladder of steps, and how their error falls."),
+        Option("--verdict", metavar="WORDS", help="Report only checks with these verdicts, such as KINK,DISAGREES."),
+        Option("--verbose", kind="flag", setting=True, help="A line for each file, as soon as it is done."),
         Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
         Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
-        *OUTPUT,
+        Option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 report to FILE, for code scanning."),
+        Option("--gitlab", metavar="FILE", help="Write a GitLab code quality report to FILE."),
+        Option("--markdown", metavar="FILE", help="Write a Markdown summary to FILE."),
+        Option("--github", kind="flag", help="Annotations and a step summary, as on GitHub without being asked."),
+        Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol); short for --format tap."),
+        *presentation(*FORMATS, "concise", "tap"),
     ),
 )

@@ -5,9 +5,9 @@ It repeats what the checks found and weighs nothing.
 
 from __future__ import annotations
 
+from gradcli.batch.totals import Totals
 from gradcli.rendering.cards import card, step_card
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
-from gradcli.rendering.machine import summary
 from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
@@ -39,20 +39,31 @@ SENTENCES = {
 def reports(
     found: Sequence[Any], style: Style, show: str = "failing", replay: Callable[[Any, Any], str] | None = None
 ) -> Document:
-    """All reports: a file that passed is one line among several files, every other one lists its checks.
+    """All reports and the summary line.
 
     `replay` gives for a report and a check of it the command that shows this check again.
     """
     blocks: list[Block] = []
     for report in found:
-        brief = len(found) > 1 and show == "failing" and report.checks and all(map(unremarkable, report.checks))
-        blocks += (
-            [passed_line(report)] if brief else [*([GAP] if blocks else []), *one_report(report, style, show, replay)]
-        )
-    counts = summary(found)
-    role = "bad" if counts["failed"] else "doubt" if counts["inconclusive"] else "good"
-    blocks += [GAP, Line(totals(found), role)]
-    return document(*blocks)
+        blocks += [*one_report(report, style, show, replay), GAP]
+    counted = Totals.of(found)
+    return document(*blocks, Line(totals(counted), role(counted)))
+
+
+def part(
+    report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None = None, line: bool = False
+) -> Document:
+    """One report of several, with a blank line behind it; as a `line` where there is nothing to see in it."""
+    return document(passed_line(report)) if line else document(*one_report(report, style, show, replay), GAP)
+
+
+def closing(counted: Totals) -> Document:
+    """The summary line."""
+    return document(Line(totals(counted), role(counted)))
+
+
+def role(counted: Totals) -> str:
+    return "bad" if counted.summary["failed"] else "doubt" if counted.summary["inconclusive"] else "good"
 
 
 def title(report: Any) -> str:
@@ -61,9 +72,11 @@ def title(report: Any) -> str:
     return visible(file) if file else str(report.expression)
 
 
-def unremarkable(check: Any) -> bool:
-    """Whether a check passed, and there is neither a warning nor a table of steps to show."""
-    return bool(check.passed) and not {"not_in_general", "ladder"} & set(check.evidence)
+def unremarkable(report: Any) -> bool:
+    """Whether all checks of a report passed, and there is neither a warning nor a table of steps to show."""
+    return bool(report.checks) and all(
+        one.passed and not {"not_in_general", "ladder"} & set(one.evidence) for one in report.checks
+    )
 
 
 def passed_line(report: Any) -> Line:
@@ -124,16 +137,16 @@ def headline(check: Any, show: str) -> str:
     return next((told.partition(mark)[0] for mark in READ if mark in told), told)
 
 
-def totals(found: Sequence[Any]) -> str:
+def totals(counted: Totals) -> str:
     """The summary line: `5 checks in 2 files: 4 passed, 1 failed`."""
-    counts = summary(found)
-    checks = sum(len(report.checks) for report in found)
-    files = sum(1 for report in found if getattr(report, "file", None))
-    where = f" in {files} files" if files > 1 else ""
+    counts, checks, files = counted.summary, counted.checks, counted.files
+    where = f" in {files:,} files" if files > 1 else ""
     told = [
-        f"{counts[name]} {name}" for name in ("passed", "failed", "inconclusive") if counts[name] or name == "passed"
+        f"{counts[name]:,} {name}" for name in ("passed", "failed", "inconclusive") if counts[name] or name == "passed"
     ]
-    return f"{checks} check{'' if checks == 1 else 's'}{where}: {', '.join(told)}"
+    left = counted.selected - files
+    rest = f"; {left:,} more not checked ({counted.stopped})" if counted.stopped and left > 0 else ""
+    return f"{checks:,} check{'' if checks == 1 else 's'}{where}: {', '.join(told)}{rest}"
 
 
 def tidy(found: Sequence[Any]) -> Grid:

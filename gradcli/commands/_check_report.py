@@ -1,0 +1,215 @@
+"""Where the reports of `check` go, one at a time: standard output in its format, and report files.
+
+A report file is collected in a temporary file and written as a whole at the end, so that whoever reads it finds the
+earlier report or the new one. On standard output, what failed of several cases is shown behind the progress line: until
+then its reports are kept compressed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from json import dumps, loads
+from zlib import compress, decompress
+
+from gradcli.batch.totals import Totals
+from gradcli.commands import room
+from gradcli.commands._views import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Protocol
+
+    from gradcli.batch import transport
+    from gradcli.commands._shared import Output
+    from gradcli.diagnostics import Diagnostic
+    from gradcli.rendering import formats, verdicts
+
+    class Sink(Protocol):
+        """Takes every report, and the totals at the end."""
+
+        def take(self, report: Any) -> None: ...
+
+        def finish(self, totals: Totals) -> None: ...
+
+else:
+    formats, transport, verdicts = room("report_formats"), room("transport"), room("verdicts")
+
+SPOOLED = ("json",)  # formats of standard output that are known at the end only
+STREAMED = ("jsonl", "csv", "concise", "tap")
+IN_MEMORY = 2**20  # bytes of a report that are collected in memory
+MOST_SUMMARY = 2**20  # bytes of a step summary that GitHub takes
+
+
+class Spooled:
+    """A report in one format, collected part by part; `save` takes its pieces when it is finished."""
+
+    def __init__(self, writer: Any, save: Callable[[Iterator[str]], None], resources: ExitStack) -> None:
+        from tempfile import SpooledTemporaryFile
+
+        self.writer = writer
+        self.save = save
+        self.parts = resources.enter_context(SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline=""))
+
+    def take(self, report: Any) -> None:
+        self.parts.write(self.writer.part(report))
+
+    def finish(self, totals: Totals) -> None:
+        self.save(self.pieces(totals))
+
+    def pieces(self, totals: Totals) -> Iterator[str]:
+        """The whole report."""
+        yield self.writer.head(totals)
+        self.parts.seek(0)
+        while text := self.parts.read(2**16):
+            yield text
+        yield self.writer.tail(totals)
+
+
+class Streamed:
+    """A report whose parts are written as they come; its head does not depend on the totals."""
+
+    def __init__(self, writer: Any, write: Callable[[Iterable[str]], None]) -> None:
+        self.writer = writer
+        self.write = write
+        self.started = False
+
+    def take(self, report: Any) -> None:
+        self._start()
+        self.write((self.writer.part(report),))
+
+    def finish(self, totals: Totals) -> None:
+        self._start()
+        self.write((self.writer.tail(totals),))
+
+    def _start(self) -> None:
+        if not self.started:
+            self.write((self.writer.head(Totals()),))
+            self.started = True
+
+
+class Cards:
+    """Documents on standard output: of several cases (`brief`) those that did not pass, at the end.
+
+    With `verbose` each report is shown at once, one that passed as a line.
+    """
+
+    def __init__(
+        self, output: Output, show: str, brief: bool, verbose: bool, replay: Callable[[Any, Any], str] | None
+    ) -> None:
+        self.output = output
+        self.show = show
+        self.brief = brief
+        self.at_once = verbose or not brief
+        self.replay = replay
+        self._later: list[bytes] = []
+        self._open = output.format == "table"  # whether a blank line has to come before the next card
+
+    def take(self, report: Any) -> None:
+        if self.at_once:
+            self._show(report)
+        elif self.show == "all" or not verdicts.unremarkable(report):
+            self._later.append(compress(dumps(transport.report_to_json(report)).encode(), 1))
+
+    def finish(self, totals: Totals) -> None:
+        for packed in self._later:
+            self._show(transport.report_from_json(loads(decompress(packed))))
+        self._emit(lambda style: verdicts.closing(totals))
+        if self.output.format == "table":
+            self.output.line("")
+
+    def _show(self, report: Any) -> None:
+        line = self.brief and self.show != "all" and verdicts.unremarkable(report)
+        notes = tuple(told(report))
+        self._emit(lambda style: verdicts.part(report, style, self.show, self.replay, line), line, notes)
+
+    def _emit(self, document: Callable[[Any], Any], line: bool = False, notes: Sequence[Diagnostic] = ()) -> None:
+        if self._open and not line:
+            self.output.line("")
+        self._open = line
+        self.output.emit(View(document=document, payload=dict, diagnostics=tuple(notes)), framed=False)
+
+
+class Reporting:
+    """Where the reports of one run go: `files` and standard output. Only checks with a verdict in `only` are shown.
+
+    Raises GradcliError GC690 at once where a file of `paths` (by format) cannot be written.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        paths: Mapping[str, str | None],
+        *,
+        github: bool,
+        only: frozenset[str],
+        cards: Callable[[], Cards],
+    ) -> None:
+        self.only = only
+        self.resources = ExitStack()
+        self.files: list[Sink] = []
+        for form, path in paths.items():
+            if path:
+                output.expect(path)
+                self.files.append(Spooled(formats.writer(form), partial(output.save, path), self.resources))
+        if github:
+            self.files.append(Spooled(formats.writer("github"), partial(annotated, output), self.resources))
+            if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+                self.files.append(Spooled(formats.writer("markdown"), partial(summarised, summary), self.resources))
+        self.main: Sink
+        if output.format in SPOOLED:
+            self.main = Spooled(formats.writer(output.format), output.write, self.resources)
+        elif output.format in STREAMED:
+            self.main = Streamed(formats.writer(output.format), output.write)
+        else:
+            self.main = cards()
+
+    def __enter__(self) -> Reporting:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.resources.close()
+
+    def take(self, report: Any) -> None:
+        """Hand a report to every sink."""
+        if self.only:
+            report = replace(report, checks=tuple(one for one in report.checks if one.verdict in self.only))
+            if not report.checks:
+                return
+        for sink in (*self.files, self.main):
+            sink.take(report)
+
+    def finish(self, totals: Totals) -> None:
+        """Write what is written at the end: report files first, as standard output may be closed early."""
+        for sink in (*self.files, self.main):
+            sink.finish(totals)
+
+    def refuse(self, report: Any) -> None:
+        """Write the report of a script that cannot be read to the files: build servers show what is in them only."""
+        for sink in self.files:
+            sink.take(report)
+            sink.finish(Totals.of([report]))
+
+
+def told(report: Any) -> Iterator[Diagnostic]:
+    """What was reported beside the verdicts: notes, and why a script could not be run."""
+    yield from report.diagnostics
+    for one in report.checks:
+        if one.verdict == "ERROR" and not one.passed:
+            yield from one.diagnostics
+
+
+def annotated(output: Output, pieces: Iterable[str]) -> None:
+    """Workflow commands on standard error, where GitHub reads them."""
+    for line in "".join(pieces).splitlines():
+        output.say(line)
+
+
+def summarised(path: str, pieces: Iterable[str]) -> None:
+    """Append to the summary of a GitHub step."""
+    text = "".join(pieces).encode()[:MOST_SUMMARY].decode(errors="ignore")
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(text)
