@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import batch, checks
+    from gradcli.batch import totals
     from gradcli.commands._shared import Output
     from gradcli.diagnostics import Diagnostic
-    from gradcli.rendering import ci, machine, verdicts
+    from gradcli.rendering import formats, machine, verdicts
 else:
-    batch, checks = room("batch"), room("checks")
-    ci, machine, verdicts = room("ci"), room("machine"), room("verdicts")
+    batch, checks, totals = room("batch"), room("checks"), room("totals")
+    formats, machine, verdicts = room("report_formats"), room("machine"), room("verdicts")
 
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
@@ -143,12 +144,20 @@ def judged(output: Output, targets: tuple[str, ...], told: dict[str, Any], runni
 def save(output: Output, reports: list[Any], json: str | None, junit: str | None) -> None:
     """Write the report files that were asked for, and put failures beside their lines where GitHub runs the command."""
     if json:
-        output.save(json, machine.text(machine.check("check", reports, output.settings["notes"])))
+        output.save(json, written("json", reports, notes=output.settings["notes"]))
     if junit:
-        output.save(junit, ci.junit(reports))
+        output.save(junit, written("junit", reports))
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in ci.github(reports):
+        for line in written("github", reports).splitlines():
             output.say(line)
+
+
+def written(form: str, reports: Sequence[Any], **options: Any) -> str:
+    """The whole text of a report file."""
+    counts = totals.Totals(selected=len(reports))
+    for report in reports:
+        counts.add(report)
+    return formats.written(formats.writer(form, **options), reports, counts)
 
 
 def view(
@@ -157,11 +166,18 @@ def view(
     """The reports in every format; `notes` on the settings have been printed, and belong to the report."""
     return View(
         document=lambda style: verdicts.reports(reports, style, show, again),
-        payload=lambda: machine.check("check", reports, notes),
+        payload=lambda: payload(reports, notes),
         lines=lambda: machine.check_lines("check", reports),
         tidy=lambda: verdicts.tidy(reports),
         diagnostics=tuple(told(reports)),
     )
+
+
+def payload(reports: Sequence[Any], notes: Sequence[Diagnostic]) -> dict[str, Any]:
+    from json import loads  # not for --help
+
+    fields: dict[str, Any] = loads(written("json", reports, notes=notes))
+    return fields
 
 
 def told(reports: Sequence[Any]) -> Iterator[Diagnostic]:

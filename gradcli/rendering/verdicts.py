@@ -12,7 +12,7 @@ from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.rendering.document import Block
@@ -126,9 +126,12 @@ def headline(check: Any, show: str) -> str:
 
 def totals(found: Sequence[Any]) -> str:
     """The summary line: `5 checks in 2 files: 4 passed, 1 failed`."""
-    counts = summary(found)
     checks = sum(len(report.checks) for report in found)
-    files = sum(1 for report in found if getattr(report, "file", None))
+    return counted_checks(summary(found), checks, sum(1 for report in found if getattr(report, "file", None)))
+
+
+def counted_checks(counts: Mapping[str, int], checks: int, files: int) -> str:
+    """The words of the summary line for the counts of a run."""
     where = f" in {files} files" if files > 1 else ""
     told = [
         f"{counts[name]} {name}" for name in ("passed", "failed", "inconclusive") if counts[name] or name == "passed"
