@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.batch.totals import Totals
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.execution.reports import PlanBound, PlanLoop, PlanMemory, PlanReport, PlanRewrite, PlanStep
 from gradcli.execution.results import (
@@ -174,6 +175,14 @@ def report(*checks: Any, expression: str = TEXT, file: str | None = None, diagno
         word = "passed" if one.passed else "inconclusive" if one.verdict == "INCONCLUSIVE" else "failed"
         summary[word] += 1
     return SimpleNamespace(expression=expression, checks=checks, summary=summary, diagnostics=diagnostics, file=file)
+
+
+def totals(*reports: Any, stopped: str = "", selected: int = 0) -> Totals:
+    """The counts of some reports."""
+    counts = Totals(selected=selected or len(reports), stopped=stopped)
+    for one in reports:
+        counts.add(one)
+    return counts
 
 
 good = report(

@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
         "points",
     },
     "batch": {"checks", "lowering", "language", "calculator", "points", "execution", "graph"},
-    "rendering": {"graph", "execution", "checks", "batch", "language"},
+    "rendering": {"codes", "graph", "execution", "checks", "batch", "language"},
     "commands": {
         "codes",
         "language",

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import handmade
 import numpy as np
 import pytest
 
@@ -19,7 +20,9 @@ from gradcli import cli
 from gradcli.checks import check_script
 from gradcli.codes import CODES, FAMILIES
 from gradcli.commands import COMMANDS, declaration
+from gradcli.diagnostics import Diagnostic
 from gradcli.execution.namespaces import namespace
+from gradcli.rendering.formats.issues import issues
 
 PACKAGE = Path(__file__).parent.parent / "gradcli"
 CATALOGUE = PACKAGE / "codes"
@@ -30,6 +33,8 @@ SPECIAL = {
     "GC506": "no machine of a test may run out of memory: the evaluator is told that it did",
     "GC713": "whether a library is installed is a matter of the machine: its import is refused",
     "GC714": "depends on what the library of a backend lacks: an operation is taken from it",
+    "GC809": "no script ends its process: a check made by hand has the verdict",
+    "GC811": "remarks that suppress are not read yet: a check made by hand has the diagnostic",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
 IN_SETTINGS = "  # in gradcli.toml"
@@ -78,7 +83,8 @@ def test_a_row_is_brief() -> None:
 def test_the_catalogue_is_not_loaded_with_the_package() -> None:
     importers = [p for p in SOURCES if "gradcli.codes" in p.read_text(encoding="utf-8")]
     names = {str(path.relative_to(PACKAGE)) for path in importers}
-    assert names <= {"commands/explain.py", "commands/completions.py", "rendering/catalogue.py"}
+    allowed = {"commands/explain.py", "commands/completions.py", "rendering/catalogue.py"}
+    assert names <= allowed | {"rendering/formats/sarif.py"}
 
 
 # --- every example triggers its code ----------------------------------------------------------------------
@@ -127,15 +133,19 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
         return [one.code for check in report.checks for one in check.diagnostics]
     if "--python" in options:
         return ran(["check", *options])
+    if code.startswith("GC8"):  # the code of a verdict stands in report files only
+        monkeypatch.setenv("GITHUB_ACTIONS", "true")
+        return ran(["check", script, *options])
     return ran([{"GC725": "check", "GC735": "check", "GC510": "graph"}.get(code, "grad"), script, *options])
 
 
 def ran(arguments: list[str]) -> list[str]:
-    """The codes on standard error of a command line, run in this process."""
+    """The codes on standard error of a command line, run in this process: of diagnostics, then of annotations."""
     told = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
         cli.main(arguments)
-    return re.findall(r"^\w+\[(GC\d{3})\]", told.getvalue(), re.MULTILINE)
+    found = re.findall(r"^\w+\[(GC\d{3})\]", told.getvalue(), re.MULTILINE)
+    return found + re.findall(r"^::\w+ .*title=gradcli (GC\d{3}) ", told.getvalue(), re.MULTILINE)
 
 
 def called(script: str, call: str) -> list[str]:
@@ -195,6 +205,12 @@ def test_a_full_memory_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran(["eval", "ones(300, 300) @ ones(300, 300)"]) == ["GC506"]
     monkeypatch.setattr("gradcli.calculator.evaluate", full)
     assert ran(["eval", "x", "--at", "x=1"]) == ["GC506"]
+
+
+def test_a_crash_and_an_unused_suppression_have_their_codes() -> None:
+    crashed = handmade.check("CRASHED", False)
+    unused = handmade.check("PROVED", False, diagnostics=(Diagnostic("GC811", "suppresses nothing"),))
+    assert [one.rule.code for one in issues(handmade.report(crashed, unused))] == ["GC809", "GC811"]
 
 
 def test_a_missing_backend_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:

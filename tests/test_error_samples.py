@@ -43,6 +43,7 @@ WITHOUT = {
     "GC601": "is about the path of the script itself",
     "GC690": "is about the file of --output",
     "GC7": "options have no script",
+    "GC8": "verdicts have their own samples, one for each way to fail",
     "GC9": "the protocol, and faults of gradcli, have no script",
 }
 JUDGED = {"GC409", "GC410", "GC412"}  # notes that belong to a verdict

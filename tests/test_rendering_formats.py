@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import handmade
 import pytest
 
 from gradcli import calculator, checks, cli
@@ -28,7 +29,7 @@ from gradcli.eager.why.texts import CURES
 from gradcli.execution import findings
 from gradcli.execution.step_sequence import step_sequence
 from gradcli.language import read_source
-from gradcli.rendering import ci
+from gradcli.rendering import formats
 from gradcli.rendering.document import Style
 from gradcli.rendering.ladders import ladder
 from tests.corpus import corpus
@@ -149,8 +150,8 @@ def in_every_format(reports: Iterable[Any]) -> set[str]:
     for report in reports:
         for show in ("all", "failing"):  # with and without `--digits`
             shown(report_view([report], show))
-        ci.junit([report])
-        list(ci.github([report]))
+        for name in formats.WRITERS:
+            assert formats.written(formats.writer(name), [report], handmade.totals(report)), name
         verdicts |= {one.verdict for one in report.checks}
     return verdicts
 

@@ -27,6 +27,7 @@ class Totals:
     unreadable: int = 0  # scripts, or functions, that cannot be read or lowered
     functions: bool = False  # whether Python functions are judged
     broken: int = 0  # checks that crashed, or met an error of gradcli's own
+    seconds: float = 0.0  # of all checks together
     stopped: str = ""
 
     @classmethod
@@ -47,6 +48,7 @@ class Totals:
         self.summary.update(report.summary)
         self.files += 1
         self.checks += len(report.checks)
+        self.seconds += sum(one.seconds or 0.0 for one in report.checks)
         for one in report.checks:
             if not one.passed and one.verdict in ("ERROR", "CRASHED"):
                 if one.diagnostics:

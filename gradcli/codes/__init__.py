@@ -18,6 +18,7 @@ from gradcli.codes.protocol import PROTOCOL
 from gradcli.codes.row import CodeDoc
 from gradcli.codes.shapes import SHAPES
 from gradcli.codes.text import TEXT
+from gradcli.codes.verdicts import VERDICT_CODES
 
 __all__ = ["CODES", "FAMILIES", "CodeDoc"]
 
@@ -29,7 +30,10 @@ FAMILIES: dict[str, str] = {
     "GC5": "limits",
     "GC6": "files and data",
     "GC7": "options",
+    "GC8": "verdicts",
     "GC9": "protocol",
 }
 
-CODES: dict[str, CodeDoc] = {**TEXT, **NAMES, **SHAPES, **DOMAINS, **LIMITS, **FILES, **OPTIONS, **PROTOCOL}
+CODES: dict[str, CodeDoc] = {
+    **TEXT, **NAMES, **SHAPES, **DOMAINS, **LIMITS, **FILES, **OPTIONS, **VERDICT_CODES, **PROTOCOL,
+}  # fmt: skip

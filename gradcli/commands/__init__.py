@@ -38,7 +38,6 @@ ROOMS: dict[str, str] = {
     "calculus": "gradcli.rendering.calculus",
     "catalogue": "gradcli.rendering.catalogue",
     "checks": "gradcli.checks",
-    "ci": "gradcli.rendering.ci",
     "formats": "gradcli.rendering.graphs.formats",
     "limits": "gradcli.language.limits",
     "listings": "gradcli.rendering.listings",

@@ -146,24 +146,6 @@ def trace_lines(command: str, result: Trace) -> Iterator[Payload]:
     yield {key: value for key, value in whole.items() if key not in ("forward", "backward")}
 
 
-def check(command: str, reports: Sequence[Any], notes: Sequence[Diagnostic] = ()) -> Payload:
-    """The checks of every report in one list, and the counts over all of them; `notes` concern all reports."""
-    payload: Payload = opening(command)
-    if len(reports) == 1 and getattr(reports[0], "expression", None):
-        payload["expression"] = reports[0].expression
-    payload["checks"] = [check_fields(one) for report in reports for one in report.checks]
-    payload["summary"] = summary(reports)
-    return payload | diagnostics([*notes, *(one for report in reports for one in report.diagnostics)])
-
-
-def check_lines(command: str, reports: Sequence[Any]) -> Iterator[Payload]:
-    """JSON Lines of checks: a line per check, then the summary."""
-    for report in reports:
-        for one in report.checks:
-            yield {**opening(command), **check_fields(one)}
-    yield {**opening(command), "summary": summary(reports)}
-
-
 def check_fields(check: Any) -> Payload:
     """One check; `expected` and `diagnostics` appear where there are any."""
     fields: Payload = {

@@ -147,23 +147,3 @@ def totals(counted: Totals) -> str:
     left = counted.selected - files
     rest = f"; {left:,} more not checked ({counted.stopped})" if counted.stopped and left > 0 else ""
     return f"{checks:,} check{'' if checks == 1 else 's'}{where}: {', '.join(told)}{rest}"
-
-
-def tidy(found: Sequence[Any]) -> Grid:
-    """One row per check, for CSV."""
-    titles = ("id", "file", "line", "kind", "leaf", "verdict", "passed", "message")
-    rows = tuple(
-        (
-            one.id,
-            one.file or "",
-            place(one),
-            one.kind,
-            one.leaf or "",
-            one.verdict,
-            str(one.passed).lower(),
-            sentence(one),
-        )
-        for report in found
-        for one in report.checks
-    )
-    return Grid(tuple(map(Column, titles)), rows)

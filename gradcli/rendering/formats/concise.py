@@ -1,0 +1,39 @@
+"""One line per check that did not pass, as editors and compilers have it: `file:line:column: CODE message`.
+
+Nothing in it is taken for a command by GitHub's runner, which reads `::` at the start of a line and `##[` anywhere.
+"""
+
+from __future__ import annotations
+
+from gradcli.rendering.formats.issues import EXPRESSION, incomplete, issues
+from gradcli.rendering.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli.batch.totals import Totals
+    from gradcli.rendering.formats.issues import Issue
+
+
+class Concise:
+    """Writer of the format."""
+
+    def head(self, totals: Totals) -> str:
+        return ""
+
+    def part(self, report: Any) -> str:
+        return "".join(f"{line(one)}\n" for one in issues(report))
+
+    def tail(self, totals: Totals) -> str:
+        return "" if totals.complete else f"incomplete: {incomplete(totals)}\n"
+
+
+def line(issue: Issue) -> str:
+    """One issue on a line; a place that is not known is line 1, column 1."""
+    path = issue.path or EXPRESSION
+    if path.lstrip().startswith("::"):
+        path = f"./{path}"
+    column = issue.span.column if issue.span else 1
+    text = f"{path}:{issue.line or 1}:{column}: {issue.rule.code} {issue.verdict} {issue.subject}: {issue.message}"
+    return visible(text).replace("##[", "#\\#[")

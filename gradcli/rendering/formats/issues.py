@@ -1,0 +1,145 @@
+"""What report files say of a check that did not pass: its code, place, severity and fingerprint.
+
+A check that passed because it is suppressed or in the baseline is an issue too, for the formats that show suppressions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from hashlib import sha256
+
+from gradcli.records import NamedTuple
+from gradcli.rendering.verdicts import sentence, subject, title
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from gradcli.batch.totals import Totals
+    from gradcli.diagnostics import Span
+
+EXPRESSION = "<expression>"  # stands for the path of an expression
+
+
+class Rule(NamedTuple):
+    """A code with its level in GitHub and SARIF, and its severity in GitLab."""
+
+    code: str
+    level: str
+    severity: str
+
+
+# the rule of each verdict, worst first; a good verdict that did not pass is NOT_AS_REQUIRED
+RULES: dict[str, Rule] = {
+    "CRASHED": Rule("GC809", "error", "blocker"),
+    "ERROR": Rule("GC808", "error", "blocker"),
+    "DISAGREES": Rule("GC801", "error", "critical"),
+    "UNDEFINED": Rule("GC806", "error", "major"),
+    "DISCONTINUOUS": Rule("GC805", "error", "major"),
+    "BOUNDARY": Rule("GC804", "error", "major"),
+    "KINK": Rule("GC803", "error", "major"),
+    "not as required": Rule("GC810", "error", "major"),
+    "IMPRECISE": Rule("GC802", "error", "minor"),
+    "INCONCLUSIVE": Rule("GC807", "warning", "minor"),
+    "unused suppression": Rule("GC811", "warning", "info"),
+}
+NOT_AS_REQUIRED = RULES["not as required"]
+BY_CODE = {rule.code: rule for rule in RULES.values()}
+RANKS = {code: rank for rank, code in enumerate(BY_CODE)}
+
+
+class Issue(NamedTuple):
+    """One check as report files show it.
+
+    `path` is None for an expression; `span` is there where a diagnostic of the check has one. `fingerprint` depends on
+    path, case and leaf, not on the line or on values. `suppression` is the reason why the check passed all the same,
+    `external` whether that is a baseline rather than a remark in the script. Texts are as the user wrote them.
+    """
+
+    rule: Rule
+    verdict: str
+    path: str | None
+    line: int | None
+    span: Span | None
+    subject: str
+    message: str
+    fingerprint: str
+    suppression: str | None = None
+    external: bool = False
+
+    def place(self) -> str:
+        """Path and line, such as `models/loss.grad:9`."""
+        path = self.path or EXPRESSION
+        return path if self.line is None else f"{path}:{self.line}"
+
+
+def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
+    """The issues of a report in the order of its checks; with `suppressed`, those that are suppressed as well."""
+    name = posix(report.file) if getattr(report, "file", None) else title(report)
+    block = str(getattr(report, "block", 0) or "")
+    repeated: Counter[tuple[str, str]] = Counter()
+    for check in report.checks:
+        case = (case_of(check), check.leaf or "")
+        repeated[case] += 1
+        reason, external = suppression(check)
+        if check.passed and not (suppressed and reason is not None):
+            continue
+        identity = "\0".join((name, block, *case, str(repeated[case])))
+        span = span_of(check)
+        line = check.line if check.line is not None or span is None else span.line
+        yield Issue(
+            rule_of(check),
+            check.verdict,
+            posix(check.file) if check.file else None,
+            line,
+            span,
+            subject(check),
+            sentence(check),
+            sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32],
+            reason,
+            external,
+        )
+
+
+def rule_of(check: Any) -> Rule:
+    """The rule of a check: that of a diagnostic which names one of these codes, or that of its verdict."""
+    named = next((one.code for one in check.diagnostics if one.code in BY_CODE), None)
+    return RULES.get(check.verdict, NOT_AS_REQUIRED) if named is None else BY_CODE[named]
+
+
+def case_of(check: Any) -> str:
+    """The id of a check without the line number that the id of a claim holds."""
+    return "claim" if check.kind == "claim" else str(check.id)
+
+
+def suppression(check: Any) -> tuple[str | None, bool]:
+    """Why a check passed in spite of its verdict, None where it did not, and whether a baseline says so."""
+    if not check.passed:
+        return None, False
+    if check.evidence.get("suppressed"):
+        return str(check.evidence["suppressed"]), False
+    return ("known: it is in the baseline", True) if check.evidence.get("baseline") else (None, False)
+
+
+def span_of(check: Any) -> Span | None:
+    """The first span of the diagnostics of a check that lies on its line."""
+    spans = (one.span for one in check.diagnostics if one.span is not None)
+    return next((span for span in spans if check.line in (None, span.line)), None)
+
+
+def posix(path: str) -> str:
+    """A path with forward slashes, relative to the working folder if it lies there."""
+    inside = path.removeprefix(os.path.join(os.getcwd(), "")) if os.path.isabs(path) else path
+    inside = inside.replace(os.sep, "/")
+    while inside.startswith("./"):
+        inside = inside[2:].lstrip("/")
+    return inside
+
+
+def incomplete(totals: Totals) -> str:
+    """Why a run ended early and how far it came; empty for a complete run."""
+    if totals.complete:
+        return ""
+    return f"{totals.stopped}: {totals.files} of {totals.selected} cases were checked"

@@ -1,0 +1,48 @@
+"""The JSON report of `check`: the same payload as `--format json`, written check by check.
+
+`complete` and `stopped` appear only where the run ended early.
+"""
+
+from __future__ import annotations
+
+from gradcli.rendering.machine import check_fields, diagnostics, opening, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from gradcli.batch.totals import Totals
+    from gradcli.diagnostics import Diagnostic
+
+
+class JsonReport:
+    """Writer of the format; `notes` are diagnostics that concern all reports."""
+
+    def __init__(self, notes: Sequence[Diagnostic] = ()) -> None:
+        self.diagnostics = [text(one.as_json()) for one in notes]
+        self.expression = ""
+        self.separator = ""
+
+    def head(self, totals: Totals) -> str:
+        fields = opening("check")
+        if totals.files == 1 and self.expression:
+            fields["expression"] = self.expression
+        return text(fields)[:-1] + ', "checks": ['
+
+    def part(self, report: Any) -> str:
+        self.expression = getattr(report, "expression", "")
+        self.diagnostics += [text(one) for one in diagnostics(report.diagnostics).get("diagnostics", ())]
+        parts = []
+        for check in report.checks:
+            parts.append(self.separator + text(check_fields(check)))
+            self.separator = ", "
+        return "".join(parts)
+
+    def tail(self, totals: Totals) -> str:
+        told = f'], "summary": {text(dict(totals.summary))}'
+        if self.diagnostics:
+            told += f', "diagnostics": [{", ".join(self.diagnostics)}]'
+        if not totals.complete:
+            told += f', "complete": false, "stopped": {text(totals.stopped)}'
+        return told + "}\n"

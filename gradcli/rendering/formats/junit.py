@@ -1,0 +1,93 @@
+"""JUnit XML: a suite per file, a case per check; valid by the schema of Jenkins' xUnit plugin (junit-10.xsd).
+
+That schema knows a file for suites only, so the line stands in the name of a case and at the start of its text.
+Inconclusive checks count as skipped. A run that ended early has one more suite, empty, with the property `incomplete`.
+"""
+
+from __future__ import annotations
+
+from gradcli.rendering.cards import evidence_facts
+from gradcli.rendering.document import Style
+from gradcli.rendering.formats.issues import incomplete
+from gradcli.rendering.text import visible
+from gradcli.rendering.verdicts import sentence, subject, title
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from gradcli.batch.totals import Totals
+
+REFERENCES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+
+
+class JUnit:
+    """Writer of the format."""
+
+    def head(self, totals: Totals) -> str:
+        errors = totals.unreadable + totals.broken
+        counts = f'tests="{totals.checks}" failures="{totals.summary["failed"] - errors}" errors="{errors}"'
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<testsuites name="gradcli check" {counts} time="{totals.seconds:.3f}">\n'
+        )
+
+    def part(self, report: Any) -> str:
+        return "".join(f"{line}\n" for line in suite(report))
+
+    def tail(self, totals: Totals) -> str:
+        if totals.complete:
+            return "</testsuites>\n"
+        why = f'<property name="incomplete" value="{attribute(incomplete(totals))}"/>'
+        return (
+            f'  <testsuite name="incomplete" {counts(())}><properties>{why}</properties></testsuite>\n</testsuites>\n'
+        )
+
+
+def suite(report: Any) -> Iterator[str]:
+    name = attribute(title(report))
+    file = f' file="{attribute(report.file)}"' if getattr(report, "file", None) else ""
+    yield f'  <testsuite name="{name}"{file} {counts(report.checks)}>'
+    for one in report.checks:
+        what = attribute(f"{subject(one)} line {one.line}" if one.line else subject(one))
+        head = f'<testcase classname="{name}" name="{what}"{time([one])}'
+        if one.passed:
+            yield f"    {head}/>"
+            continue
+        tag = outcome(one)
+        facts = [f"{label}: {text}" for label, text, _ in evidence_facts(one.evidence, Style())]
+        if one.file:
+            facts.insert(0, visible(f"{one.file}:{one.line}" if one.line else one.file))
+        message = attribute(f"{one.verdict}: {sentence(one)}")
+        kind = "" if tag == "skipped" else f' type="{attribute(one.verdict)}"'
+        text = "\n".join(content(line) for fact in facts for line in fact.splitlines())
+        yield f'    {head}><{tag} message="{message}"{kind}>{text}</{tag}></testcase>'
+    yield "  </testsuite>"
+
+
+def outcome(check: Any) -> str:
+    """The element of a check that did not pass."""
+    return {"INCONCLUSIVE": "skipped", "ERROR": "error", "CRASHED": "error"}.get(check.verdict, "failure")
+
+
+def counts(checks: Sequence[Any]) -> str:
+    tags = [outcome(one) for one in checks if not one.passed]
+    told = {"tests": len(checks), "failures": tags.count("failure")}
+    told |= {"errors": tags.count("error"), "skipped": tags.count("skipped")}
+    return " ".join(f'{name}="{count}"' for name, count in told.items()) + time(checks)
+
+
+def time(checks: Sequence[Any]) -> str:
+    """The seconds that checks took, as an attribute; 0 for one whose process died."""
+    return f' time="{sum(one.seconds or 0.0 for one in checks):.3f}"'
+
+
+def content(text: str) -> str:
+    """A line for XML 1.0: characters that it forbids become escapes, the special ones references."""
+    return visible(text).translate(REFERENCES)
+
+
+def attribute(text: str) -> str:
+    """Text of one or more lines as the value of an attribute."""
+    return "&#10;".join(map(content, text.splitlines()))

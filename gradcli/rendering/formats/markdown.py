@@ -1,0 +1,59 @@
+"""Markdown for pull requests and wikis: a table of counts, then a row per check that did not pass.
+
+What a user wrote stands in code spans or is escaped: it makes no cell, no link, no HTML and mentions nobody.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.rendering.formats.issues import incomplete, issues
+from gradcli.rendering.text import visible
+from gradcli.rendering import verdicts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from gradcli.batch.totals import Totals
+
+
+class Markdown:
+    """Writer of the format."""
+
+    def head(self, totals: Totals) -> str:
+        lines = [f"## gradcli check: {verdicts.totals(totals)}", ""]
+        if not totals.complete:
+            lines += [f"**Incomplete:** {escaped(incomplete(totals))}", ""]
+        lines += ["| result | checks |", "| --- | ---: |"]
+        lines += [f"| {name} | {count} |" for name, count in totals.summary.items()]
+        if totals.summary["failed"] or totals.summary["inconclusive"]:
+            lines += ["", "| where | check | verdict | message |", "| --- | --- | --- | --- |"]
+        return "\n".join(lines) + "\n"
+
+    def part(self, report: Any) -> str:
+        return "".join(self.rows(report))
+
+    def tail(self, totals: Totals) -> str:
+        return ""
+
+    def rows(self, report: Any) -> Iterator[str]:
+        """The rows of the checks of a report that did not pass."""
+        for one in issues(report):
+            verdict = f"{one.verdict} ({one.rule.code})"
+            yield f"| {code_span(one.place())} | {code_span(one.subject)} | {verdict} | {escaped(one.message)} |\n"
+
+
+def code_span(text: str) -> str:
+    """Text as a code span in a cell of a table."""
+    text = visible(text).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    gap = " " if text[:1] in "` " or text[-1:] in "` " else ""
+    return f"{fence}{gap}{text}{gap}{fence}"
+
+
+def escaped(text: str) -> str:
+    """Text in a cell of a table, without any mark-up of its own."""
+    plain = re.sub(r"([\\`*_\[\]<>&|~#!$])", r"\\\1", visible(text))
+    return re.sub(r"@(?=\w)", "`@`", plain)
