@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from gradcli.batch.discovery import scripts
+from gradcli.batch.discovery import cases
 from gradcli.batch.transport import report_from_json
 from gradcli.checks.child import start, whole_lines
 from gradcli.checks.report import Check, Report, summarised, timed
@@ -32,7 +32,7 @@ def check_paths(
     """The reports of all scripts that the paths name or contain, sorted by path.
 
     The options are those of `checks.check_script`, and `jobs` (default: one worker per processor), `select` and
-    `exclude`, patterns as `discovery.scripts` takes them, and `progress`, a function of (done, total, label).
+    `exclude`, patterns as `discovery.cases` takes them, and `progress`, a function of (done, total, label).
     """
     told = {**(options or {}), **more}
     jobs = told.pop("jobs", None) or jobs or os.cpu_count() or 1
@@ -40,7 +40,7 @@ def check_paths(
     limits = told.pop("limits", None)
     told["limits"] = None if limits is None else limits.as_dict()
     told["at"] = list(told["at"]) if told.get("at") and not isinstance(told["at"], dict) else told.get("at") or []
-    files = scripts(paths, told.pop("select", ()), told.pop("exclude", ()))
+    files = [case.path for case in cases(paths, told.pop("select", ()), told.pop("exclude", ()))]
     if not files:
         return []
     team = Team(min(jobs, len(files)), told, float(told.get("timeout") or 60.0) * 3 + GRACE)
