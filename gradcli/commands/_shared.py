@@ -38,8 +38,8 @@ if TYPE_CHECKING:
         def note(self, *diagnostics: Diagnostic) -> None:
             """Report diagnostics on standard error."""
 
-        def progress(self, done: int, total: int, label: str = "") -> None:
-            """Show how far long work has come; only a terminal shows it."""
+        def progress(self, done: int, total: int, label: str = "", failed: int = 0) -> None:
+            """Show how far long work has come, and how much of it failed; only a terminal shows it."""
 
         def save(self, path: str, text: str) -> None:
             """Write a report file beside the output."""
