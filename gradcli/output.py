@@ -10,6 +10,7 @@ import stat
 import sys
 from contextlib import suppress
 from importlib import import_module
+from time import monotonic
 
 from gradcli.diagnostics import Diagnostic, error, visible
 
@@ -26,6 +27,7 @@ ROOMS = {
     "document": "gradcli.rendering.document",
     "machine": "gradcli.rendering.machine",
     "plain": "gradcli.rendering.plain",
+    "progress": "gradcli.rendering.progress",
     "tables": "gradcli.rendering.tables",
     "tabular": "gradcli.rendering.tabular",
 }
@@ -63,7 +65,8 @@ class Output:
         self.settings = settings
         self.path: str | None = settings["output"]
         self.file: IO[str] | None = None
-        self.drawn = False
+        self.drawn = False  # whether a progress line stands on standard error
+        self.bar: Any = None
         terminal = self.path is None and sys.stdout.isatty()
         self.format: str = settings["format"] or ("table" if terminal else "plain")
         if self.path is not None and not explicit:
@@ -101,6 +104,7 @@ class Output:
 
     def tables(self, view: View, framed: bool) -> None:
         """Rich tables; off a terminal they are as wide as they like."""
+        self._wipe()
         colour = self.path is None and colourful(self.settings["color"], sys.stdout)
         cells = width() if self.terminal else UNLIMITED
         console = import_module("rich.console").Console(
@@ -154,16 +158,22 @@ class Output:
         if diagnostics:
             self.say(load("diagnostics").render(diagnostics, colourful(self.settings["color"], sys.stderr)))
 
-    def progress(self, done: int, total: int, label: str = "") -> None:
-        """A bar on standard error, if that is a terminal."""
-        if sys.stderr.isatty():
-            self.drawn = done < total
-            filled = 20 * done // max(total, 1)
-            bar = f"\r[{'#' * filled}{'.' * (20 - filled)}] {done}/{total} {visible(label, 40)}\x1b[K"
-            write_error(bar if self.drawn else "\r\x1b[K")
+    def progress(self, done: int, total: int, label: str = "", failed: int = 0) -> None:
+        """One line on standard error, if that is a terminal that can draw it anew; it goes when all is done."""
+        if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            return
+        if done >= total:
+            self._wipe()
+            self.bar = None
+            return
+        self.bar = self.bar or load("progress").Progress()
+        line = self.bar.line(monotonic(), width(sys.stderr) - 1, done, total, label, failed)
+        if line is not None:
+            self.drawn = True
+            write_error(f"\r{line}\x1b[K")
 
     def _wipe(self) -> None:
-        """Take the bar away: lines of results may go to the same terminal."""
+        """Take the progress line away: lines of results may go to the same terminal."""
         if self.drawn:
             write_error("\r\x1b[K")
             self.drawn = False
@@ -280,12 +290,12 @@ def reason(problem: OSError) -> str:
     return (problem.strerror or str(problem)).lower()
 
 
-def width() -> int:
-    """The width of the terminal in cells: COLUMNS if set, else what the terminal says."""
+def width(stream: IO[str] | None = None) -> int:
+    """The width of the terminal in cells: COLUMNS if set, else what the terminal of the stream (stdout) says."""
     told = os.environ.get("COLUMNS", "")
     if told.isdigit() and int(told) > 0:
         return int(told)
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or 80
     except OSError:
         return 80

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gradcli.batch import check_paths, run
-from gradcli.batch.discovery import scripts
+from gradcli.batch.discovery import cases
 from gradcli.batch.transport import report_from_json, report_to_json
 from gradcli.checks import check_script
 from gradcli.language.limits import Limits
@@ -53,7 +53,7 @@ EXPECTED = {
 
 
 def test_discovery(folder: Path) -> None:
-    found = [str(Path(path).relative_to(folder)) for path in scripts([str(folder), str(folder / "b.grad")])]
+    found = [str(Path(case.path).relative_to(folder)) for case in cases([str(folder), str(folder / "b.grad")])]
     assert found == list(EXPECTED)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli import cli
-from gradcli.batch.discovery import scripts
+from gradcli.batch.discovery import cases, matching_files, nothing_found
 from gradcli.diagnostics import GradcliError
 
 FILES = ["a.grad", "b.grad", "b.txt", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad", ".x/f.grad"]
@@ -31,7 +31,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_rules_every_script_is_taken(tree: Path) -> None:
-    assert scripts(["."]) == ["a.grad", "b.grad", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
+    assert matching_files(["."]) == ["a.grad", "b.grad", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
 
 
 RULES = [
@@ -57,10 +57,10 @@ def ignored_by_git(tree: Path) -> set[str]:
 
 @pytest.mark.parametrize(("files", "without"), RULES, ids=[" ".join(files) for files, _ in RULES])
 def test_what_git_ignores_is_left_out(files: dict[str, str], without: str, tree: Path) -> None:
-    everything = set(scripts(["."]))
+    everything = set(matching_files(["."]))
     for name, text in files.items():
         (tree / name).write_text(text)
-    assert everything - set(scripts(["."])) == set(without.split())
+    assert everything - set(matching_files(["."])) == set(without.split())
     if shutil.which("git"):
         assert ignored_by_git(tree) == set(without.split())
 
@@ -87,35 +87,35 @@ def test_rules_mean_what_git_means(
     (tree / "deep" / ".gitignore").write_text("\n".join(inner))
     ignored = ignored_by_git(tree)
     everything = {name for name in FILES if name.endswith(".grad") and not name.startswith(".")}
-    found = {str(Path(path).relative_to(tree)) for path in scripts([str(tree)])}
+    found = {str(Path(path).relative_to(tree)) for path in matching_files([str(tree)])}
     assert found == everything - ignored
 
 
 def test_the_rules_of_a_repository_hold_in_its_folders(tree: Path) -> None:
     (tree / ".gitignore").write_text("e.grad\n")
-    assert scripts(["deep/er"]) == [
+    assert matching_files(["deep/er"]) == [
         "deep/er/e.grad",
         "deep/er/keep.grad",
     ]  # no repository: the folder above says nothing
     (tree / ".git").mkdir()
-    assert scripts(["deep/er"]) == ["deep/er/keep.grad"]
+    assert matching_files(["deep/er"]) == ["deep/er/keep.grad"]
 
 
 def test_a_file_that_is_named_is_always_taken(tree: Path) -> None:
     (tree / ".gitignore").write_text("*\n")
-    assert scripts(["a.grad", "deep"], exclude=["*"]) == ["a.grad"]
+    assert matching_files(["a.grad", "deep"], exclude=["*"]) == ["a.grad"]
 
 
 def test_patterns(tree: Path) -> None:
-    assert scripts(["."], select=["deep"]) == ["deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
-    assert scripts(["."], select=["/a.grad", "**/er/*"]) == ["a.grad", "deep/er/e.grad", "deep/er/keep.grad"]
-    assert scripts(["."], exclude=["deep", "build"]) == ["a.grad", "b.grad"]
-    assert scripts(["."], select=["deep"], exclude=["e.grad"]) == ["deep/d.grad", "deep/er/keep.grad"]
+    assert matching_files(["."], select=["deep"]) == ["deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
+    assert matching_files(["."], select=["/a.grad", "**/er/*"]) == ["a.grad", "deep/er/e.grad", "deep/er/keep.grad"]
+    assert matching_files(["."], exclude=["deep", "build"]) == ["a.grad", "b.grad"]
+    assert matching_files(["."], select=["deep"], exclude=["e.grad"]) == ["deep/d.grad", "deep/er/keep.grad"]
 
 
 def test_a_pattern_that_cannot_be_read_is_an_error(tree: Path) -> None:
     with pytest.raises(GradcliError) as caught:
-        scripts(["."], select=["a", "!"])
+        matching_files(["."], select=["a", "!"])
     assert caught.value.diagnostics[0].code == "GC721"
 
 

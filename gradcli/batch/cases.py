@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
+
+from gradcli.language.limits import DEFAULT_LIMITS, Limits
+
+LARGEST = 2**26  # bytes of a script that are read at once: no limit on texts is as high
 
 
 class Case(NamedTuple):
     """A `.grad` file, or the block with number `block` (from 1) of a document.
 
-    `text` is the block with blank lines in place of all lines outside of it, so that line numbers are those of the
-    document; None for a file of its own.
+    `text` is the block and `line` the line of the document where it begins; None and 1 for a file of its own.
     """
 
     path: str
     block: int = 0
     text: str | None = None
+    line: int = 1
 
     @property
     def name(self) -> str:
@@ -22,11 +27,27 @@ class Case(NamedTuple):
         return f"{self.path} (block {self.block})" if self.block else self.path
 
     def content(self) -> bytes | None:
-        """The bytes of the script; None where the file cannot be read."""
+        """The bytes of the script, a block with an empty line for every line of the document above it.
+
+        So lines have the numbers that they have in the document. None where the file cannot be read, or should not be
+        before a worker that may be killed does it: a device or a pipe, which may have no end.
+        """
         if self.text is not None:
-            return self.text.encode()
+            return ("\n" * (self.line - 1) + self.text).encode("utf-8", "surrogateescape")
         try:
+            if not os.path.isfile(self.path) or os.path.getsize(self.path) > LARGEST:
+                return None
             with open(self.path, "rb") as file:
                 return file.read()
         except OSError:
             return None
+
+
+def block_limits(content: bytes, limits: Limits = DEFAULT_LIMITS) -> Limits:
+    """The limits for the content of a block: the empty lines above it do not count towards the length of the text.
+
+    >>> block_limits(b"\\n" * 999 + b"x**2", Limits(text=100)).text
+    1099
+    """
+    above = len(content) - len(content.lstrip(b"\n"))
+    return Limits(**{**limits.as_dict(), "text": limits.text + above})

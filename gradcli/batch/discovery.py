@@ -1,4 +1,4 @@
-"""Which scripts a check of folders is about: a walk that leaves out what git ignores. Reads no script."""
+"""Which scripts and blocks of documents a check is about: a walk of folders that leaves out what git ignores."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from gradcli.batch.cases import Case
+from gradcli.batch.documents import blocks, is_document
 from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
@@ -18,27 +20,69 @@ PIECE = re.compile(r"/\*\*(?=/)|^\*\*/|\*+|\?|\[[!^]?\]?(?:\\.|[^\]\\])*\]|\\.|.
 PIECES = {"/**": "(?:/.*)?", "**/": "(?:.*/)?", "?": "[^/]"}
 
 
-def scripts(paths: Iterable[str], select: Sequence[str] = (), exclude: Sequence[str] = ()) -> list[str]:
-    """Every named file, and the .grad files under the named folders; sorted, each once.
+def cases(
+    paths: Iterable[str], select: Sequence[str] = (), exclude: Sequence[str] = (), docs: bool = False
+) -> list[Case]:
+    """Every named file, and the .grad files under the named folders; sorted by path, each once.
+
+    With `docs`, documents (.md, .markdown, .rst) are taken like scripts, and each of their gradcli blocks is a case.
 
     A file that is named is always taken. Under a folder, names that start with a dot and links to folders are left
     out, and so is what the .gitignore files there and above, up to the root of the repository, say. `select` and
     `exclude` are patterns as in a .gitignore file, relative to the current folder: with `select` only files that match
     one of them are taken, and never one that matches `exclude`.
 
-    Raises GradcliError GC721 for a pattern that cannot be read.
+    Raises GradcliError GC721 for a pattern that cannot be read, and for a named document without `docs`.
     """
+    found: list[Case] = []
+    for path in matching_files(paths, select, exclude, docs):
+        found += blocks(path) if docs and is_document(path) else [Case(path)]
+    return found
+
+
+def matching_files(
+    paths: Iterable[str],
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    docs: bool = False,
+    read: set[str] | None = None,
+) -> list[str]:
+    """The files that `cases` is about; the folders and .gitignore files that decide which they are go into `read`."""
     wanted, unwanted = option("--select", select), option("--exclude", exclude)
     found: set[str] = set()
     for path in paths:
         if not os.path.isdir(path):
+            if is_document(path) and not docs:
+                shown = visible(path, 200)
+                raise error("GC721", f"{shown} is a document, not a script", help="add --docs to check its blocks")
             found.add(os.path.normpath(path))
             continue
-        for file in walk(path):
-            place = os.path.relpath(file).replace(os.sep, "/")
+        for file in walk(path, docs, set() if read is None else read):
+            place = os.path.relpath(file).replace(os.sep, "/") if select or exclude else file
             if (not select or wanted.within(place)) and not unwanted.within(place):
                 found.add(file)
     return sorted(found, key=lambda path: path.split(os.sep))
+
+
+def nothing_found(
+    paths: Sequence[str], select: Sequence[str] = (), exclude: Sequence[str] = (), docs: bool = False
+) -> str:
+    """Why `cases` finds nothing, and what to do: a text of one line."""
+    where = "in " + " and ".join(visible(path, 60) for path in paths[:3]) + (" and more" if len(paths) > 3 else "")
+    if all(map(is_document, paths)):
+        return f"there are no gradcli blocks {where}; a block begins with ```gradcli or .. code-block:: gradcli"
+    kinds = ".grad files" + (" and no documents with gradcli blocks" if docs else "")
+    if select or exclude:
+        without = len(cases(paths, (), exclude, docs))
+        if select and without:
+            return f"--select {visible(' --select '.join(select))} leaves none of {without} {where}"
+        left_out = len(cases(paths, select, (), docs))
+        if exclude and left_out:
+            return f"--exclude {visible(' --exclude '.join(exclude))} leaves out all {left_out} {where}"
+    documents = [] if docs else matching_files(paths, select, exclude, True)
+    if documents:
+        return f"no {kinds} {where}; add --docs for blocks in documents"
+    return f"no {kinds} {where}; name a file or a folder that has some"
 
 
 class Patterns:
@@ -105,15 +149,19 @@ def option(name: str, patterns: Sequence[str]) -> Patterns:
 Rules = list[tuple[str, Patterns]]  # folders with a .gitignore file and what it says, the innermost last
 
 
-def walk(folder: str) -> Iterator[str]:
-    """The scripts under a folder that git would not ignore."""
+def walk(folder: str, docs: bool, read: set[str]) -> Iterator[str]:
+    """The scripts under a folder that git would not ignore, and with `docs` the documents.
+
+    The folders and the .gitignore files that were read go into `read`.
+    """
     start = os.path.abspath(folder)
-    rules = {start: above(start)}
+    rules = {start: above(start, read)}
     for place, folders, files in os.walk(folder):
         here = os.path.abspath(place)
+        read.add(here)
         known = rules.pop(here)
         if IGNORE in files:
-            known = [*known, (here, ignored_in(here))]
+            known = [*known, (here, ignored_in(here, read))]
         folders[:] = sorted(
             name
             for name in folders
@@ -121,11 +169,12 @@ def walk(folder: str) -> Iterator[str]:
         )
         rules |= {os.path.join(here, name): known for name in folders}
         for name in files:
-            if name.endswith(SUFFIX) and not is_ignored(known, os.path.join(here, name), False):
+            wanted = not name.startswith(".") and (name.endswith(SUFFIX) or (docs and is_document(name)))
+            if wanted and not is_ignored(known, os.path.join(here, name), False):
                 yield os.path.normpath(os.path.join(place, name))
 
 
-def above(folder: str) -> Rules:
+def above(folder: str, read: set[str]) -> Rules:
     """The .gitignore files of the folders above one, if it lies in a repository: from the repository's root down."""
     found: Rules = []
     while not os.path.exists(os.path.join(folder, ".git")):
@@ -134,14 +183,16 @@ def above(folder: str) -> Rules:
             return []  # no repository
         folder = parent
         if os.path.isfile(os.path.join(folder, IGNORE)):
-            found.insert(0, (folder, ignored_in(folder)))
+            found.insert(0, (folder, ignored_in(folder, read)))
     return found
 
 
-def ignored_in(folder: str) -> Patterns:
+def ignored_in(folder: str, read: set[str]) -> Patterns:
     """What the .gitignore file of a folder says; nothing where it cannot be read."""
+    path = os.path.join(folder, IGNORE)
+    read.add(path)
     try:
-        with open(os.path.join(folder, IGNORE), encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             return Patterns(file)
     except OSError:
         return Patterns(())

@@ -136,6 +136,6 @@ def expected_error(source: Source, problem: GradcliError) -> Check | None:
 
 def first_line_expectation(source: Source) -> str | None:
     """The remark `# expect: ...` on the first line of a script, if there is one."""
-    line = source.line(1).strip()
+    line = source.line(source.first_line).strip()
     head, mark, rest = line.partition("expect:")
     return rest.strip() if mark and head.strip() == "#" else None

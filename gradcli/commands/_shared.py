@@ -42,8 +42,8 @@ if TYPE_CHECKING:
         def note(self, *diagnostics: Diagnostic) -> None:
             """Report diagnostics on standard error."""
 
-        def progress(self, done: int, total: int, label: str = "") -> None:
-            """Show how far long work has come; only a terminal shows it."""
+        def progress(self, done: int, total: int, label: str = "", failed: int = 0) -> None:
+            """Show how far long work has come, and how much of it failed; only a terminal shows it."""
 
         def expect(self, path: str) -> None:
             """Raise GradcliError where a report file could not be written later."""

@@ -40,8 +40,8 @@ ExpressionStatement(value=<Binary>, expect=None))
     if parser.errors:
         raise failure(parser.errors, source)
     if not statements:
-        hint = "write an expression, such as x**2 + 1"
-        raise GradcliError(Diagnostic("GC101", NOTHING, Span(1, 1, 1, 1), (), hint, source=source))
+        line, hint = source.first_line, "write an expression, such as x**2 + 1"
+        raise GradcliError(Diagnostic("GC101", NOTHING, Span(line, 1, line, 1), (), hint, source=source))
     first, last = statements[0].span, statements[-1].span
     span = Span(first.line, first.column, last.end_line, last.end_column)
     return Script(tuple(statements), source, parser.expect, tuple(parser.notes), span)

@@ -38,7 +38,7 @@ class RemarkParser(SimpleParser):
             if remark.empty:
                 del remarks[index]
                 continue
-            if remark.expect is not None and remark.expect.startswith("error") and line == 1:
+            if remark.expect is not None and remark.expect.startswith("error") and line == self.source.first_line:
                 self.expect, remark.expect = remark.expect, None
             if remark.problem is None and self.takes(statement, remark.expect, remark.rtol):
                 del remarks[index]
@@ -67,7 +67,7 @@ class RemarkParser(SimpleParser):
             if remark.empty:
                 continue
             span = Span(line, column, line, column + len(comment))
-            if remark.problem is None and index == -1 and remark.rtol is None:
+            if remark.problem is None and index == -self.source.first_line and remark.rtol is None:
                 self.expect = remark.expect
                 continue
             message, hint = remark.problem or (

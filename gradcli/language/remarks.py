@@ -92,7 +92,7 @@ def file_expectation(source: Source) -> str | None:
 
     A comment alone on the first line speaks for the file; beside a statement, only `expect: error` does.
     """
-    first = source.line(1).strip()
+    first = source.line(source.first_line).strip()
     start = first.find("#")
     if start < 0 or "expect" not in first:
         return None

@@ -55,6 +55,16 @@ class Source:
         """The number of lines; the text after the last line ending counts as one, even if empty."""
         return len(self._index())
 
+    @property
+    def first_line(self) -> int:
+        """The number of the first line that is not blank: above a block of a document there are empty ones.
+
+        >>> Source("\\n\\n x**2").first_line
+        3
+        """
+        blank = len(self.text) - len(self.text.lstrip())
+        return bisect_right(self._index(), blank)
+
     def line(self, number: int, /) -> str:
         """Return line `number` (1-based) without its ending, as it is: show it through `visible`."""
         starts = self._index()

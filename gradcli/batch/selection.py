@@ -1,0 +1,72 @@
+"""Which of the discovered cases a run takes - a shard, those that failed last - and which verdicts it shows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.checks.report import VERDICTS
+from gradcli.diagnostics import did_you_mean, error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from gradcli.batch.cases import Case
+
+
+def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
+    """Every N-th case from the K-th on, for a shard "K/N".
+
+    All shards together are all cases, each once, and their sizes differ by one at most.
+    Raises GradcliError GC721 for a text that is not "K/N" with 1 <= K <= N.
+
+    >>> from gradcli.batch.cases import Case
+    >>> [case.path for case in sharded([Case("a"), Case("b"), Case("c")], "1/2")]
+    ['a', 'c']
+    """
+    parts = re.fullmatch(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*", shard)
+    number, count = map(int, parts.groups()) if parts else (0, 0)
+    if not 1 <= number <= count:
+        hint = f"the shards are --shard 1/{count} to --shard {count}/{count}" if count else "write --shard 2/5"
+        raise error("GC721", f"there is no shard `{visible(shard)}`", help=hint)
+    return list(cases[number - 1 :: count])
+
+
+class Selected(NamedTuple):
+    """The cases of a run, and a note to the user where they are not what was asked for."""
+
+    cases: list[Case]
+    note: str = ""
+
+
+def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> Selected:
+    """The cases that failed last, given as (path, block); all cases where none of them is known to have failed.
+
+    >>> from gradcli.batch.cases import Case
+    >>> last_failed([Case("a.grad"), Case("b.grad")], {("b.grad", 0)}).cases
+    [Case(path='b.grad', block=0, text=None, line=1)]
+    >>> last_failed([Case("a.grad")], set()).note
+    'nothing is known to have failed, so everything is checked'
+    """
+    found = [case for case in cases if (case.path, case.block) in failed]
+    if found:
+        return Selected(found)
+    what = "none of what failed last is among these files" if failed else "nothing is known to have failed"
+    return Selected(list(cases), f"{what}, so everything is checked")
+
+
+def parse_verdicts(text: str) -> frozenset[str]:
+    """The verdicts of a text such as "DISAGREES,KINK", in upper or lower case.
+
+    Raises GradcliError GC721 for a word that is no verdict.
+
+    >>> sorted(parse_verdicts("kink, disagrees"))
+    ['DISAGREES', 'KINK']
+    """
+    words = [word.strip().upper() for word in text.split(",")]
+    for word in words:
+        if word not in VERDICTS:
+            guess = did_you_mean(word, VERDICTS)
+            hint = f"did you mean `{guess}`?" if guess else f"the verdicts are {', '.join(VERDICTS)}"
+            raise error("GC721", f"there is no verdict `{visible(word)}`", help=hint)
+    return frozenset(words)

@@ -1,0 +1,83 @@
+"""When to check again: files are looked at in short intervals, and a change of what a run is about begins the next one.
+
+Looking means one `stat` for each file and folder. Folders are only searched anew where one of them has changed, so that
+10,000 files that nobody touches cost a few hundredths of a second.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from gradcli.batch.discovery import matching_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Signature = tuple[int, int, int] | None  # modification time, size and inode; None where there is no file
+
+QUIET = 0.1  # seconds without a further change before a change counts: editors write a file in several steps
+LONGEST = 2.0  # seconds after which it counts anyway
+
+
+def changes(
+    paths: Sequence[str],
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    docs: bool = False,
+    *,
+    also: Callable[[], Iterable[str]] = tuple,
+    interval: float = 0.5,
+    sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[None]:
+    """Yield at once, and again after each change of what `discovery.cases` finds for these arguments.
+
+    A change is a file that is written, added or removed. The paths that `also` returns belong to the run too - data
+    files that scripts opened, a configuration file -, and need not exist. What changes while the caller is busy is
+    a change as well. It ends at an interrupt (Ctrl-C) that comes while it waits.
+    """
+    read: set[str] = set()  # the folders and .gitignore files that decide which files there are
+
+    def discovered() -> list[str]:
+        read.clear()
+        read.update(paths)
+        return matching_files(paths, select, exclude, docs, read)
+
+    files = discovered()
+    trail, about, data = state(read), state(files), state(also())
+    unsettled = True  # what is added while folders are searched may be missed: they are searched once more
+    while True:
+        yield
+        changed_at: float | None = None
+        try:
+            data = {path: data[path] if path in data else signature(path) for path in also()}
+            while True:
+                moved = state(trail) != trail
+                if moved or unsettled:
+                    files, unsettled = discovered(), moved
+                    trail = state(read)
+                before, about, data = (about, data), state(files), state(data)
+                changed = before != (about, data)
+                if changed_at is not None and (not changed or clock() - changed_at >= LONGEST):
+                    break
+                if changed and changed_at is None:
+                    changed_at = clock()
+                sleep(interval if changed_at is None else min(QUIET, interval))
+        except KeyboardInterrupt:
+            return
+
+
+def state(paths: Iterable[str]) -> dict[str, Signature]:
+    """The signatures of some paths."""
+    return {path: signature(path) for path in paths}
+
+
+def signature(path: str) -> Signature:
+    """What changes when a file is written or replaced; None where it cannot be found."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
