@@ -17,6 +17,7 @@ from gradcli.batch.transport import report_to_json
 from gradcli.checks.gradcheck import check_script
 from gradcli.checks.report import Report, refused, timed
 from gradcli.diagnostics import GradcliError
+from gradcli.execution.data import recorded
 from gradcli.language.limits import Limits
 from gradcli.language.source import read_source
 
@@ -57,7 +58,9 @@ def main() -> None:
     while True:
         path = loads(paths.get())
         try:
-            report = check_file(path, options, lambda: tell({"beat": True}))
-            tell({"report": report_to_json(report), "seconds": [one.seconds for one in report.checks]})
+            with recorded() as opened:
+                report = check_file(path, options, lambda: tell({"beat": True}))
+            seconds = [one.seconds for one in report.checks]
+            tell({"report": report_to_json(report), "seconds": seconds, "opened": opened})
         except Exception as bug:  # said, not lost: the process goes on with the next file
             tell({"failure": f"{type(bug).__name__}: {bug}"[:400]})
