@@ -3,7 +3,8 @@
 A `.grad` file that is named on pytest's command line is collected; all of them are with `--gradcli`, or with
 `gradcli = true` in pytest's configuration. Each check is a test (`loss.grad::gradient:x`), and its failure is what
 `gradcli check` prints. The settings of the project, `[tool.gradcli]`, count as they do there. A file is judged once, at
-the first of its tests that runs; with pytest-xdist, `--dist loadgroup` (or `loadfile`) keeps them in one process.
+the first of its tests that runs; with pytest-xdist every process that runs one judges the file, and `--dist loadfile`
+makes this one process.
 
 pytest imports this file in every project where gradcli is installed, so it loads the rest of the package only where
 there is something to check.
@@ -81,10 +82,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return render(notes).splitlines() if notes else []
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Script | None:
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScriptFile | None:
     if file_path.suffix != SUFFIX or not (wanted(parent.config) or parent.session.isinitpath(file_path)):
         return None
-    script: Script = Script.from_parent(parent, path=file_path)
+    script: ScriptFile = ScriptFile.from_parent(parent, path=file_path)
     return script
 
 
@@ -103,12 +104,12 @@ def settings(config: pytest.Config) -> Settings:
     return config.stash[SETTINGS]
 
 
-class Script(pytest.File):
+class ScriptFile(pytest.File):
     """A .grad file; `report` is what its checks came to, from the first one that runs on."""
 
     report: Report | None = None
 
-    def collect(self) -> Iterable[Item]:
+    def collect(self) -> Iterable[CheckItem]:
         """An item per check, by the ids that `gradcli check` gives them; a script that cannot be read is one item."""
         from gradcli.checks import check_names
         from gradcli.diagnostics import GradcliError
@@ -125,7 +126,7 @@ class Script(pytest.File):
             span = problem.diagnostics[0].span
             names = [("error", None if span is None else span.line)]
         for name, line in names:
-            item: Item = Item.from_parent(self, name=name, line=line)
+            item: CheckItem = CheckItem.from_parent(self, name=name, line=line)
             yield item
 
     def options(self) -> dict[str, Any]:
@@ -161,25 +162,23 @@ class Script(pytest.File):
         return self.report
 
 
-class Failed(Exception):
-    """A check that did not pass."""
+class Failed(AssertionError):
+    """A check that did not pass; its text is what `gradcli check` prints of it."""
 
-    def __init__(self, check: Check) -> None:
-        super().__init__(check)
+    def __init__(self, text: str, check: Check) -> None:
+        super().__init__(text)
         self.check = check
 
 
-class Item(pytest.Item):
+class CheckItem(pytest.Item):
     """One check of a script."""
 
-    parent: Script
+    parent: ScriptFile
 
     def __init__(self, *, line: int | None, **known: Any) -> None:
         super().__init__(**known)
         self.line = line
         self.add_marker("gradcli")
-        if self.config.pluginmanager.hasplugin("xdist"):
-            self.add_marker(pytest.mark.xdist_group(self.nodeid.partition("::")[0]))
 
     def runtest(self) -> None:
         report = self.parent.judged()
@@ -191,21 +190,19 @@ class Item(pytest.Item):
             return
         if check.verdict == "INCONCLUSIVE" and self.config.getini("gradcli_inconclusive") == "skip":
             raise pytest.skip.Exception(message(check), _use_item_location=True)
-        raise Failed(check)
+        raise Failed(self.card(check), check)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What `gradcli check` prints of the check, under the line of the script."""
+        """The text of the failure, without the way that the exception took through this file."""
         if not isinstance(excinfo.value, Failed):
             return super().repr_failure(excinfo, style)
-        check = excinfo.value.check
-        excinfo.value.args = (self.card(check),)
         shown: Any = excinfo.getrepr(style="value")
-        place = shown.reprcrash  # what the summary shows, and an editor opens
-        place.path, place.lineno, place.message = str(self.path), self.line or 1, message(check)
+        place = shown.reprcrash  # for the summary, `--tb=line` and reports
+        place.path, place.lineno, place.message = str(self.path), self.line or 1, message(excinfo.value.check)
         return shown
 
     def card(self, check: Check) -> str:
-        """The check and its evidence as plain text; for a script that cannot be read, why."""
+        """The check and its evidence as plain text; of a script that cannot be read, why."""
         from dataclasses import replace
 
         from gradcli.commands._replay import replay
@@ -213,11 +210,13 @@ class Item(pytest.Item):
         from gradcli.rendering.diagnostics import render
         from gradcli.rendering.document import Style, document
 
-        if check.verdict == "ERROR" and check.diagnostics:
-            return render(check.diagnostics)
+        reasons = render(check.diagnostics) if check.verdict == "ERROR" and check.diagnostics else ""
+        if reasons and check.expected is None:
+            return reasons
         style = Style(digits=settings(self.config).values.get("digits"))
         report = replace(self.parent.judged(), checks=(check,))
-        return plain.render(document(*verdicts.one_report(report, style, "failing", replay((), ()))))
+        shown = plain.render(document(*verdicts.one_report(report, style, "failing", replay((), ()))))
+        return f"{shown}\n\n{reasons}" if reasons else shown
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None if self.line is None else self.line - 1, self.name
@@ -225,9 +224,9 @@ class Item(pytest.Item):
 
 def message(check: Check) -> str:
     """The verdict and what was found, on one line."""
-    from gradcli.rendering.verdicts import sentence
+    from gradcli.rendering.verdicts import headline
 
-    return " ".join(f"{check.verdict}: {sentence(check)}".split())
+    return " ".join(f"{check.verdict}: {headline(check, 'failing')}".split())
 
 
 @pytest.fixture(scope="session")

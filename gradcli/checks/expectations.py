@@ -87,7 +87,7 @@ def settled(
 
 
 def check_ids(subjects: Iterable[Subject]) -> list[str]:
-    """The ids of the checks of a script: `gradient:x`, `claim:3` by its line; equal ones are numbered from the second."""
+    """The ids of the checks of a script: `gradient:x`, `claim:3` by its line; equal ones get a number."""
     found: list[str] = []
     counts: dict[str, int] = {}
     for subject in subjects:
