@@ -1,4 +1,8 @@
-"""Many cases go in - JSON Lines requests, or folders of scripts - and an answer or a report for each comes out."""
+"""Many cases: JSON Lines requests, each with an answer, and folders of scripts, each script with a report.
+
+`run.py` is where a check of many scripts begins: `discovery` and `selection` say which cases it is about, `journal` what
+is known of them, `supervisor` (or `cluster`) judges the rest in processes. `protocol` serves requests.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,46 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gradcli.batch.discovery import cases, nothing_found
+    from gradcli.batch.journal import Journal, default_folder
     from gradcli.batch.protocol import serve
-    from gradcli.batch.run import check_paths
+    from gradcli.batch.run import Run
+    from gradcli.batch.selection import last_failed, parse_verdicts, sharded
+    from gradcli.batch.totals import Totals
+    from gradcli.batch.watch import changes
 
-__all__ = ["check_paths", "serve"]
+__all__ = [
+    "Journal",
+    "Run",
+    "Totals",
+    "cases",
+    "changes",
+    "default_folder",
+    "last_failed",
+    "nothing_found",
+    "parse_verdicts",
+    "serve",
+    "sharded",
+]
 
-_ROOMS = {"check_paths": "gradcli.batch.run", "serve": "gradcli.batch.protocol"}
+# where each name is defined; its module is loaded at the first use
+_MODULES = {
+    "Journal": "journal",
+    "Run": "run",
+    "Totals": "totals",
+    "cases": "discovery",
+    "changes": "watch",
+    "default_folder": "journal",
+    "last_failed": "selection",
+    "nothing_found": "discovery",
+    "parse_verdicts": "selection",
+    "serve": "protocol",
+    "sharded": "selection",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for, when it is asked for."""
-    if name in _ROOMS:
-        return getattr(import_module(_ROOMS[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(f"gradcli.batch.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

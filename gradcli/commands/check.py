@@ -108,7 +108,7 @@ def check(
         output.format = "tap"
     paths = {"json": json, "junit": junit, "sarif": sarif, "gitlab": gitlab, "markdown": markdown}
     known = batch.Baseline(baseline, write_baseline)
-    only = batch.verdicts(verdict)
+    only = batch.parse_verdicts(verdict) if verdict else frozenset[str]()
     cases: list[Any] = []
 
     def reporting() -> Reporting:
@@ -124,7 +124,9 @@ def check(
             nothing = "" if cases else batch.nothing_found(targets or (".",), select, exclude, docs)
             cases[:] = batch.sharded(cases, shard) if shard else cases
             if last_failed:
-                cases[:] = batch.last_failed(cases, journal)
+                cases[:], note = batch.last_failed(cases, {(os.path.relpath(path), n) for path, n in journal.failed()})
+                if note:
+                    output.say(f"gradcli check: {note}")
             output.note(*journal.notes)
             work = batch.Run(
                 cases,
@@ -154,9 +156,10 @@ def check(
         raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
     if not watch:
         return run()
-    for _ in batch.changes(cases):
-        run()
-    return 0
+    code = 0
+    for _ in batch.changes(targets or (".",), select, exclude, docs, also=lambda: opened):
+        code = run()
+    return code
 
 
 def is_single(targets: tuple[str, ...]) -> bool:
