@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gradcli.checks.report import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from gradcli.checks.subjects import Subject
     from gradcli.checks.verdict import Outcome
@@ -55,7 +55,9 @@ def settled(
     whole = lowered.script.expect
     fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
     for subject, outcome in outcomes:
-        passed = acceptable(outcome, require, allow_kink, lenient)
+        own = subject.settings
+        required = own.require if own is not None else frozenset([require] if require else ())
+        passed = acceptable(outcome, required, allow_kink if own is None else own.allow_kink, lenient)
         message = outcome.message
         expected = whole if subject.expect is None or subject.group is not None else subject.expect
         expected = subject.expect if whole is None else expected
@@ -91,14 +93,14 @@ def settled(
     return found
 
 
-def acceptable(outcome: Outcome, require: str | None, allow_kink: bool, lenient: bool) -> bool:
+def acceptable(outcome: Outcome, require: Collection[str], allow_kink: bool, lenient: bool) -> bool:
     """Whether a verdict passes when the script says nothing of it."""
     verdict = outcome.verdict
     if verdict == "KINK":
         return allow_kink and outcome.inside
     if verdict == "INCONCLUSIVE":
         return lenient
-    if (verdict == "AGREES" and require == "certified") or (verdict == "IMPRECISE" and require == "precise"):
+    if (verdict == "AGREES" and "certified" in require) or (verdict == "IMPRECISE" and "precise" in require):
         return False
     return verdict in GOOD
 

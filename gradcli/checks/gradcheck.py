@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import complex_points, points, worker
+from gradcli.checks import complex_points, inline_results, points, worker
 from gradcli.checks.boxes import centred, checked_box, dodged, on_box, outside
 from gradcli.checks.chains import first_wrong_steps
 from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import expected_error, settled
+from gradcli.checks.file_settings import Settings, of_file, settle_settings, suppressed
 from gradcli.checks.floats import read_value
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.shown import plain, point_text
@@ -92,12 +93,21 @@ def check_script(
     script_source = source if isinstance(source, Source) else Source(source)
     try:
         lowered, notes = prepared(script_source, at, wrt, claims, limits_of(limits))
-        told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
+        settings = of_file(
+            lowered, Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
+        )
+        if settings.dtype != dtype:
+            namespace(backend, dtype := settings.dtype)
+        text = inline_results.text_without(lowered.script)
+        told = points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
         sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
         in_plane = dtype == "complex128"
         values = complex_points.placed(lowered, told) if in_plane else place(lowered, told, sides)
         if values is not None:  # what no point can be asked about is an error
             Tape(lowered.program).run(values, backend="numpy", dtype=dtype if in_plane else "float64")
+            wanted = subjects(lowered, values, told)
+            settle_settings(lowered, wanted, settings)
+            stated = inline_results.found(lowered, wanted, wrt)
     except GradcliError as problem:
         expected = expected_error(script_source, problem.with_source(script_source))
         if expected is not None:
@@ -107,10 +117,11 @@ def check_script(
     if values is None:
         found = [complex_check(name, script_source) for name in lowered.wrt]
         return summarised(lowered.text, found, notes, script_source.path)
-    wanted = subjects(lowered, values, told)
     if wanted:
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
         for subject in wanted:
+            own = subject.settings or settings
+            samples, exact.seconds = own.samples, own.timeout
             try:
                 if in_plane:
                     outcome = complex_points.judge(exact, subject, told, samples)
@@ -132,7 +143,10 @@ def check_script(
             times.append(monotonic())
     outcomes = first_wrong_steps(outcomes)
     checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
-    report = summarised(lowered.text, checks, notes, script_source.path)
+    checks += inline_results.compared(lowered, stated, checks, values, settings, backend)
+    times += [monotonic() for _ in stated]
+    checks, more = suppressed(lowered, [subject.place for subject in wanted], checks, require, warn=wrt is None)
+    report = summarised(lowered.text, checks, [*notes, *more], script_source.path)
     return timed(report, [after - before for before, after in pairwise(times)])
 
 

@@ -89,12 +89,16 @@ def read_expected(comment: str, line: int, column: int) -> tuple[Expected | None
         if expected.value is None or (digest and isinstance(expected.value, list)):
             place = Span(line, expected.columns[0], line, expected.columns[1])
             what = "number" if digest else "number or rectangular list of numbers"
-            problems.append(Diagnostic("GC136", f"`{visible(text)}` is no {what}", place, (), "write it as in [1, -2.5]"))
+            problems.append(
+                Diagnostic("GC136", f"`{visible(text)}` is no {what}", place, (), "write it as in [1, -2.5]")
+            )
     if end >= 0:
-        expected.directive, wrong = read_directive(comment[end:], line, column + end)
-        for key in expected.directive.settings:
+        directive, wrong = read_directive(comment[end:], line, column + end)
+        directive.first = directive.last = line
+        for key in directive.settings:
             if key != "rtol":
-                wrong.append(Diagnostic("GC134", f"`{key}` does not concern an expected result", expected.directive.span))
+                wrong.append(Diagnostic("GC134", f"`{key}` does not concern an expected result", directive.span))
+        expected.directive = directive
         problems += wrong
     return (None if problems else expected), problems
 

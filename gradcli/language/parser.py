@@ -51,9 +51,7 @@ ExpressionStatement(value=<Binary>, expect=None))
     return Script(tuple(statements), source, parser.expect, tuple(parser.notes), span, directives, expected)
 
 
-def comments(
-    parser: BlockParser, statements: list[Statement]
-) -> tuple[tuple[Directive, ...], tuple[Expected, ...]]:
+def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Directive, ...], tuple[Expected, ...]]:
     """Return the directives and the expected results in the comments of a script; the parser gets their problems."""
     from gradcli.language import directives, inline_expectations
 
@@ -68,6 +66,8 @@ def comments(
                 problems = [Diagnostic("GC136", "an expected result stands behind a statement", span, (), hint)]
             elif expected is not None:
                 stated.append(expected)
+                if expected.directive is not None:
+                    found.append(expected.directive)
         elif (start := directives.directive_at(comment)) >= 0:
             directive, problems = directives.read_directive(comment[start:], line, column + start)
             directives.place(directive, alone, statements, parser.source, problems)
