@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gradcli.checks.report import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gradcli.checks.subjects import Subject
     from gradcli.checks.verdict import Outcome
@@ -54,7 +54,9 @@ def settled(
     whole = lowered.script.expect
     fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
     for name, (subject, outcome) in zip(check_ids(subject for subject, _ in outcomes), outcomes, strict=True):
-        passed = acceptable(outcome, require, allow_kink, lenient)
+        own = subject.settings
+        required = own.require if own is not None else frozenset([require] if require else ())
+        passed = acceptable(outcome, required, allow_kink if own is None else own.allow_kink, lenient)
         message = outcome.message
         expected = whole if subject.expect is None or subject.group is not None else subject.expect
         expected = subject.expect if whole is None else expected
@@ -88,25 +90,37 @@ def settled(
 
 def check_ids(subjects: Iterable[Subject]) -> list[str]:
     """The ids of the checks of a script: `gradient:x`, `claim:3` by its line; equal ones get a number."""
-    found: list[str] = []
-    counts: dict[str, int] = {}
+    names: list[str] = []
     for subject in subjects:
         name = f"{subject.kind}:{subject.text if subject.kind != 'claim' else subject.line}"
         if subject.kind == "claim" and subject.leaf and subject.line == 1:
             name = f"claim:{subject.leaf}"
+        names.append(name)
+    return numbered(names)
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """The names, with `#2`, `#3` ... behind those that have come before.
+
+    >>> numbered(["x", "y", "x"])
+    ['x', 'y', 'x#2']
+    """
+    counts: dict[str, int] = {}
+    found: list[str] = []
+    for name in names:
         counts[name] = counts.get(name, 0) + 1
         found.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
     return found
 
 
-def acceptable(outcome: Outcome, require: str | None, allow_kink: bool, lenient: bool) -> bool:
+def acceptable(outcome: Outcome, require: Collection[str], allow_kink: bool, lenient: bool) -> bool:
     """Whether a verdict passes when the script says nothing of it."""
     verdict = outcome.verdict
     if verdict == "KINK":
         return allow_kink and outcome.inside
     if verdict == "INCONCLUSIVE":
         return lenient
-    if (verdict == "AGREES" and require == "certified") or (verdict == "IMPRECISE" and require == "precise"):
+    if (verdict == "AGREES" and "certified" in require) or (verdict == "IMPRECISE" and "precise" in require):
         return False
     return verdict in GOOD
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import complex_points, points, worker
+from gradcli.checks import complex_points, inline_results, points, worker
 from gradcli.checks.boxes import centred, checked_box, dodged, on_box, outside
 from gradcli.checks.chains import first_wrong_steps
 from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import check_ids, expected_error, settled
+from gradcli.checks.file_settings import Settings, of_file, settle_settings, suppressed
 from gradcli.checks.floats import read_value
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.shown import plain, point_text
@@ -90,19 +91,22 @@ def check_script(
     oracle = oracle or worker.shared()
     oracle.warm()
     script_source = source if isinstance(source, Source) else Source(source)
-    ready = prepared(script_source, at, wrt, claims, limits_of(limits), seed=seed, dtype=dtype, box=box)
+    asked = Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
+    ready = prepared(script_source, at, wrt, claims, limits_of(limits), asked, backend, box)
     if isinstance(ready, Check):
         return summarised("", [ready], file=script_source.path)
-    lowered, notes, told, sides, values = ready
+    lowered, notes, settings, told, sides, values, wanted, stated = ready
+    dtype = settings.dtype
     in_plane = dtype == "complex128"
     outcomes: list[tuple[Subject, Outcome]] = []
     if values is None:
         found = [complex_check(name, script_source) for name in lowered.wrt]
         return summarised(lowered.text, found, notes, script_source.path)
-    wanted = subjects(lowered, values, told)
     if wanted:
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
         for subject in wanted:
+            own = subject.settings or settings
+            samples, exact.seconds = own.samples, own.timeout
             try:
                 if in_plane:
                     outcome = complex_points.judge(exact, subject, told, samples)
@@ -124,7 +128,10 @@ def check_script(
             times.append(monotonic())
     outcomes = first_wrong_steps(outcomes)
     checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
-    report = summarised(lowered.text, checks, notes, script_source.path)
+    checks += inline_results.compared(lowered, stated, checks, values, settings, backend)
+    times += [monotonic() for _ in stated]
+    checks, more = suppressed(lowered, [subject.place for subject in wanted], checks, require, warn=wrt is None)
+    report = summarised(lowered.text, checks, [*notes, *more], script_source.path)
     return timed(report, [after - before for before, after in pairwise(times)])
 
 
@@ -133,9 +140,12 @@ class Prepared(NamedTuple):
 
     lowered: Lowered
     notes: tuple[Diagnostic, ...]
+    settings: Settings
     seed: int
     box: Box
     values: dict[str, Floats] | None
+    subjects: list[Subject]
+    stated: list[inline_results.Stated]
 
 
 def prepared(
@@ -144,30 +154,39 @@ def prepared(
     wrt: Sequence[str] | None,
     claims: Mapping[str, str] | None,
     limits: Limits,
-    *,
-    seed: int | None = None,
-    dtype: str = "float64",
+    asked: Settings,
+    backend: str,
     box: Mapping[str, tuple[float, float]] | None = None,
 ) -> Prepared | Check:
-    """A script with a value for every leaf, or the check of a script whose first line expects an error.
+    """A script with a value for every leaf and what is to be judged, or the check of a script that expects an error.
 
-    Raises GradcliError for a script that cannot be read or evaluated, unless it expects exactly that error.
+    `asked` are the settings of the caller; those of the file come on top. Raises GradcliError for a script that cannot
+    be read or evaluated, unless its first line expects exactly that error.
     """
-    in_plane = dtype == "complex128"
+    wanted: list[Subject] = []
+    stated: list[inline_results.Stated] = []
     try:
         point, notes = read_point(at, limits)
         lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims)
-        told = points.seed_of(source.text.lstrip("\r\n"), lowered.values) if seed is None else seed
+        settings = of_file(lowered, asked)
+        if settings.dtype != asked.dtype:
+            namespace(backend, settings.dtype)
+        text = inline_results.text_without(lowered.script).lstrip("\r\n")
+        seed = points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
         sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
-        values = complex_points.placed(lowered, told) if in_plane else place(lowered, told, sides)
+        in_plane = settings.dtype == "complex128"
+        values = complex_points.placed(lowered, seed) if in_plane else place(lowered, seed, sides)
         if values is not None:  # what no point can be asked about is an error
-            Tape(lowered.program).run(values, backend="numpy", dtype=dtype if in_plane else "float64")
+            Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
+            wanted = subjects(lowered, values, seed)
+            settle_settings(lowered, wanted, settings)
+            stated = inline_results.found(lowered, wanted, wrt)
     except GradcliError as problem:
         expected = expected_error(source, problem.with_source(source))
         if expected is not None:
             return expected
         raise problem.with_source(source) from None
-    return Prepared(lowered, (*lowered.notes, *notes), told, sides, values)
+    return Prepared(lowered, (*lowered.notes, *notes), settings, seed, sides, values, wanted, stated)
 
 
 def check_names(
@@ -180,14 +199,16 @@ def check_names(
     >>> check_names(Source("x**2*y"))
     [('gradient:x', 1), ('gradient:y', 1)]
     """
-    namespace("numpy" if backend == "auto" else backend, dtype)
-    ready = prepared(source, (), None, None, limits_of(limits), dtype=dtype)
+    backend = "numpy" if backend == "auto" else backend
+    namespace(backend, dtype)
+    asked = Settings(0, 0.0, dtype, None, frozenset(), False)
+    ready = prepared(source, (), None, None, limits_of(limits), asked, backend)
     if isinstance(ready, Check):
         return [(ready.id, ready.line)]
     if ready.values is None:
         return [(one.id, one.line) for one in (complex_check(name, source) for name in ready.lowered.wrt)]
-    wanted = subjects(ready.lowered, ready.values, ready.seed)
-    return [(name, subject.line) for name, subject in zip(check_ids(wanted), wanted, strict=True)]
+    lines = [one.line for one in ready.subjects] + [one.expected.line for one in ready.stated]
+    return list(zip(check_ids(ready.subjects) + inline_results.result_ids(ready.stated), lines, strict=True))
 
 
 def place(lowered: Lowered, seed: int, box: Box) -> dict[str, Floats] | None:

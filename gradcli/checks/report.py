@@ -15,6 +15,20 @@ VERDICTS = (
     "INCONCLUSIVE", "ERROR",
 )  # fmt: skip
 
+# the code of a verdict that does not pass, by which reports name it and suppressions ignore it
+VERDICT_CODES = {
+    "DISAGREES": "GC801",
+    "IMPRECISE": "GC802",
+    "KINK": "GC803",
+    "BOUNDARY": "GC804",
+    "DISCONTINUOUS": "GC805",
+    "UNDEFINED": "GC806",
+    "INCONCLUSIVE": "GC807",
+    "ERROR": "GC808",
+    "CRASHED": "GC809",
+}
+NOT_AS_REQUIRED = "GC810"  # a good verdict that is not what is required or expected
+
 
 @dataclass(frozen=True)
 class Check:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.checks.file_settings import Settings
     from gradcli.checks.kinks import Surface
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
@@ -86,6 +87,8 @@ class Subject:
         self.names: Mapping[Node, str] = {}
         self.taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
         self.file: str | None = None  # of a rule that was written in Python
+        self.place: int | None = None  # the line by which directives speak of it
+        self.settings: Settings | None = None  # how to judge it, where that is known here
         self.surfaces: list[Surface] = []
 
     def at(self, values: Mapping[str, Floats]) -> Subject:

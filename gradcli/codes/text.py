@@ -236,4 +236,25 @@ TEXT: dict[str, CodeDoc] = {
         "x  # in Python: gradcli.grad(3)",
         "Give a text such as 'x**2'; gradcli.check judges Python functions.",
     ),
+    "GC134": CodeDoc(
+        "malformed directive",
+        "A comment with gradcli: has an unknown key, a value that does not fit, or a suppression without a reason.",
+        "Such a comment changes how a check judges, so a slip in it must not pass unseen.",
+        "x**2  # gradcli: rtoll=1e-6",
+        "Write # gradcli: rtol=1e-6, samples=5 or, as the last part, ignore[GC803] and the reason.",
+    ),
+    "GC135": CodeDoc(
+        "directive without effect",
+        "A directive stands beside a statement that no check is about. This is a warning.",
+        "It would look as if it did something.",
+        "x = 2  # gradcli: samples=5\nx**2",
+        "Write it beside an assert, the output or a def f.vjp; before the first statement it holds for the file.",
+    ),
+    "GC136": CodeDoc(
+        "malformed expected result",
+        "A comment line that begins with #> is no expected result, or names what the script does not have.",
+        "A recorded number that nobody compares would promise what nobody checks.",
+        "x**2\n#> valu = 64",
+        "Write #> value = 64, #> grad x = [64, 32] or #> check x = PROVED on a line of its own.",
+    ),
 }

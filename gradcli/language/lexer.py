@@ -61,10 +61,11 @@ class Tokens:
 
     `remarks` maps the index of the token before which a comment stands to its line, column and text, for
     comments that may say `rtol=` or `expect:`; a comment on a line of its own has index -line instead.
-    `broken` holds the lines with bad characters.
+    `broken` holds the lines with bad characters. `directives` are comments with `gradcli:` and those that begin with
+    #>, as line, column, text, and whether nothing stands in front of them on their line.
     """
 
-    __slots__ = ("broken", "columns", "diagnostics", "kinds", "lines", "remarks", "texts")
+    __slots__ = ("broken", "columns", "diagnostics", "directives", "kinds", "lines", "remarks", "texts")
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
@@ -74,6 +75,7 @@ class Tokens:
         self.diagnostics: list[Diagnostic] = []
         self.broken: set[int] = set()
         self.remarks: dict[int, tuple[int, int, str]] = {}
+        self.directives: list[tuple[int, int, str, bool]] = []
 
 
 def tokenise(source: Source, limits: Limits = DEFAULT_LIMITS, start: int = 0, end: int | None = None) -> Tokens:
@@ -166,6 +168,9 @@ class Lexer:
                         # a comment on a line of its own belongs to no statement: index -line
                         index = -line if fresh else len(kinds)
                         tokens.remarks[index] = (line, at - line_start + 1, comment)
+                    if "gradcli" in comment or comment.startswith("#>"):
+                        alone = not text[line_start:at].strip()
+                        tokens.directives.append((line, at - line_start + 1, comment, alone))
                 elif group == IS_END:
                     if not fresh:
                         self.add(NEWLINE, "", line, at - line_start + 1)

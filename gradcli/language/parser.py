@@ -6,7 +6,7 @@ parser_expressions (operators), parser_brackets (calls, subscripts, lists).
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, Span
+from gradcli.diagnostics import ERROR, Diagnostic, GradcliError, Span
 from gradcli.language.lexer import END, NEWLINE, tokenise
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser_blocks import BlockParser
@@ -17,7 +17,10 @@ from gradcli.language.syntax import Expression, Script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gradcli.language.directives import Directive
+    from gradcli.language.inline_expectations import Expected
     from gradcli.language.limits import Limits
+    from gradcli.language.syntax import Statement
 
 NOTHING = "there is nothing to evaluate"
 
@@ -37,6 +40,7 @@ ExpressionStatement(value=<Binary>, expect=None))
     tokens = tokenise(source, limits)
     parser = BlockParser(source, tokens, limits)
     statements = parser.script()
+    directives, expected = comments(parser, statements) if tokens.directives and statements else ((), ())
     if parser.errors:
         raise failure(parser.errors, source)
     if not statements:
@@ -44,7 +48,38 @@ ExpressionStatement(value=<Binary>, expect=None))
         raise GradcliError(Diagnostic("GC101", NOTHING, Span(line, 1, line, 1), (), hint, source=source))
     first, last = statements[0].span, statements[-1].span
     span = Span(first.line, first.column, last.end_line, last.end_column)
-    return Script(tuple(statements), source, parser.expect, tuple(parser.notes), span)
+    return Script(tuple(statements), source, parser.expect, tuple(parser.notes), span, directives, expected)
+
+
+def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Directive, ...], tuple[Expected, ...]]:
+    """Return the directives and the expected results in the comments of a script; the parser gets their problems."""
+    from gradcli.language import directives, inline_expectations
+
+    found: list[Directive] = []
+    stated: list[Expected] = []
+    for line, column, comment, alone in parser.tokens.directives:
+        if comment.startswith(inline_expectations.MARK):
+            expected, problems = inline_expectations.read_expected(comment, line, column)
+            if not alone:
+                span = Span(line, column, line, column + len(comment))
+                hint = "write it on a line of its own"
+                problems = [Diagnostic("GC136", "an expected result stands behind a statement", span, (), hint)]
+            elif expected is not None:
+                stated.append(expected)
+                if expected.directive is not None:
+                    found.append(expected.directive)
+        elif (start := directives.directive_at(comment)) >= 0:
+            directive, problems = directives.read_directive(comment[start:], line, column + start)
+            directives.place(directive, alone, statements, parser.source, problems)
+            found.append(directive)
+        else:
+            continue
+        for one in problems:
+            if one.severity == ERROR:
+                parser.report(one)
+            else:
+                parser.notes.append(one.with_source(parser.source))
+    return tuple(found), tuple(stated)
 
 
 def parse_expression(

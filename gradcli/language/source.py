@@ -72,6 +72,11 @@ class Source:
             return ""
         return self.text[starts[number - 1] : self._ends[number - 1]]
 
+    def lines(self) -> list[str]:
+        """Return all lines, each with its ending."""
+        starts = [*self._index(), len(self.text)]
+        return [self.text[starts[i] : starts[i + 1]] for i in range(len(starts) - 1)]
+
     def span(self, start: int, end: int) -> Span:
         """Return the span of the text from offset `start` up to `end`."""
         starts = self._index()

@@ -29,6 +29,8 @@ from gradcli.language.syntax_expressions import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.diagnostics import Diagnostic, Span
+    from gradcli.language.directives import Directive
+    from gradcli.language.inline_expectations import Expected
     from gradcli.language.source import Source
 
 __all__ = [
@@ -229,9 +231,12 @@ class ExpressionStatement(Statement):
 
 
 class Script(Syntax):
-    """A script. `expect` is what its first line expects of it; `diagnostics` holds notes, never errors."""
+    """A script. `expect` is what its first line expects of it; `diagnostics` holds notes, never errors.
 
-    __slots__ = ("diagnostics", "expect", "source", "statements")
+    `directives` are the settings in its comments, `expected` the results that its comments expect.
+    """
+
+    __slots__ = ("diagnostics", "directives", "expect", "expected", "source", "statements")
     fields = ("statements", "expect")
 
     def __init__(
@@ -241,12 +246,16 @@ class Script(Syntax):
         expect: str | None,
         diagnostics: tuple[Diagnostic, ...],
         span: Span,
+        directives: tuple[Directive, ...] = (),
+        expected: tuple[Expected, ...] = (),
     ) -> None:
         self.statements = statements
         self.source = source
         self.expect = expect
         self.diagnostics = diagnostics
         self.span = span
+        self.directives = directives
+        self.expected = expected
 
 
 def children(node: Syntax) -> list[Syntax]:

@@ -1,0 +1,231 @@
+"""The results that a script expects in its comments, `#> grad x = [64, 32]`, compared with what is computed.
+
+Numbers are the engine's floats at the point of the check. They agree within the relative tolerance of a directive
+(else 1e-9), and a few units in the last place of the largest entry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.case import leaf_names
+from gradcli.checks.expectations import numbered
+from gradcli.checks.floats import evaluated
+from gradcli.checks.report import VERDICTS, Check
+from gradcli.checks.shown import plain, point_text, position
+from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
+from gradcli.language.directives import output_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.file_settings import Settings
+    from gradcli.checks.subjects import Subject
+    from gradcli.graph.node import Node
+    from gradcli.language.inline_expectations import Expected
+    from gradcli.language.syntax import Script
+    from gradcli.lowering import Lowered
+
+    Values = Mapping[str, NDArray[Any]]
+
+RTOL = 1e-9
+ULPS = 64  # of the largest entry: libraries differ in the last digits
+MOST_WRITTEN = 1_000  # entries of an array that are written out
+
+
+class Stated(NamedTuple):
+    """An expected result, and what it is about: a node, or the position of a check."""
+
+    expected: Expected
+    node: Node | None = None
+    check: int | None = None
+    leaf: str | None = None
+
+
+def text_without(script: Script) -> str:
+    """The text of a script without its expected results: recording them moves no random point of a check."""
+    lines = {one.line for one in script.expected}
+    text = script.source.text
+    if not lines:
+        return text
+    return "".join(line for number, line in enumerate(script.source.lines(), 1) if number not in lines)
+
+
+def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | None) -> list[Stated]:
+    """What the expected results of a script are about, without those by leaves that `wrt` leaves out.
+
+    Raises GradcliError (GC136) with every one that names what the script does not have.
+    """
+    if not lowered.script.expected:
+        return []
+    gradients = {subject.text: subject for subject in subjects if subject.kind == "gradient"}
+    checks = names(lowered, subjects)
+    outputs = lowered.program.outputs
+    stated: list[Stated] = []
+    problems: list[Diagnostic] = []
+    for one in lowered.script.expected:
+        name = one.name
+        if one.output is not None and len(outputs) > 1:
+            name = f"{name} (output {one.output})".strip()
+        problem, hint = "", None
+        if one.output is not None and one.output > len(outputs):
+            problem = f"there is no output {one.output}"
+            hint = f"the script has {len(outputs)}"
+        elif one.item == "value" and one.output is None and len(outputs) > 1:
+            problem, hint = f"there are {len(outputs)} outputs", "write #> value (output 1) = ..."
+        elif one.item == "value":
+            stated.append(Stated(one, outputs[(one.output or 1) - 1]))
+        elif wrt is not None and one.name in lowered.program.leaves and one.name not in lowered.wrt:
+            continue  # not asked for
+        elif one.item == "grad" and name in gradients:
+            subject = gradients[name]
+            if subject.note is not None:
+                problem, hint = "the output is an array, so it has no gradient", "record the value"
+            else:
+                stated.append(Stated(one, subject.judged, leaf=subject.leaf))
+        elif one.item == "check" and one.text not in VERDICTS:
+            guess = did_you_mean(one.text, VERDICTS)
+            problem = f"`{visible(one.text)}` is no verdict"
+            hint = f"did you mean {guess}?" if guess else f"write one of {', '.join(VERDICTS)}"
+        elif one.item == "check" and name in checks:
+            stated.append(Stated(one, check=checks[name], leaf=subjects[checks[name]].leaf))
+        else:
+            known = gradients if one.item == "grad" else checks
+            guess = did_you_mean(name, known)
+            problem = f"there is no {'gradient by' if one.item == 'grad' else 'check of'} `{visible(name)}`"
+            hint = f"did you mean `{guess}`?" if guess else f"there are: {', '.join(known) or 'none'}"
+        if problem:
+            problems.append(Diagnostic("GC136", problem, one.span, (), hint))
+    if problems:
+        raise GradcliError(*problems)
+    return stated
+
+
+def names(lowered: Lowered, subjects: Sequence[Subject]) -> dict[str, int]:
+    """What checks are called behind `#> check`, with their positions: `x`, `f.vjp by a`, and `claim 2` of several."""
+    found: dict[str, int] = {}
+    claims = [one.source is lowered.source for one in lowered.claims]
+    number = 0
+    for i, subject in enumerate(subjects):
+        name = subject.text
+        if subject.kind == "claim":
+            number += 1
+            if not claims[number - 1]:
+                continue
+            name = f"claim {number}"
+        count = 1
+        while (name if count == 1 else f"{name}#{count}") in found:
+            count += 1
+        found[name if count == 1 else f"{name}#{count}"] = i
+    return found
+
+
+def result_ids(stated: Iterable[Stated]) -> list[str]:
+    """The ids of the checks of expected results, such as `expectation:grad x`."""
+    return numbered(f"expectation:{one.expected.title}" for one in stated)
+
+
+def compared(
+    lowered: Lowered,
+    stated: Sequence[Stated],
+    checks: Sequence[Check],
+    values: Values,
+    settings: Settings,
+    backend: str,
+) -> list[Check]:
+    """A check for each expected result."""
+    nodes = [one.node for one in stated if one.node is not None]
+    arrays = iter(evaluated(nodes, values, settings.dtype, backend) if nodes else ())
+    results: list[Check] = []
+    for name, one in zip(result_ids(stated), stated, strict=True):
+        expected = one.expected
+        if one.node is not None:
+            verdict, message, evidence = numbers(lowered, expected, one.node, next(arrays), values, settings)
+        else:
+            assert one.check is not None
+            computed = checks[one.check].verdict
+            verdict = "AGREES" if computed == expected.text else "DISAGREES"
+            message = f"expected {expected.text}, but it is {computed}" if verdict == "DISAGREES" else computed
+            evidence = {"expected": expected.text, "computed": computed}
+        message = f"{expected.title}: {message}"
+        passed = verdict == "AGREES"
+        file = lowered.source.path
+        results.append(
+            Check(name, file, expected.line, "expectation", one.leaf, verdict, plain(evidence), message, passed=passed)
+        )
+    return results
+
+
+def numbers(
+    lowered: Lowered, expected: Expected, node: Node, array: NDArray[Any], values: Values, settings: Settings
+) -> tuple[str, str, dict[str, Any]]:
+    """The verdict on expected numbers, why, and the evidence."""
+    used = leaf_names([node])
+    unset = [name for name in lowered.program.leaves if name in used and name not in lowered.values]
+    if unset:
+        message = f"{', '.join(unset)} has no value, so there is no result to expect: give it one in the script"
+        return "INCONCLUSIVE", message, {"expected": expected.text}
+    directives = [one for one in lowered.script.directives if not one.whole]
+    for line in (output_line(lowered.script.statements), expected.line):  # the nearest comes last
+        settings = settings.with_directives(one for one in directives if one.covers(line))
+    rtol = RTOL if settings.rtol is None else settings.rtol
+    scale = np.abs(array).max(initial=0.0, where=np.isfinite(array))
+    floor = ULPS * float(np.finfo(np.float32 if settings.dtype == "float32" else np.float64).eps) * float(scale)
+    if expected.digest is not None:
+        array, terms = digested(array, expected.digest)
+        floor = (rtol + ULPS * float(np.finfo(np.float64).eps)) * float(terms)  # of a sum: terms may cancel
+    wanted = np.asarray(expected.value)
+    evidence = {
+        "expected": expected.text,
+        "computed": written(array),
+        "at": point_text(values, used),
+        "tolerance": rtol,
+        "basis": "numerical",
+    }
+    if wanted.shape != array.shape:
+        told = f"expected {shape_text(wanted)}, but it is {shape_text(array)}"
+        return "DISAGREES", told, evidence
+    with np.errstate(all="ignore"):
+        near = np.abs(wanted - array) <= np.maximum(rtol * np.abs(wanted), floor)
+    equal = (wanted == array) | (np.isnan(wanted) & np.isnan(array)) | (near & np.isfinite(wanted))
+    if equal.all():
+        return "AGREES", f"as expected, within {rtol:g}", evidence
+    first = int(np.flatnonzero(~equal.reshape(-1))[0])
+    where = position(first, array.shape)
+    one, other = written(wanted.reshape(-1)[first]), written(array.reshape(-1)[first])
+    return "DISAGREES", f"expected {one}, but {f'entry {where}' if where else 'it'} is {other}", evidence
+
+
+def shape_text(array: NDArray[Any]) -> str:
+    return f"an array of shape {list(array.shape)}" if array.shape else "a number"
+
+
+def digested(array: NDArray[Any], digest: str) -> tuple[NDArray[Any], Any]:
+    """The sum, the 2-norm or the first moment of an array, and the size of what was added up."""
+    flat = array.reshape(-1)
+    if digest == "norm":
+        norm = np.asarray(np.linalg.norm(flat))
+        return norm, norm
+    terms = flat if digest == "sum" else flat * (np.arange(1, flat.size + 1) / max(flat.size, 1))
+    return np.asarray(terms.sum()), np.abs(terms).sum()
+
+
+def written(array: Any) -> str:
+    """Numbers as they are written in a script's comment, with the fewest digits that read back as the same floats."""
+    array = np.asarray(array)
+    if array.size > MOST_WRITTEN:
+        return shape_text(array)
+    return nested(array.tolist())
+
+
+def nested(value: Any) -> str:
+    """Nested lists of numbers as text; as deep as an array has axes."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(nested, value))}]"
+    if isinstance(value, complex):
+        return f"{value.real!r}{value.imag:+}j"
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))

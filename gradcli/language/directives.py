@@ -1,0 +1,222 @@
+"""Settings inside scripts: what comments `# gradcli: rtol=1e-6, ignore[GC803] reason` state, and for which lines.
+
+On a line of its own before the first statement a directive holds for the whole file. Behind a statement, or on a line
+of its own directly above one, it holds for the checks of the lines of that statement; for a block, of all its lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.diagnostics import WARNING, Diagnostic, Span, did_you_mean, visible
+from gradcli.language.syntax import Assert, Assign, ExpressionStatement, For, FunctionDef, If, Statement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from gradcli.language.source import Source
+
+MARK = re.compile(r"#\s*gradcli\s*:")
+PART = re.compile(r"\s*(ignore\b\s*(?:\[(?P<codes>[^\]]*)\])?(?P<reason>.*)|[^,]*)")
+CODE = re.compile(r"GC[0-9]{3}\Z")
+NOT_IGNORED = {
+    "GC808": "a script that cannot be run is not checked; # expect: error GC301 on the first line expects an error",
+    "GC809": "a crash is no verdict on the script",
+    "GC811": "remove the suppression that it reports",
+}
+WHOLE_FILE = ("dtype", "seed")  # keys that cannot differ from line to line
+MOST_SAMPLES = 1_000
+MOST_SECONDS = 86_400.0
+
+
+class Directive:
+    """One directive: its settings by key, and the codes that it suppresses, with the reason.
+
+    `first` and `last` are the lines that it holds for; both are 0 where it holds for the whole file.
+    """
+
+    __slots__ = ("codes", "first", "last", "line", "reason", "settings", "span")
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.line = span.line
+        self.first = self.last = 0
+        self.settings: dict[str, Any] = {}
+        self.codes: tuple[str, ...] = ()
+        self.reason = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds for the whole file."""
+        return not self.first
+
+    def covers(self, line: int | None) -> bool:
+        """Whether it holds for a check of this line; None is a check of no line of the script."""
+        return self.whole or (line is not None and self.first <= line <= self.last)
+
+
+def positive(text: str, most: float = float("inf")) -> float | None:
+    """A positive finite number of at most `most`, or None."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0.0 < value <= most and value != float("inf") else None
+
+
+def whole_number(text: str, most: int) -> int | None:
+    """A whole number from 0 to `most`, or None."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) and int(text) <= most else None
+
+
+def choice(*words: str) -> Callable[[str], str | None]:
+    """One of some words, or None."""
+    return lambda text: text if text in words else None
+
+
+SAMPLES = (lambda text: whole_number(text, MOST_SAMPLES), f"a whole number up to {MOST_SAMPLES}, such as samples=5")
+# key: what reads its value (None: it has none), and what the value has to be, in words
+KEYS: dict[str, tuple[Callable[[str], Any] | None, str]] = {
+    "rtol": (positive, "a positive number, such as rtol=1e-6"),
+    "samples": SAMPLES,
+    "points": SAMPLES,
+    "timeout": (lambda text: positive(text, MOST_SECONDS), "seconds up to a day, such as timeout=10"),
+    "dtype": (choice("float64", "float32", "complex128"), "float64, float32 or complex128"),
+    "require": (choice("certified", "precise"), "certified or precise"),
+    "allow-kink": (None, ""),
+    "seed": (lambda text: whole_number(text, 10**18), "a whole number, such as seed=1"),
+}
+SAME = {"points": "samples"}  # other names of keys
+
+
+def directive_at(comment: str) -> int:
+    """The offset of a directive in a comment, or -1."""
+    match = MARK.search(comment)
+    return match.start() if match else -1
+
+
+def read_directive(comment: str, line: int, column: int) -> tuple[Directive, list[Diagnostic]]:
+    """Return the directive that a comment, from its # on, states, and what is wrong with it."""
+    directive = Directive(Span(line, column, line, column + len(comment)))
+    problems: list[Diagnostic] = []
+    match = MARK.match(comment)
+    position = match.end() if match else 0
+
+    def problem(message: str, hint: str, part: re.Match[str]) -> None:
+        start, end = part.span(1)
+        end = start + len(part[1].rstrip())
+        span = Span(line, column + start, line, column + max(end, start + 1))
+        problems.append(Diagnostic("GC134", message, span if part[1].strip() else directive.span, (), hint))
+
+    while True:
+        part = PART.match(comment, position)
+        assert part is not None  # it matches the empty text
+        text = part[1].strip()
+        if text == "ignore" or text.startswith(("ignore[", "ignore ")):
+            read_suppression(directive, part, problem)
+            break
+        key, equals, value = (piece.strip() for piece in text.partition("="))
+        key = key.replace("_", "-")
+        reader, expected = KEYS.get(key, (None, ""))
+        if not text:
+            problem("a setting is missing here", "write one or more, such as # gradcli: rtol=1e-6, samples=5", part)
+        elif key not in KEYS:
+            guess = did_you_mean(key, [*KEYS, "ignore"])
+            hint = f"did you mean `{guess}`?" if guess else f"the keys are {', '.join(KEYS)} and ignore[CODE] reason"
+            problem(f"there is no setting `{visible(key)}`", hint, part)
+        elif SAME.get(key, key) in directive.settings:
+            problem(f"`{SAME.get(key, key)}` is set twice", "keep one of them", part)
+        elif reader is None:
+            directive.settings[key] = True
+            if equals:
+                problem(f"`{key}` has no value", f"write {key} alone", part)
+        else:
+            read = reader(value)
+            if read is None:
+                problem(f"`{visible(value)}` is no value of `{key}`", f"write {expected}", part)
+            directive.settings[SAME.get(key, key)] = read
+        position = part.end() + 1
+        if position > len(comment):
+            break
+    return directive, problems
+
+
+def read_suppression(
+    directive: Directive, part: re.Match[str], problem: Callable[[str, str, re.Match[str]], None]
+) -> None:
+    """Read `ignore[GC803,GC412] reason`; the reason goes on to the end of the comment."""
+    example = "write what is ignored and why: ignore[GC803] the minimum is a kink on purpose"
+    codes = [code.strip().upper() for code in (part["codes"] or "").split(",")]
+    wrong = next((code for code in codes if not CODE.match(code) or code in NOT_IGNORED), None)
+    directive.reason = part["reason"].strip().lstrip(":-").strip()
+    if part["codes"] is None or codes == [""]:
+        problem("a suppression names the codes that it ignores", example, part)
+    elif wrong is not None and wrong in NOT_IGNORED:
+        problem(f"{wrong} cannot be ignored", NOT_IGNORED[wrong], part)
+    elif wrong is not None:
+        problem(f"`{visible(wrong)}` is no code", example, part)
+    elif not directive.reason:
+        problem("a suppression has a reason", example, part)
+    directive.codes = tuple(dict.fromkeys(codes))
+
+
+def place(
+    directive: Directive, alone: bool, statements: Sequence[Statement], source: Source, problems: list[Diagnostic]
+) -> None:
+    """Decide which lines a directive holds for, and report what it cannot set there."""
+    line, start = directive.line, statements[0].span.line
+    if alone and line < start:
+        return
+    held = [one for one in flattened(statements) if one.span.line <= line <= last_line(one)]
+    if not held and alone:
+        below = line + 1
+        while source.line(below).lstrip().startswith("#"):
+            below += 1
+        held = [one for one in flattened(statements) if one.span.line == below]
+    lines = [one.span.line for one in held]
+    directive.first = max(lines, default=line)
+    directive.last = max((one.span.end_line for one in held if one.span.line == directive.first), default=line)
+    for key in WHOLE_FILE:
+        if key in directive.settings:
+            hint = "write it on a line of its own before the first statement"
+            problems.append(Diagnostic("GC134", f"`{key}` holds for a whole file", directive.span, (), hint))
+    if not problems and not any(directive.covers(one) for one in judged_lines(statements)):
+        message = "this directive stands where nothing is checked"
+        hint = "write it beside an assert, the output or a rule; before the first statement it holds for the file"
+        problems.append(Diagnostic("GC135", message, directive.span, (), hint, WARNING))
+
+
+def flattened(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """All statements, each before those of its block."""
+    pending = list(statements)[::-1]
+    while pending:
+        one = pending.pop()
+        yield one
+        if isinstance(one, (FunctionDef, For)):
+            pending.extend(reversed(one.body))
+        elif isinstance(one, If):
+            pending.extend(reversed((*one.body, *one.orelse)))
+
+
+def last_line(statement: Statement) -> int:
+    """The last line beside which a comment speaks of a statement: of a block, its first line."""
+    return statement.span.line if isinstance(statement, (FunctionDef, For, If)) else statement.span.end_line
+
+
+def output_line(statements: Sequence[Statement]) -> int:
+    """The first line of the statement that gives the output: the last expression, else the last assignment."""
+    for kinds in ((ExpressionStatement,), (Assign, For, If)):
+        for one in reversed(statements):
+            if isinstance(one, kinds):
+                return one.span.line
+    return statements[-1].span.line
+
+
+def judged_lines(statements: Sequence[Statement]) -> Iterator[int]:
+    """The lines of what `check` judges: the output, claims, hand-written rules."""
+    yield output_line(statements)
+    for one in flattened(statements):
+        if isinstance(one, Assert) or (isinstance(one, FunctionDef) and one.rule is not None):
+            yield one.span.line

@@ -1,0 +1,143 @@
+"""Runs that are interrupted or killed at random instants: what is resumed reports what an undisturbed run reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILES = 14
+ROUNDS, ALL_ROUNDS = 2, 200
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "gradcli", "check", str(folder / "scripts"), "--jobs", "2", *options]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "GRADCLI_CACHE": str(folder / "cache"), "PYTHONPATH": str(Path(__file__).parent.parent)}
+
+
+def finished(folder: Path, *options: str) -> tuple[int, bytes]:
+    """The exit code and the JSON report of a run to its end."""
+    path = folder / "report.json"
+    done = subprocess.run(
+        command(folder, "--json", str(path), *options), env=environment(folder), capture_output=True, timeout=120
+    )
+    assert b"Traceback" not in done.stderr
+    return done.returncode, path.read_bytes()
+
+
+def children(process: int) -> set[int]:
+    """A process and all that it started, as /proc knows them."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path(f"/proc/{entry}/stat").read_text()
+            except OSError:
+                continue
+            if stat.rpartition(")")[2].split()[0] != "Z":
+                parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    found = {process}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[int, bytes]]:
+    """A folder of scripts of which two fail, and the report of an undisturbed run."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    (folder / "scripts").mkdir()
+    for number in range(FILES):
+        claim = "3*x" if number in (4, 9) else f"{number}*cos({number}*x)*exp(y)"
+        text = f"x = 1.{number}\ny = 0.5\nassert grad(sin({number}*x)*exp(y), x) == {claim}\nsin({number}*x)*exp(y)\n"
+        (folder / "scripts" / f"case{number:02}.grad").write_text(text)
+    whole = finished(folder, "--no-cache")
+    assert whole[0] == 1
+    assert json.loads(whole[1])["summary"]["failed"] == 2
+    assert len(json.loads(whole[1])["checks"]) == 3 * FILES
+    return folder, whole
+
+
+def disturbed(folder: Path, number: int, seconds: float) -> tuple[Any, float, set[int]]:
+    """Send a signal to a run after some seconds: its process, how long it took to end, and what it had started."""
+    process = subprocess.Popen(
+        command(folder, "--json", str(folder / "partial.json")),
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(seconds)
+    family = children(process.pid)
+    process.send_signal(number)
+    started = time.monotonic()
+    process.wait(timeout=20)
+    return process, time.monotonic() - started, family
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(ROUNDS, id="some"), pytest.param(ALL_ROUNDS, id="all", marks=pytest.mark.deep)]
+)
+def test_a_disturbed_run_is_resumed(
+    tree: tuple[Path, tuple[int, bytes]], number: signal.Signals, rounds: int
+) -> None:
+    folder, whole = tree
+    chance = random.Random(number)
+    seen = 0
+    for _ in range(rounds):
+        journal = folder / "cache"
+        for file in journal.glob("*") if journal.is_dir() else ():
+            file.unlink()
+        partial = folder / "partial.json"
+        partial.unlink(missing_ok=True)
+        process, took, family = disturbed(folder, number, chance.uniform(0.2, 3.0))
+        told = process.stderr.read().decode()
+        assert "Traceback" not in told
+        if process.returncode in (-number, 128 + number) and number != signal.SIGKILL and partial.exists():
+            report = json.loads(partial.read_text())
+            assert report["complete"] is False
+            assert len({one["file"] for one in report["checks"]}) < FILES
+            known = {json.dumps(one) for one in json.loads(whole[1])["checks"]}
+            assert {json.dumps(one) for one in report["checks"]} <= known
+            seen += 1
+        assert took < 2.0
+        deadline = time.monotonic() + 3.0
+        while any(map(alive, family)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not [one for one in family if alive(one)]
+        assert finished(folder) == whole
+
+
+@pytest.mark.parametrize("options", [("--jobs", "1"), ("--jobs", "4"), ()], ids=["one", "four", "resumed"])
+def test_reports_do_not_depend_on_workers_or_on_what_is_known(
+    tree: tuple[Path, tuple[int, bytes]], options: tuple[str, ...]
+) -> None:
+    folder, whole = tree
+    assert finished(folder, *options) == whole
+
+
+def test_shards_are_the_whole(tree: tuple[Path, tuple[int, bytes]]) -> None:
+    folder, whole = tree
+    checks = [json.loads(finished(folder, "--shard", f"{k}/3")[1])["checks"] for k in (1, 2, 3)]
+    key = lambda one: (one["file"], one["line"] or 0, one["id"])  # noqa: E731
+    together = sorted((one for part in checks for one in part), key=key)
+    assert together == sorted(json.loads(whole[1])["checks"], key=key)
