@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradcli.batch import check_paths, run
+from gradcli.batch import check_paths
 from gradcli.batch.discovery import scripts
 from gradcli.batch.transport import report_from_json, report_to_json
 from gradcli.checks import check_script
@@ -80,72 +78,6 @@ def test_a_report_survives_its_journey() -> None:
     assert one.diagnostics[0].span == other.diagnostics[0].span
     source: Any = other.diagnostics[0].source
     assert source.line(1) == "1 + log(x - 3)"
-
-
-FAKE = """
-import json, os, sys, time
-json.loads(sys.stdin.readline())
-for line in sys.stdin:
-    path = json.loads(line)
-    if "dies" in path:
-        os.kill(os.getpid(), 9)
-    if "hangs" in path:
-        time.sleep(60)
-    if "breaks" in path:
-        print(json.dumps({"failure": "RuntimeError: broken"}), flush=True)
-        continue
-    if "slow" in path:
-        for _ in range(4):
-            time.sleep(0.3)
-            print(json.dumps({"beat": True}), flush=True)
-    empty = {name: [] for name in ("diagnostics", "checks", "sources")}
-    report = {"expression": path, "file": path, "summary": {"passed": 0}, **empty}
-    answer = json.dumps({"report": report, "seconds": []})
-    if "cut" in path:
-        print(answer[:40], end="", flush=True)
-        os.kill(os.getpid(), 9)
-    print(answer, flush=True)
-"""
-
-
-@pytest.fixture
-def fake_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    started: list[int] = []
-
-    def start(module: str) -> subprocess.Popen[str]:
-        started.append(1)
-        return subprocess.Popen(
-            [sys.executable, "-c", FAKE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-        )
-
-    monkeypatch.setattr(run, "start", start)
-    monkeypatch.setattr(run, "GRACE", 1.0)
-    return started
-
-
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_exactly_the_guilty_script_is_blamed(tmp_path: Path, fake_workers: list[int], jobs: int) -> None:
-    names = ["a", "b_dies", "c", "d_hangs", "e", "f_breaks", "g_slow", "h_dies", "i_cut", "j"]
-    for name in names:
-        (tmp_path / f"{name}.grad").write_text("1", encoding="utf-8")
-    reports = check_paths([str(tmp_path)], {"jobs": jobs, "timeout": 0.001})
-    found = {Path(str(report.file)).stem: report for report in reports}
-    assert list(found) == names
-    for name, report in found.items():
-        if "_" in name and "slow" not in name:
-            assert [check.verdict for check in report.checks] == ["ERROR"], name
-            assert not report.checks[0].passed
-        else:
-            assert not report.checks, name
-    assert "signal 9" in found["b_dies"].checks[0].message
-    assert "signal 9" in found["i_cut"].checks[0].message
-    assert "no sign of life" in found["d_hangs"].checks[0].message
-    assert "RuntimeError: broken" in found["f_breaks"].checks[0].message
-    assert jobs < len(fake_workers) <= jobs + 4
 
 
 @pytest.mark.deep

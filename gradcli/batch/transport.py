@@ -1,4 +1,4 @@
-"""Reports go in, plain JSON data come out, and back: how a worker's report reaches the one who asked for it."""
+"""Reports as plain JSON data, and back: how a worker's report reaches the process that asked for it."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def told(reports: Sequence[Any]) -> Iterator[Diagnostic]:
 def outcome(reports: Sequence[Any], lenient: bool) -> tuple[int, str]:
     """The exit code, the first that occurs in the order 4, 2, 1, 3, 5, 0, and why."""
     open_checks = [one for report in reports for one in report.checks if not one.passed]
-    errors = [one for one in open_checks if one.verdict == "ERROR"]
+    errors = [one for one in open_checks if one.verdict in ("ERROR", "CRASHED")]
     broken = sum(1 for one in errors if not one.diagnostics)
     refused = len(errors) - broken
     undecided = sum(1 for one in open_checks if one.verdict == "INCONCLUSIVE")

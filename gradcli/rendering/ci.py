@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MOST_ANNOTATIONS = 10  # GitHub shows no more per step
 WORST_FIRST = (
+    "CRASHED",
     "ERROR",
     "DISAGREES",
     "UNDEFINED",
@@ -61,7 +62,7 @@ def suite(report: Any) -> Iterator[str]:
 
 def outcome(check: Any) -> str:
     """The JUnit element of a check that did not pass."""
-    return {"INCONCLUSIVE": "skipped", "ERROR": "error"}.get(check.verdict, "failure")
+    return {"INCONCLUSIVE": "skipped", "ERROR": "error", "CRASHED": "error"}.get(check.verdict, "failure")
 
 
 def counts(checks: Sequence[Any]) -> str:

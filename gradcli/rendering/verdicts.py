@@ -33,6 +33,7 @@ SENTENCES = {
     "UNDEFINED": "the value is not a real number at this point",
     "INCONCLUSIVE": "could not be decided",
     "ERROR": "could not be run",
+    "CRASHED": "the process that checked it failed",
 }
 
 
