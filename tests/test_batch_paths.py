@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradcli.batch import check_paths, run
+from gradcli.batch import run, supervisor
 from gradcli.batch.discovery import cases
+from gradcli.batch.journal import Journal
+from gradcli.batch.run import Run
 from gradcli.batch.transport import report_from_json, report_to_json
 from gradcli.checks import check_script
 from gradcli.language.limits import Limits
@@ -57,18 +57,69 @@ def test_discovery(folder: Path) -> None:
     assert found == list(EXPECTED)
 
 
+def reports_of(folder: Path, options: dict[str, Any] | None = None, **run: Any) -> tuple[list[Any], Run]:
+    work = Run(cases([str(folder)]), options, **run)
+    return list(work.reports()), work
+
+
+def packed(reports: list[Any]) -> str:
+    return json.dumps([report_to_json(report) for report in reports])
+
+
 def test_reports_do_not_depend_on_the_number_of_workers(folder: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    one = check_paths([str(folder)], {"jobs": 1, "progress": lambda done, total, label: seen.append((done, total))})
+    seen: list[tuple[int, int, int]] = []
+    progress = lambda done, total, name, failed: seen.append((done, total, failed))  # noqa: E731
+    one, work = reports_of(folder, jobs=1, progress=progress)
     assert summary(one, folder) == EXPECTED
-    assert seen == [(i, 5) for i in range(1, 6)]
-    two = check_paths([str(folder)], jobs=2, at=(), limits=Limits(), timeout=10.0, samples=3)
-    packed = [json.dumps([report_to_json(report) for report in reports]) for reports in (one, two)]
-    assert packed[0] == packed[1]
+    assert seen == sorted(seen)
+    assert seen[0] == (0, 5, 0)
+    assert seen[-1] == (5, 5, 2)
+    told = work.totals
+    assert (told.files, told.selected, told.checks, told.unreadable, told.broken) == (5, 5, 7, 1, 0)
+    assert told.complete
+    two, _ = reports_of(folder, {"at": (), "limits": Limits(), "timeout": 10.0, "samples": 3}, jobs=2)
+    assert packed(one) == packed(two)
+
+
+def test_what_the_journal_knows_is_not_judged_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Journal(str(folder / "journal")) as journal:
+        first, _ = reports_of(folder, jobs=2, journal=journal)
+        assert {name for name, _ in journal.failed()} == {str(folder / "a/wrong.grad"), str(folder / "a/error.grad")}
+    asked: list[str] = []
+
+    def watched(tasks: Any, *args: Any, **kwargs: Any) -> Any:
+        return supervisor.supervise((asked.append(task.path) or task for task in tasks), *args, **kwargs)
+
+    monkeypatch.setattr(run, "supervise", watched)
+    with Journal(str(folder / "journal")) as journal:
+        again, _ = reports_of(folder, jobs=2, journal=journal)
+        assert packed(again) == packed(first)
+        assert asked == []
+        (folder / "b.grad").write_text("x = 2\nassert grad(x**3, x) == 3*x**2\nx**3", encoding="utf-8")
+        changed, _ = reports_of(folder, jobs=2, journal=journal)
+        assert asked == [str(folder / "b.grad")]
+        assert packed(changed) != packed(first)
+
+
+def test_a_run_ends_at_the_first_failure(folder: Path) -> None:
+    found, work = reports_of(folder, jobs=1, fail_fast=True)
+    assert work.totals.stopped == "first failure"
+    assert not work.totals.complete
+    assert list(summary(found, folder)) == ["a/error.grad"]
+
+
+def test_reports_of_an_interrupted_run(folder: Path) -> None:
+    work = Run(cases([str(folder)]), jobs=1)
+    stream = work.reports()
+    taken = [next(stream), next(stream)]
+    stream.close()
+    taken += work.rest()
+    assert list(summary(taken, folder)) == list(EXPECTED)[: len(taken)]
+    assert work.totals.files == len(taken)
 
 
 def test_no_scripts(tmp_path: Path) -> None:
-    assert check_paths([str(tmp_path)]) == []
+    assert reports_of(tmp_path)[0] == []
 
 
 def test_a_report_survives_its_journey() -> None:
@@ -82,76 +133,10 @@ def test_a_report_survives_its_journey() -> None:
     assert source.line(1) == "1 + log(x - 3)"
 
 
-FAKE = """
-import json, os, sys, time
-json.loads(sys.stdin.readline())
-for line in sys.stdin:
-    path = json.loads(line)
-    if "dies" in path:
-        os.kill(os.getpid(), 9)
-    if "hangs" in path:
-        time.sleep(60)
-    if "breaks" in path:
-        print(json.dumps({"failure": "RuntimeError: broken"}), flush=True)
-        continue
-    if "slow" in path:
-        for _ in range(4):
-            time.sleep(0.3)
-            print(json.dumps({"beat": True}), flush=True)
-    empty = {name: [] for name in ("diagnostics", "checks", "sources")}
-    report = {"expression": path, "file": path, "summary": {"passed": 0}, **empty}
-    answer = json.dumps({"report": report, "seconds": []})
-    if "cut" in path:
-        print(answer[:40], end="", flush=True)
-        os.kill(os.getpid(), 9)
-    print(answer, flush=True)
-"""
-
-
-@pytest.fixture
-def fake_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    started: list[int] = []
-
-    def start(module: str) -> subprocess.Popen[str]:
-        started.append(1)
-        return subprocess.Popen(
-            [sys.executable, "-c", FAKE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-        )
-
-    monkeypatch.setattr(run, "start", start)
-    monkeypatch.setattr(run, "GRACE", 1.0)
-    return started
-
-
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_exactly_the_guilty_script_is_blamed(tmp_path: Path, fake_workers: list[int], jobs: int) -> None:
-    names = ["a", "b_dies", "c", "d_hangs", "e", "f_breaks", "g_slow", "h_dies", "i_cut", "j"]
-    for name in names:
-        (tmp_path / f"{name}.grad").write_text("1", encoding="utf-8")
-    reports = check_paths([str(tmp_path)], {"jobs": jobs, "timeout": 0.001})
-    found = {Path(str(report.file)).stem: report for report in reports}
-    assert list(found) == names
-    for name, report in found.items():
-        if "_" in name and "slow" not in name:
-            assert [check.verdict for check in report.checks] == ["ERROR"], name
-            assert not report.checks[0].passed
-        else:
-            assert not report.checks, name
-    assert "signal 9" in found["b_dies"].checks[0].message
-    assert "signal 9" in found["i_cut"].checks[0].message
-    assert "no sign of life" in found["d_hangs"].checks[0].message
-    assert "RuntimeError: broken" in found["f_breaks"].checks[0].message
-    assert jobs < len(fake_workers) <= jobs + 4
-
-
 @pytest.mark.deep
 def test_the_samples_pass() -> None:
     samples = Path(__file__).parent.parent / "samples"
-    reports = check_paths([str(samples)], jobs=2)
+    reports, _ = reports_of(samples, jobs=2)
     assert len(reports) > 60
     for report in reports:
         assert report.checks or not any(one.severity == "error" for one in report.diagnostics), report.file

@@ -1,4 +1,4 @@
-"""Reports go in, plain JSON data come out, and back: how a worker's report reaches the one who asked for it."""
+"""Reports as plain JSON data, and back: how a worker's report reaches the process that asked for it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
     return {
         "expression": report.expression,
         "file": report.file,
+        "block": report.block,
         "summary": report.summary,
         "diagnostics": packed(report.diagnostics),
         "checks": [
@@ -53,7 +54,7 @@ def report_from_json(data: dict[str, Any]) -> Report:
         return tuple(_diagnostic_from_json(one, sources) for one in found)
 
     checks = [Check(**{**one, "diagnostics": unpacked(one["diagnostics"])}) for one in data["checks"]]
-    return Report(data["expression"], tuple(checks), data["summary"], unpacked(data["diagnostics"]), data["file"])
+    return Report(data["expression"], tuple(checks), data["summary"], unpacked(data["diagnostics"]), data["file"], data["block"])
 
 
 def _diagnostic_to_json(one: Diagnostic, sources: list[dict[str, Any]], known: dict[int, int]) -> dict[str, Any]:

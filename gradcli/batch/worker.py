@@ -1,66 +1,136 @@
-"""A worker's process: paths as JSON lines in, reports as JSON lines out, and a sign of life after each check.
+"""Checks one case after another in a process of its own, which the supervisor gives cases to and may end at any time.
 
-Whatever a script does to this process, its owner (`batch.run`) sees it end and blames that script alone.
+A line comes in for each case. Lines go out: a sign of life after each check, then the answer; each begins with the
+number of the case within this process, so that nothing else that reaches the pipe is taken for an answer.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from dataclasses import replace
+from importlib import import_module
 from json import dumps, loads
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from gradcli.batch.cases import block_limits
 from gradcli.batch.transport import report_to_json
-from gradcli.checks.gradcheck import check_script
+from gradcli.checks.process_limits import MIB, end_with_parent, extend_cpu_limit, limit_memory, resident
 from gradcli.checks.report import Report, refused, timed
+from gradcli.checks.worker import shared
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.data import recorded
-from gradcli.language.limits import Limits
-from gradcli.language.source import read_source
+from gradcli.language.limits import limits_of
+from gradcli.language.source import decode_source, read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    Options = Mapping[str, Any]
+    Beat = Callable[[], None]
+
+CHECKING = "gradcli.checks.gradcheck"  # heavy
 
 
-def check_file(path: str, options: dict[str, Any], beat: Callable[[], None] | None = None) -> Report:
-    """The report of one file; a file that cannot be read or lowered is one check that says why."""
+def answered(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None = None) -> str:
+    """The answer to one case, a line of JSON: its report, or the failure of gradcli that there is instead.
+
+    `content` are the bytes to be judged; None for a file that could not be read, which is tried here once more. `clock`
+    in the answer says that a report depends on this machine: time or memory were over, or the oracle was lost. `beat`
+    is called after each check.
+
+    Raises MemoryError, after which the process should not go on.
+    """
+    try:
+        with recorded() as opened:
+            report = check_content(path, block, content, options, beat)
+        answer = {
+            "report": report_to_json(report),
+            "seconds": [one.seconds for one in report.checks],
+            "opened": opened,
+            "clock": depends_on_machine(report),
+        }
+    except MemoryError:
+        raise
+    except Exception as bug:  # said, not lost: the process goes on with the next case
+        answer = {"failure": f"{type(bug).__name__}: {bug}"[:400]}
+    return dumps(answer)
+
+
+def check_content(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None = None) -> Report:
+    """The report of a script; one that cannot be read or lowered is one check that says why."""
+    report = check_text(path, block, content, options, beat)
+    if not block:
+        return report
+    checks = tuple(replace(one, id=f"block {block}: {one.id}") for one in report.checks)
+    return replace(report, checks=checks, block=block)
+
+
+def check_text(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None) -> Report:
+    """The same without the number of a block."""
     started = monotonic()
     told = dict(options)
-    limits = told.pop("limits", None)
-    bounds = Limits(**limits) if isinstance(limits, dict) else limits
+    limits = limits_of(told.pop("limits", None))
+    if block and content is not None:
+        limits = block_limits(content, limits)
     try:
-        source = read_source(path) if bounds is None else read_source(path, bounds)
-        return check_script(source, limits=bounds, beat=beat, **told)
+        source = read_source(path, limits) if content is None else decode_source(content, path, path, limits)
+        report: Report = import_module(CHECKING).check_script(source, limits=limits, beat=beat, **told)
+        return report
     except GradcliError as problem:
         return timed(refused(problem.diagnostics, file=path), [monotonic() - started])
 
 
-def main() -> None:
-    """Answer paths until standard input ends; then the process ends at once."""
+def depends_on_machine(report: Report) -> bool:
+    """Whether time or memory that were over, or a lost oracle, decided anything in a report."""
+    return any(
+        "unanswered" in one.evidence or any(found.code == "GC506" for found in one.diagnostics) for one in report.checks
+    )
+
+
+def main(answer: Callable[..., str] = answered) -> None:
+    """Answer cases until standard input ends; then the process ends at once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor
+    end_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    paths: SimpleQueue[str] = SimpleQueue()
+    lines: SimpleQueue[str] = SimpleQueue()
 
     def listen() -> None:
         for line in sys.stdin:
-            paths.put(line)
+            lines.put(line)
         os._exit(0)
 
-    def tell(answer: dict[str, Any]) -> None:
-        answers.write(dumps(answer) + "\n")
+    def tell(number: int, *messages: str) -> None:
+        answers.write("".join(f"{number} {message}\n" for message in messages))
         answers.flush()
 
     Thread(target=listen, daemon=True).start()
-    options = loads(paths.get())
+    setup = loads(lines.get())
+    if setup["memory"] is not None:
+        limit_memory(setup["memory"] * MIB)
+    extend_cpu_limit(setup["cpu"])
+    if answer is answered:
+        shared().warm()
+        import_module(CHECKING)  # before the first case, whose time it would take
+    tell(0, dumps({"ready": True}))
     while True:
-        path = loads(paths.get())
+        case = loads(lines.get())
+        number, content = case["number"], case["content"]
+
+        def beat(number: int = number) -> None:
+            extend_cpu_limit(setup["cpu"])
+            tell(number, dumps({"beat": True}))
+
+        extend_cpu_limit(setup["cpu"])
+        data = None if content is None else content.encode("latin-1")
         try:
-            with recorded() as opened:
-                report = check_file(path, options, lambda: tell({"beat": True}))
-            seconds = [one.seconds for one in report.checks]
-            tell({"report": report_to_json(report), "seconds": seconds, "opened": opened})
-        except Exception as bug:  # said, not lost: the process goes on with the next file
-            tell({"failure": f"{type(bug).__name__}: {bug}"[:400]})
+            found = answer(case["path"], case["block"], data, setup["options"], beat)
+        except MemoryError:
+            tell(number, dumps({"crash": "out of memory"}))
+            os._exit(1)
+        tell(number, dumps({"memory": resident() + shared().memory()}), found)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.checks import balls, relations
 from gradcli.checks.call_budget import CallBudget, UsedBefore
 from gradcli.checks.entries import Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.process_limits import cpu_limit, end_with_parent, extend_cpu_limit, limit_memory
 from gradcli.checks.reading import steps
 from gradcli.checks.series import cover
 from gradcli.checks.series.here import Asked, Fields, Here
@@ -283,22 +284,13 @@ def _problem(kind: str, reason: object) -> Answer:
 # --- the process ------------------------------------------------------------------------------------------------
 
 
-def limit_memory() -> None:
-    """Let a request that grows without bound fail here, before the machine suffers; where the system can do that."""
-    try:
-        resource = import_module("resource")
-    except ImportError:
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-
-
 def main() -> None:
     """Answer requests until standard input ends; then the process ends at once, whatever it is doing."""
+    end_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # nothing else may write among the answers
-    limit_memory()
+    limit_memory(MEMORY)
+    cpu = cpu_limit()  # that of the worker that asks, if it has one: each request may use as much
     sys.setrecursionlimit(20_000)
     sys.set_int_max_str_digits(0)  # exact numbers grow long; the process is limited by time
     requests: SimpleQueue[str] = SimpleQueue()
@@ -313,6 +305,7 @@ def main() -> None:
     room("forms.proving")  # loaded while the caller is still busy
     while True:
         request = loads(requests.get())
+        extend_cpu_limit(cpu)
         number = request.pop("number")
         answers.write(dumps({"number": number, **session.answer(request)}) + "\n")
         answers.flush()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 VERDICTS = (
     "PROVED", "CERTIFIED", "AGREES", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED",
-    "INCONCLUSIVE", "ERROR",
+    "INCONCLUSIVE", "ERROR", "CRASHED",
 )  # fmt: skip
 
 # the code of a verdict that does not pass, by which reports name it and suppressions ignore it
@@ -54,13 +54,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """All checks of one script. `summary` counts verdicts, and "passed", "failed" and "inconclusive" checks."""
+    """All checks of one script. `summary` counts verdicts, and "passed", "failed" and "inconclusive" checks.
+
+    `block` is the number of a script in the document `file`, 0 for a file of its own.
+    """
 
     expression: str
     checks: tuple[Check, ...]
     summary: dict[str, int] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
     file: str | None = None
+    block: int = 0
 
 
 def summarised(

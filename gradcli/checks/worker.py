@@ -18,6 +18,7 @@ from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from gradcli.checks.child import start, whole_lines
+from gradcli.checks.process_limits import resident
 from gradcli.diagnostics import error
 
 if TYPE_CHECKING:
@@ -78,11 +79,7 @@ class Oracle:
 
     def memory(self) -> float:
         """The memory of the process in MiB; 0 without a process, or where the system does not tell."""
-        try:
-            with open(f"/proc/{self._process.pid}/statm", encoding="ascii") as file:  # type: ignore[union-attr]
-                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-        except (AttributeError, OSError, ValueError, IndexError):
-            return 0.0
+        return 0.0 if self._process is None else resident(self._process.pid)
 
     def load(self, flat: Any) -> None:
         """The program that the next questions are about; it is sent with the next question."""

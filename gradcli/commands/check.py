@@ -107,9 +107,12 @@ def check(
     if tap:
         output.format = "tap"
     paths = {"json": json, "junit": junit, "sarif": sarif, "gitlab": gitlab, "markdown": markdown}
-    known = batch.Baseline(baseline, write_baseline)
+    known = batch.Baseline(baseline, write_baseline) if baseline or write_baseline else None
     only = batch.parse_verdicts(verdict) if verdict else frozenset[str]()
     cases: list[Any] = []
+
+    def adjusted(report: Any) -> Any:
+        return report if known is None else known.adjusted(report)
 
     def reporting() -> Reporting:
         def cards() -> Cards:
@@ -136,18 +139,18 @@ def check(
                 memory=memory,
                 cluster=cluster,
                 fail_fast=fail_fast,
-                adjust=known.adjusted,
+                adjust=adjusted,
                 progress=output.progress,
             )
             with reporting() as sinks:
                 reported(work, sinks)
-        output.note(*known.finish())
+        output.note(*(known.finish() if known is not None else ()))
         return concluded(output, work.totals, lenient, nothing)
 
     if python is not None or grad is not None or is_single(targets):
         with reporting() as sinks:
-            totals = one(output, targets, options, python, grad, sinks, known.adjusted)
-        output.note(*known.finish())
+            totals = one(output, targets, options, python, grad, sinks, adjusted)
+        output.note(*(known.finish() if known is not None else ()))
         return concluded(output, totals, lenient)
     if claim:
         hint = "write the claims as asserts in the scripts"
@@ -157,7 +160,7 @@ def check(
     if not watch:
         return run()
     code = 0
-    for _ in batch.changes(targets or (".",), select, exclude, docs, also=lambda: opened):
+    for _ in batch.changes(targets or (".",), select, exclude, docs):
         code = run()
     return code
 

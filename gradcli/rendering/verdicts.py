@@ -33,6 +33,7 @@ SENTENCES = {
     "UNDEFINED": "the value is not a real number at this point",
     "INCONCLUSIVE": "could not be decided",
     "ERROR": "could not be run",
+    "CRASHED": "the process that checked it failed",
 }
 
 
@@ -69,7 +70,8 @@ def role(counted: Totals) -> str:
 def title(report: Any) -> str:
     """What was checked: the file, on one line whatever its name, or the expression as it was parsed."""
     file = getattr(report, "file", None)
-    return visible(file) if file else str(report.expression)
+    block = f" (block {report.block})" if file and report.block else ""
+    return visible(file) + block if file else str(report.expression)
 
 
 def unremarkable(report: Any) -> bool:

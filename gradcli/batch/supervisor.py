@@ -1,0 +1,341 @@
+"""Checks cases in worker processes that may die, hang or grow: every case has an outcome, whatever its worker does.
+
+A worker has one case in flight. Where it dies, exactly that case is tried once more at the end, in a fresh process
+while no other case is in flight; where it dies again, the case has crashed. A worker that gives no sign of life for
+long is killed, and its case is not tried again: it would cost the same time once more. Processes are spawned, lead a
+process group with what they start, and end with this one, even when it is killed (`process_limits.end_with_parent`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import deque
+from contextlib import suppress
+from json import dumps, loads
+from queue import Empty, SimpleQueue
+from subprocess import TimeoutExpired
+from threading import Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.batch.transport import report_from_json
+from gradcli.checks.child import start, whole_lines
+from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.diagnostics import error
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Mapping
+
+    from gradcli.batch.cases import Case
+
+WORKER = "gradcli.batch.worker"
+PULSE = 0.5  # seconds within which the caller hears something
+GRACE = 60.0  # seconds beside the time of a check: starting, reading, lowering, differentiating
+ADDRESS_SPACE = (
+    8192  # MiB; 0.4 GiB for scalars, and room for several arrays of the largest size a script may have, 1 GiB
+)
+MOST_MEMORY = 300  # MiB that a worker and its oracle may keep between cases; 225 after 1,300 of the samples
+UNREADABLE = "an answer that cannot be read"
+MOST_STARTS = 3  # processes in a row that may die before they can take a case
+
+
+class Task(NamedTuple):
+    """A case to be checked; `content` are its bytes, None where the worker is to read the file."""
+
+    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs here
+    path: str
+    block: int
+    content: bytes | None
+
+
+class Done(NamedTuple):
+    """The outcome of the task with this index: the worker's line (`worker.answered`), or why there is none."""
+
+    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs here
+    line: str | None
+    reason: str | None
+
+
+def supervise(
+    tasks: Iterable[Task],
+    options: Mapping[str, Any],
+    *,
+    jobs: int,
+    memory: int | None = None,
+    seconds: float | None = None,
+    module: str = WORKER,
+) -> Generator[Done | None, None, None]:
+    """Check all tasks in `jobs` processes; yields each outcome as it comes, and None at least twice a second.
+
+    Each task is taken from the iterable when a worker is free for it. `options` are those of `checks.check_script`, as
+    plain data. `memory` bounds the address space of a worker and of its oracle, in MiB; without it the bound is the
+    same on every machine, and there is none for a backend other than NumPy, since those map more than they use.
+    `seconds` is how long a worker may give no sign of life: by default three times the `timeout` of a check, and a
+    minute. `module` has the `main` of a worker. Close the generator to end all processes at once.
+
+    Raises GradcliError GC999 where workers do not start.
+
+    >>> [done.index for done in supervise([Task(0, "x.grad", 0, b"x = 2; x**2")], {}, jobs=1) if done]  # doctest: +SKIP
+    [0]
+    """
+    if memory is None and options.get("backend", "auto") in ("auto", "numpy"):
+        memory = ADDRESS_SPACE
+    team = Team(options, jobs, memory, seconds or 3 * (options.get("timeout") or 60.0) + GRACE, module)
+    try:
+        yield from team.run(iter(tasks))
+    finally:
+        team.close()
+
+
+def report_of(done: Done, case: Case) -> Report:
+    """The report of a case: the one that the worker made, or a single check that says why there is none.
+
+    The verdict is CRASHED where the worker died or was killed, and ERROR without a diagnostic for a failure of gradcli.
+    """
+    if done.line is None:
+        return _unchecked(
+            case, "crash", "CRASHED", str(done.reason), f"the process that checked it failed: {done.reason}"
+        )
+    answer = loads(done.line)
+    if "failure" in answer:
+        return _unchecked(case, "error", "ERROR", answer["failure"], f"internal error: {answer['failure']}")
+    return timed(report_from_json(answer["report"]), answer["seconds"])
+
+
+def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -> Report:
+    """The report of a case without one; its line is where the block begins."""
+    line = None if case.text is None else len(case.text) - len(case.text.lstrip("\n")) + 1
+    check = Check(name, case.path, line, "gradient", None, verdict, {"reason": reason}, message, passed=False)
+    return summarised("", [check], file=case.path)
+
+
+class Worker:
+    """A process, and the task that it has."""
+
+    def __init__(self, module: str, setup: str, events: SimpleQueue[tuple[Worker, str | None]]) -> None:
+        self.task: Task | None = None
+        self.alone = False  # whether no other task is in flight, and this is the last try
+        self.number = 0  # of the task within this process
+        self.ready = False  # whether it has ever taken a task
+        self.memory = 0.0
+        self.deadline = 0.0
+        self._events = events
+        self._outgoing: SimpleQueue[str | None] = SimpleQueue()
+        self._outgoing.put(setup)
+        self.process = start(module, own_session=True)
+        for work in (self._write, self._read):  # so that a process which does not read or write blocks nobody else
+            Thread(target=work, daemon=True).start()
+
+    def give(self, task: Task, alone: bool) -> None:
+        self.task, self.alone = task, alone
+        self.number += 1
+        content = None if task.content is None else task.content.decode("latin-1")
+        case = {"number": self.number, "path": task.path, "block": task.block, "content": content}
+        self._outgoing.put(dumps(case) + "\n")
+
+    def end_of_life(self) -> str:
+        """Why a process that has closed its output has ended."""
+        try:
+            code = self.process.wait(timeout=PULSE / 2)
+        except TimeoutExpired:
+            return UNREADABLE
+        if code >= 0:
+            return f"exit code {code}"
+        names = {one.value: f" ({one.name})" for one in signal.Signals}
+        return f"killed by signal {-code}{names.get(-code, '')}"
+
+    def kill(self) -> None:
+        """End the process and all that it started."""
+        self._outgoing.put(None)
+        with suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
+
+    def reap(self) -> None:
+        """Wait for a process that was killed."""
+        with suppress(TimeoutExpired):  # only the system can delay it so long
+            self.process.wait(timeout=5.0)
+
+    def _write(self) -> None:
+        stream = self.process.stdin
+        assert stream is not None
+        with suppress(OSError):
+            while (text := self._outgoing.get()) is not None:
+                stream.write(text)
+                stream.flush()
+        with suppress(OSError):
+            stream.close()
+
+    def _read(self) -> None:
+        stream = self.process.stdout
+        assert stream is not None
+        with stream:
+            try:
+                for line in whole_lines(stream):
+                    self._events.put((self, line))
+            except ValueError:  # not UTF-8
+                self._events.put((self, ""))
+            self._events.put((self, None))
+
+
+class Team:
+    """Some workers, and the tasks that they share."""
+
+    def __init__(
+        self, options: Mapping[str, Any], jobs: int, memory: int | None, seconds: float, module: str = WORKER
+    ) -> None:
+        # CPU time bounds a process that this one cannot kill any more; it never does where this one still can
+        cpu = (seconds + GRACE) * (os.cpu_count() or 1)
+        self.setup = dumps({"options": dict(options), "memory": memory, "cpu": cpu}) + "\n"
+        self.jobs = jobs
+        self.seconds = seconds
+        self.module = module
+        self.events: SimpleQueue[tuple[Worker, str | None]] = SimpleQueue()
+        self.busy: list[Worker] = []
+        self.idle: list[Worker] = []
+        self.unstarted: deque[tuple[Task, bool]] = deque()  # tasks whose process died before it could take them
+        self.crashed: deque[tuple[Task, str]] = deque()
+        self.reasons: dict[int, str] = {}  # why a task that is tried again crashed
+        self.failed_starts = 0
+
+    def run(self, tasks: Iterator[Task]) -> Generator[Done | None, None, None]:
+        done: Done | None = None
+        while True:
+            paused = monotonic()
+            self._fill(tasks)
+            if self.busy or done is not None:
+                yield done
+            if not self.busy:
+                return
+            self._postpone(monotonic() - paused)  # the caller's time counts against no worker
+            done = self._next()
+
+    def close(self) -> None:
+        """End all processes."""
+        workers, self.busy, self.idle = [*self.busy, *self.idle], [], []
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.reap()
+
+    # --- inner ----------------------------------------------------------------------------------------------
+
+    def _fill(self, tasks: Iterator[Task]) -> None:
+        """Give every free worker a task; at the end those that crashed, one at a time."""
+        while len(self.busy) < self.jobs:
+            if self.unstarted:
+                self._give(*self.unstarted.popleft())
+            elif (task := next(tasks, None)) is not None:
+                self._give(task)
+            else:
+                break
+        if not self.busy and self.crashed:
+            task, self.reasons[task.index] = self.crashed.popleft()
+            self._give(task, alone=True)
+
+    def _give(self, task: Task, alone: bool = False) -> None:
+        if alone:
+            self.close()  # idle ones: they hold memory, and this task is to have a fresh process
+        while self.idle and self.idle[-1].process.poll() is not None:  # it was killed meanwhile
+            self._end(self.idle[-1])
+        worker = self.idle.pop() if self.idle else Worker(self.module, self.setup, self.events)
+        self.busy.append(worker)
+        worker.give(task, alone)
+        worker.deadline = monotonic() + self.seconds
+
+    def _next(self) -> Done | None:
+        """The next outcome; None where there is none within PULSE seconds, or a worker has become free without one."""
+        end = monotonic() + PULSE
+        while True:
+            until = min(end, *(worker.deadline for worker in self.busy))
+            try:
+                worker, line = self.events.get(timeout=max(0.0, until - monotonic()))
+            except Empty:
+                late = monotonic() - until
+                if late > PULSE:  # this process was stopped; what workers wrote meanwhile is about to come
+                    self._postpone(late)
+                    return None
+                return self._silent()
+            done = self._heard(worker, line)
+            if worker not in self.busy or monotonic() >= end:
+                return done
+
+    def _postpone(self, seconds: float) -> None:
+        for worker in self.busy:
+            worker.deadline += seconds
+
+    def _silent(self) -> Done | None:
+        """End a worker that gives no sign of life, if there is one."""
+        for worker in self.busy:
+            if worker.deadline <= monotonic():
+                task = worker.task
+                assert task is not None
+                reason = f"no sign of life for {self.seconds:g} s"
+                if not worker.ready:
+                    return self._lost(worker, reason)
+                self._end(worker)
+                return Done(task.index, None, reason)
+        return None
+
+    def _heard(self, worker: Worker, line: str | None) -> Done | None:
+        """What a line of a worker means, or its end (None)."""
+        if worker in self.idle:  # it has ended, or writes what nobody has asked for
+            self._end(worker)
+        if worker not in self.busy:
+            return None
+        if line is None:
+            return self._lost(worker, worker.end_of_life())
+        number, _, text = line.rstrip("\n").partition(" ")
+        try:
+            answer = loads(text)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict) or number != (str(worker.number) if worker.ready else "0"):
+            return self._lost(worker, UNREADABLE)
+        if "crash" in answer:
+            return self._lost(worker, answer["crash"])
+        worker.deadline = monotonic() + self.seconds
+        if "ready" in answer:
+            worker.ready = True
+            self.failed_starts = 0
+        elif "memory" in answer:
+            worker.memory = answer["memory"]
+        elif "beat" not in answer:
+            task = worker.task
+            assert task is not None
+            if worker.memory > MOST_MEMORY:
+                self._end(worker)
+            else:
+                self.busy.remove(worker)
+                self.idle.append(worker)
+            return Done(task.index, text, None)
+        return None
+
+    def _lost(self, worker: Worker, reason: str) -> Done | None:
+        """End a worker that failed; its task is tried again, or this is the outcome of it."""
+        task = worker.task
+        assert task is not None
+        self._end(worker)
+        if not worker.ready:
+            self.failed_starts += 1
+            if self.failed_starts == MOST_STARTS:
+                raise error(
+                    "GC999",
+                    f"the processes that check scripts do not start ({reason})",
+                    help=f"allow them more memory, or see why with: python -c 'import {self.module}'",
+                )
+            self.unstarted.append((task, worker.alone))
+        elif worker.alone:
+            first = self.reasons.pop(task.index)
+            return Done(task.index, None, reason if reason == first else f"{first}, then {reason}")
+        else:
+            self.crashed.append((task, reason))
+        return None
+
+    def _end(self, worker: Worker) -> None:
+        (self.busy if worker in self.busy else self.idle).remove(worker)
+        worker.kill()
+        worker.reap()
