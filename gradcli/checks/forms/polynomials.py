@@ -79,11 +79,16 @@ class Key:
         return isinstance(other, Key) and self.hash == other.hash and bool(self.poly == other.poly)
 
 
+def is_number(poly: Any) -> bool:
+    """Whether a polynomial is a number; flint looks at every variable for that, so longer ones never get there."""
+    return len(poly) < 2 and bool(poly.is_constant())
+
+
 def height(poly: Any) -> int:
-    """The bits of the first and the last coefficient."""
+    """The bits of the largest coefficient; of many, those of the first."""
     if len(poly) > 64:
         return int(leading(poly).bit_length())
-    return max((int(c.bit_length()) for c in poly.coeffs()), default=0)
+    return int(max(map(abs, poly.coeffs()), default=fmpz(0)).bit_length())
 
 
 def expected_terms(terms: int, n: int) -> int:

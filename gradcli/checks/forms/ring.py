@@ -20,6 +20,7 @@ from gradcli.checks.forms.polynomials import (
     as_number,
     exact_quotient,
     expected_terms,
+    is_number,
     leading,
     product,
 )
@@ -87,9 +88,14 @@ class Form:
 
     def rational(self) -> fmpq | None:
         """The form as a number, where it is one."""
-        if not (self.num.is_constant() and self.den.is_constant()):
+        if not (is_number(self.num) and is_number(self.den)):
             return None
         return fmpq(leading(self.num), leading(self.den))
+
+    @property
+    def is_lowest(self) -> bool:
+        """Whether common factors were looked for, so that there are none."""
+        return len(self.num) * len(self.den) <= GCD_PAIRS
 
     def same(self, other: Form) -> bool:
         """Whether two forms are written alike."""
@@ -105,12 +111,12 @@ class Form:
         if self.den == other.den:
             return tower.made(self.num + other.num, self.den)
         if len(self.den) * len(other.den) > GCD_PAIRS:
-            common = tower.one.num
+            common, known = tower.one.num, False
         else:
-            common = self.den.gcd(other.den)
+            common, known = self.den.gcd(other.den), self.is_lowest and other.is_lowest
         left, right = exact_quotient(other.den, common), exact_quotient(self.den, common)
         num = product(self.num, left) + product(other.num, right)
-        return tower.made(num, product(self.den, left))
+        return tower.made(num, product(self.den, left), ((num, common),) if known else None)  # P. Henrici (1956)
 
     def __mul__(self, other: Any) -> Form:
         if not isinstance(other, Form):
@@ -118,7 +124,8 @@ class Form:
             if number is None:
                 return NotImplemented
             other = self.tower.number(number)
-        return self.tower.made(product(self.num, other.num), product(self.den, other.den))
+        pairs = ((self.num, other.den), (other.num, self.den)) if self.is_lowest and other.is_lowest else None
+        return self.tower.made(product(self.num, other.num), product(self.den, other.den), pairs)
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -167,4 +174,4 @@ class Form:
             raise NotFound(f"more than {MOST_TERMS:,} terms in a power")
         if terms > EXPANDED and tower.naming:
             return tower.named(self.num) ** n / tower.named(self.den) ** n
-        return tower.made(self.num**n, self.den**n)
+        return tower.made(self.num**n, self.den**n, () if self.is_lowest else None)

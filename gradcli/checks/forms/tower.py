@@ -6,7 +6,8 @@ budget; what is over it is `NotFound`, never a guess.
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from flint import Ordering, fmpq, fmpz_mpoly_ctx
 
@@ -22,11 +23,15 @@ from gradcli.checks.forms.polynomials import (
     as_number,
     exact_quotient,
     height,
+    is_number,
     leading,
     over_of,
     product,
 )
 from gradcli.checks.forms.ring import Form, Generator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SIZES = (16, 48)  # generators; a small ring is the faster one
 OVERHEAD = 8  # terms that an operation counts for, whatever its length
@@ -178,13 +183,17 @@ class Tower:
         """A polynomial as a form."""
         return self.made(num, self.one.num)
 
-    def made(self, num: Any, den: Any) -> Form:
-        """A fraction with the relations applied and common factors removed."""
+    def made(self, num: Any, den: Any, pairs: Sequence[tuple[Any, Any]] | None = None) -> Form:
+        """A fraction with the relations applied and common factors removed.
+
+        The common factors are those of the `pairs` together, where somebody knows that, and no relation was applied.
+        """
         self.spend(len(num) + len(den))
         if self.relations:
             top, below = self.reduced(num)
             bottom, above = self.reduced(den)
-            num, den = product(top, above), product(bottom, below)
+            if top is not num or bottom is not den:
+                num, den, pairs = product(top, above), product(bottom, below), None
         if num.is_zero():
             return self.zero
         if den.is_zero():
@@ -192,12 +201,17 @@ class Tower:
         if len(num) > MOST_TERMS or len(den) > MOST_TERMS:
             raise NotFound(f"more than {MOST_TERMS:,} terms")
         if not den.is_one() and len(num) * len(den) <= GCD_PAIRS:
-            plain = den.is_constant()
+            plain = is_number(den)
             self.spend(0 if plain else len(num) * len(den) // 16)
-            common = self.ring.constant(num.content().gcd(leading(den))) if plain else num.gcd(den)
+            if plain:
+                common = self.ring.constant(num.content().gcd(leading(den)))
+            elif pairs is None:
+                common = num.gcd(den)
+            else:
+                common = prod((one.gcd(other) for one, other in pairs), start=self.one.num)
             if not common.is_one():
                 num, den = exact_quotient(num, common), exact_quotient(den, common)
-        if self.relations and not den.is_constant():
+        if self.relations and not is_number(den):
             num, den, again = self.rationalised(num, den)
             if again:
                 return self.made(num, den)
@@ -232,7 +246,7 @@ class Tower:
     def reduced(self, poly: Any) -> tuple[Any, Any]:
         """A polynomial with every power below the one that a relation replaces, and what that is over."""
         below = self.one.num
-        if poly.is_zero():
+        if is_number(poly):
             return poly, below
         degrees = poly.degrees()
         again = True
