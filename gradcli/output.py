@@ -94,8 +94,9 @@ class Output:
         style = load("document").Style(digits=self.settings["digits"])
         if view.texts is not None:
             return view.texts(self.format, style)
-        assert view.document is not None and view.tidy is not None  # else there are texts
+        assert view.document is not None  # else there are texts
         if self.format == "csv":
+            assert view.tidy is not None  # a view without has no format `csv`
             return str(load("tabular").csv(view.tidy()))
         document = view.document(style)
         if self.format == "plain":

@@ -76,9 +76,7 @@ def title(report: Any) -> str:
 
 def unremarkable(report: Any) -> bool:
     """Whether all checks of a report passed, and there is neither a warning nor a table of steps to show."""
-    return bool(report.checks) and all(
-        one.passed and not {"not_in_general", "ladder"} & set(one.evidence) for one in report.checks
-    )
+    return all(one.passed and not {"not_in_general", "ladder"} & set(one.evidence) for one in report.checks)
 
 
 def passed_line(report: Any) -> Line:
@@ -86,7 +84,7 @@ def passed_line(report: Any) -> Line:
     for one in report.checks:
         counts[one.verdict] = counts.get(one.verdict, 0) + 1
     told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    return Line(f"ok    {title(report)}: {told}", "good")
+    return Line(f"ok    {title(report)}: {told or 'nothing to check'}", "good")
 
 
 def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
