@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli import cli
-from gradcli.batch.discovery import cases, matching_files, nothing_found
+from gradcli.batch.discovery import matching_files
 from gradcli.diagnostics import GradcliError
 
 FILES = ["a.grad", "b.grad", "b.txt", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad", ".x/f.grad"]

@@ -21,7 +21,6 @@ import pytest
 from gradcli import calculator, checks, cli
 from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
 from gradcli.commands._views import View, calculation
-from gradcli.commands.check import view as report_view
 from gradcli.commands.trace import planned_view, traced_view
 from gradcli.commands.why import view as why_view
 from gradcli.eager import running, why
@@ -33,6 +32,7 @@ from gradcli.rendering import formats
 from gradcli.rendering.document import Style
 from gradcli.rendering.ladders import ladder
 from tests.corpus import corpus
+from tests.report_views import report_view
 from tests.test_corpus import claims_of
 from tests.test_rendering_schema import LINES, SCHEMAS, parsed, validator
 from tests.test_rendering_snapshots import every_format

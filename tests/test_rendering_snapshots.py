@@ -17,12 +17,12 @@ from rich.console import Console
 
 from gradcli.codes import CODES
 from gradcli.commands._views import View, calculation
-from gradcli.commands.check import view as report_view
 from gradcli.commands.trace import planned_view
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.rendering import catalogue, diagnostics, machine, plain, tables, tabular
 from gradcli.rendering import trace as listing
 from gradcli.rendering.document import Document, Style
+from tests.report_views import report_view
 
 FOLDER = Path(__file__).parent / "snapshots" / "rendering"
 

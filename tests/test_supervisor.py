@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gradcli.rendering.ci import junit
 
 from gradcli.batch import supervisor
 from gradcli.batch.cases import Case
@@ -22,7 +23,6 @@ from gradcli.batch.worker import answered, check_content, depends_on_machine
 from gradcli.checks.report import VERDICTS
 from gradcli.commands.check import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
-from gradcli.rendering.ci import junit
 from gradcli.rendering.verdicts import SENTENCES
 
 ROOT = Path(__file__).parent.parent

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
+from gradcli.rendering import verdicts
 from gradcli.rendering.formats.issues import incomplete, issues
 from gradcli.rendering.text import visible
-from gradcli.rendering import verdicts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,29 @@
+"""Reports of `check` in every format, as a view: what tests of formats render."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from gradcli.batch.totals import Totals
+from gradcli.commands._views import View
+from gradcli.rendering import verdicts
+from gradcli.rendering.document import Column, Grid
+from gradcli.rendering.formats import rows, writer, written
+
+
+def text(form: str, reports: Sequence[Any], **options: Any) -> str:
+    """The whole text of a report file."""
+    return written(writer(form, **options), reports, Totals.of(reports))
+
+
+def report_view(reports: Sequence[Any], show: str) -> View:
+    return View(
+        document=lambda style: verdicts.reports(reports, style, show),
+        payload=lambda: json.loads(text("json", reports)),
+        lines=lambda: map(json.loads, text("jsonl", reports).splitlines()),
+        tidy=lambda: Grid(
+            tuple(map(Column, rows.COLUMNS)), tuple(rows.row(one) for report in reports for one in report.checks)
+        ),
+    )
