@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.batch.totals import Totals
+from gradcli.checks.report import Report
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.execution.reports import PlanBound, PlanLoop, PlanMemory, PlanReport, PlanRewrite, PlanStep
 from gradcli.execution.results import (
@@ -174,7 +175,7 @@ def report(*checks: Any, expression: str = TEXT, file: str | None = None, diagno
         summary[one.verdict] = summary.get(one.verdict, 0) + 1
         word = "passed" if one.passed else "inconclusive" if one.verdict == "INCONCLUSIVE" else "failed"
         summary[word] += 1
-    return SimpleNamespace(expression=expression, checks=checks, summary=summary, diagnostics=diagnostics, file=file)
+    return Report(expression, checks, summary, tuple(diagnostics), file)
 
 
 def totals(*reports: Any, stopped: str = "", selected: int = 0) -> Totals:

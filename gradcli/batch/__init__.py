@@ -1,7 +1,7 @@
 """Many cases: JSON Lines requests, each with an answer, and folders of scripts, each script with a report.
 
-`run.py` is where a check of many scripts begins: `discovery` and `selection` say which cases it is about, `journal` what
-is known of them, `supervisor` (or `cluster`) judges the rest in processes. `protocol` serves requests.
+A check of many scripts begins in `run`: `discovery` and `selection` say which cases it is about, `journal` what is known
+of them, `supervisor` (or `cluster`) judges the rest in processes. `protocol` serves requests.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ def report_from_json(data: dict[str, Any]) -> Report:
         return tuple(_diagnostic_from_json(one, sources) for one in found)
 
     checks = [Check(**{**one, "diagnostics": unpacked(one["diagnostics"])}) for one in data["checks"]]
-    return Report(data["expression"], tuple(checks), data["summary"], unpacked(data["diagnostics"]), data["file"], data["block"])
+    notes = unpacked(data["diagnostics"])
+    return Report(data["expression"], tuple(checks), data["summary"], notes, data["file"], data["block"])
 
 
 def _diagnostic_to_json(one: Diagnostic, sources: list[dict[str, Any]], known: dict[int, int]) -> dict[str, Any]:

@@ -318,7 +318,7 @@ DECLARATION = Declaration(
             help="Time for one check; over it the verdict is INCONCLUSIVE.",
         ),
         Option("--steps", kind="flag", help="Show differences for a ladder of steps, and how their error falls."),
-        Option("--docs", kind="flag", setting=True, help="Check ```gradcli blocks of Markdown and reStructuredText too."),
+        Option("--docs", kind="flag", setting=True, help="Check the gradcli blocks of .md and .rst documents too."),
         Option(
             "--select",
             many=True,

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from hashlib import sha256
 
+from gradcli.checks.report import NOT_AS_REQUIRED, VERDICT_CODES
 from gradcli.records import NamedTuple
 from gradcli.rendering.verdicts import sentence, subject, title
 
@@ -33,19 +34,18 @@ class Rule(NamedTuple):
 
 # the rule of each verdict, worst first; a good verdict that did not pass is NOT_AS_REQUIRED
 RULES: dict[str, Rule] = {
-    "CRASHED": Rule("GC809", "error", "blocker"),
-    "ERROR": Rule("GC808", "error", "blocker"),
-    "DISAGREES": Rule("GC801", "error", "critical"),
-    "UNDEFINED": Rule("GC806", "error", "major"),
-    "DISCONTINUOUS": Rule("GC805", "error", "major"),
-    "BOUNDARY": Rule("GC804", "error", "major"),
-    "KINK": Rule("GC803", "error", "major"),
-    "not as required": Rule("GC810", "error", "major"),
-    "IMPRECISE": Rule("GC802", "error", "minor"),
-    "INCONCLUSIVE": Rule("GC807", "warning", "minor"),
+    "CRASHED": Rule(VERDICT_CODES["CRASHED"], "error", "blocker"),
+    "ERROR": Rule(VERDICT_CODES["ERROR"], "error", "blocker"),
+    "DISAGREES": Rule(VERDICT_CODES["DISAGREES"], "error", "critical"),
+    "UNDEFINED": Rule(VERDICT_CODES["UNDEFINED"], "error", "major"),
+    "DISCONTINUOUS": Rule(VERDICT_CODES["DISCONTINUOUS"], "error", "major"),
+    "BOUNDARY": Rule(VERDICT_CODES["BOUNDARY"], "error", "major"),
+    "KINK": Rule(VERDICT_CODES["KINK"], "error", "major"),
+    "not as required": Rule(NOT_AS_REQUIRED, "error", "major"),
+    "IMPRECISE": Rule(VERDICT_CODES["IMPRECISE"], "error", "minor"),
+    "INCONCLUSIVE": Rule(VERDICT_CODES["INCONCLUSIVE"], "warning", "minor"),
     "unused suppression": Rule("GC811", "warning", "info"),
 }
-NOT_AS_REQUIRED = RULES["not as required"]
 BY_CODE = {rule.code: rule for rule in RULES.values()}
 RANKS = {code: rank for rank, code in enumerate(BY_CODE)}
 
@@ -106,7 +106,7 @@ def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
 def rule_of(check: Any) -> Rule:
     """The rule of a check: that of a diagnostic which names one of these codes, or that of its verdict."""
     named = next((one.code for one in check.diagnostics if one.code in BY_CODE), None)
-    return RULES.get(check.verdict, NOT_AS_REQUIRED) if named is None else BY_CODE[named]
+    return RULES.get(check.verdict, RULES["not as required"]) if named is None else BY_CODE[named]
 
 
 def case_of(check: Any) -> str:

@@ -44,5 +44,5 @@ class Csv:
 
 def row(check: Any) -> tuple[str, ...]:
     """The cells of a check."""
-    passed = str(check.passed).lower()
-    return check.id, check.file or "", place(check), check.kind, check.leaf or "", check.verdict, passed, sentence(check)
+    file, leaf, passed = check.file or "", check.leaf or "", str(check.passed).lower()
+    return check.id, file, place(check), check.kind, leaf, check.verdict, passed, sentence(check)
