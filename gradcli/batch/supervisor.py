@@ -36,6 +36,7 @@ ADDRESS_SPACE = (
     8192  # MiB; 0.4 GiB for scalars, and room for several arrays of the largest size a script may have, 1 GiB
 )
 MOST_MEMORY = 300  # MiB that a worker and its oracle may keep between cases; 225 after 1,300 of the samples
+ENDING = 2.0  # seconds from the last that a process writes to its end, on the busiest of machines
 UNREADABLE = "an answer that cannot be read"
 MOST_STARTS = 3  # processes in a row that may die before they can take a case
 
@@ -137,8 +138,8 @@ class Worker:
     def end_of_life(self) -> str:
         """Why a process that has closed its output has ended."""
         try:
-            code = self.process.wait(timeout=PULSE / 2)
-        except TimeoutExpired:
+            code = self.process.wait(timeout=ENDING)
+        except TimeoutExpired:  # it goes on without
             return UNREADABLE
         if code >= 0:
             return f"exit code {code}"
