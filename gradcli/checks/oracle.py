@@ -53,6 +53,7 @@ class Session:
         self.nodes: list[Node] = []
         self.asked: dict[Any, Asked] = {}
         self.signs: dict[Any, Sequence[int]] = {}
+        self.failures: dict[str, dict[Any, Any]] = {}  # of proofs: readings of values, by the point
         self.rows: dict[Node, int] = {}
         self.fields = Fields()
         self.sympy = CallBudget()
@@ -82,7 +83,7 @@ class Session:
         """Take a program; what was derived from the last one is forgotten."""
         _, self.nodes = restore_nodes(flat, catalogue())
         self.rows = {node: row for row, node in enumerate(self.nodes)}
-        self.asked, self.signs = {}, {}
+        self.asked, self.signs, self.failures = {}, {}, {}
         return {"nodes": len(self.nodes)}
 
     def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False) -> Answer:
@@ -203,6 +204,8 @@ class Session:
         oracle = room("simplified" if simplify else "forms.proving")
         nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
         ask = oracle.prove_equal if "left" in nodes else oracle.prove_derivative
+        if "left" not in nodes and not simplify:
+            rows["failures"] = self.failures.setdefault(dumps(point), {})
         with self.sympy.counted() if simplify else nullcontext():
             answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
         return answer

@@ -23,12 +23,13 @@ from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from gradcli.checks.balls import Point
 
     Answer = dict[str, Any]
     Pairs = Iterable[tuple[Any, Any]]
+    Failures = dict[Hashable, tuple[type[Exception], str]]  # of readings of values: what was raised
 
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
@@ -36,6 +37,9 @@ MOST_ROWS = 6
 
 class NoValue(Exception):
     """An entry that has no value at the point, and why."""
+
+
+FAILED = (Full, NoValue, Spent, Undecided, UndefinedAt, Unsupported, OverflowError)
 
 
 class Reader(NamedTuple):
@@ -52,6 +56,8 @@ class Claim:
     def __init__(self, tower: Tower, point: Point, decimal: bool, reader: Reader) -> None:
         self.tower = tower
         self.values = point
+        self.reader = reader
+        self.decimal = decimal
         self.every = reader.every
         self.symmetric = reader.symmetric
         tower.inverting = reader.apart
@@ -88,6 +94,11 @@ class Claim:
                     made[i] = self.plain.held(name + position(i, shape), made[above])
         return Entries(made, shape)
 
+    def setting(self) -> Hashable:
+        """All that a reading depends on but the node and the point; the order of the symbols does not count."""
+        symbols = frozenset((one.kind, one.name) for one in self.tower.generators)
+        return self.tower.size, self.reader, self.decimal, symbols
+
     def region(self) -> list[str]:
         """The signs that were used, in words."""
         known: dict[int, Form] = {}
@@ -105,11 +116,16 @@ def prove_derivative(
     point: Point,
     entries: Sequence[int],
     decimal: bool = False,
+    failures: Failures | None = None,
 ) -> Answer:
-    """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target."""
+    """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target.
+
+    `failures` are those of values at this point that were read for other claims: they are not tried again.
+    """
+    known = {} if failures is None else failures
 
     def attempt(claim: Claim) -> Answer:
-        return answered(claim, derivative_pairs(claim, output, target, right, moving, entries))
+        return answered(claim, derivative_pairs(claim, output, target, right, moving, entries, known))
 
     return attempted(attempt, moving, point, decimal)
 
@@ -157,7 +173,7 @@ def in_rings(
             return attempt(claim(size)), False
         except Full as problem:
             reason = problem
-        except (NoValue, Spent, Undecided, UndefinedAt, Unsupported, OverflowError) as problem:
+        except FAILED as problem:
             reason = problem
             break
     return {"proved": False, "reason": str(reason)}, True
@@ -172,7 +188,13 @@ def is_symmetric(flat: Sequence[float], shape: Sequence[int]) -> bool:
 
 
 def derivative_pairs(
-    claim: Claim, output: Node, target: Node, judged: Node, moving: Sequence[str], entries: Sequence[int]
+    claim: Claim,
+    output: Node,
+    target: Node,
+    judged: Node,
+    moving: Sequence[str],
+    entries: Sequence[int],
+    failures: Failures,
 ) -> Pairs:
     """For each entry: the derivative of the value's form, and the form of what is judged."""
     tower = claim.tower
@@ -186,7 +208,15 @@ def derivative_pairs(
         own = Reading(claim.plain, claim.point)[target]
         variables = [claim.holding.held(f"value{target.serial}[{i}]", x) for i, x in enumerate(own.flat)]
         fixed[target] = Entries(variables, own.shape)
-    value = form_of(tower, Reading(claim.holding, claim.point, fixed)[output].flat[0])
+    key = (output, *fixed, claim.setting())
+    if key in failures:
+        kind, reason = failures[key]
+        raise kind(reason)
+    try:
+        value = form_of(tower, Reading(claim.holding, claim.point, fixed)[output].flat[0])
+    except FAILED as problem:
+        failures[key] = type(problem), str(problem)
+        raise
     told = Reading(claim.plain, claim.point)[judged].flat
     for i in entries:
         yield Derivation(form_of(tower, variables[i])).of(value), told[i]
