@@ -605,6 +605,15 @@ def test_a_step_summary_is_not_too_long() -> None:
     assert len(text_of("markdown", *long).encode()) > 2**20  # a file of its own has no limit
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [("::error::x", "./::error::x:1:1: "), (":", "./::1:1: "), (" ::x", "./ ::x:1:1: "), (None, "<expression>:1:1: ")],
+)
+def test_a_concise_line_is_no_command(path: str | None, shown: str) -> None:
+    text = text_of("concise", handmade.report(handmade.check("KINK", False, file=path), file=path))
+    assert text.startswith(shown + "GC803 KINK ")
+
+
 SHOWN = {
     "concise": """\
 models/loss.grad:9:1: GC801 DISAGREES claim w: the claim is 1.5 times the derivative

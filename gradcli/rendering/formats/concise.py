@@ -32,7 +32,7 @@ class Concise:
 def line(issue: Issue) -> str:
     """One issue on a line; a place that is not known is line 1, column 1."""
     path = issue.path or EXPRESSION
-    if path.lstrip().startswith("::"):
+    if path.lstrip().startswith(":"):
         path = f"./{path}"
     column = issue.span.column if issue.span else 1
     text = f"{path}:{issue.line or 1}:{column}: {issue.rule.code} {issue.verdict} {issue.subject}: {issue.message}"

@@ -75,10 +75,8 @@ def annotation(issue: Issue) -> str:
     properties = []
     if issue.path is not None:
         properties.append(f"file={property_value(issue.path)}")
-    if issue.line is not None:
-        properties.append(f"line={issue.line}")
-    if issue.span is not None:
-        properties.append(f"col={issue.span.column}")
+        properties += [] if issue.line is None else [f"line={issue.line}"]
+        properties += [] if issue.span is None else [f"col={issue.span.column}"]
     properties.append(f"title=gradcli {issue.rule.code} {issue.verdict}")
     told = data(f"{issue.verdict} {issue.subject}: {issue.message}")
     return f"::{issue.rule.level} {','.join(properties)}::{told}\n"

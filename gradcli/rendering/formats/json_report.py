@@ -44,5 +44,5 @@ class JsonReport:
         if self.diagnostics:
             told += f', "diagnostics": [{", ".join(self.diagnostics)}]'
         if not totals.complete:
-            told += f', "complete": false, "stopped": {text(totals.stopped)}'
+            told += ", " + text({"complete": False, "stopped": totals.stopped})[1:-1]
         return told + "}\n"
