@@ -233,7 +233,7 @@ def test_progress_is_for_terminals(calculator: Calculator, monkeypatch: pytest.M
         output.progress(1, 4, "a\x1b.grad")
         output.close()
         shown = stream.getvalue()
-        assert shown == ("" if not stream.isatty() else "\r[#####...............] 1/4 a\\x1b.grad\x1b[K\r\x1b[K")
+        assert shown == ("" if not stream.isatty() else "\r[#####...............]  1/4  a\\x1b.grad\x1b[K\r\x1b[K")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli import cli
-from gradcli.batch.discovery import matching_files
+from gradcli.batch.cases import Case
+from gradcli.batch.discovery import cases, matching_files, nothing_found
 from gradcli.diagnostics import GradcliError
 
 FILES = ["a.grad", "b.grad", "b.txt", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad", ".x/f.grad"]
@@ -31,7 +33,14 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_rules_every_script_is_taken(tree: Path) -> None:
-    assert matching_files(["."]) == ["a.grad", "b.grad", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
+    assert matching_files(["."]) == [
+        "a.grad",
+        "b.grad",
+        "build/c.grad",
+        "deep/d.grad",
+        "deep/er/e.grad",
+        "deep/er/keep.grad",
+    ]
 
 
 RULES = [
@@ -125,3 +134,76 @@ def test_on_the_command_line(tree: Path, capsys: pytest.CaptureFixture[str]) -> 
     rows = capsys.readouterr().out.splitlines()[1:]
     assert {row.split(",")[1] for row in rows} == {"deep/er/keep.grad"}
     assert cli.main(["check", ".", "--select", "nothing"]) == 5
+
+
+def test_names_that_start_with_a_dot_are_left_out(tree: Path) -> None:
+    (tree / ".#a.grad").write_text("x")
+    assert ".#a.grad" not in matching_files(["."])
+    assert matching_files([".#a.grad"]) == [".#a.grad"]
+
+
+BLOCK = "text\n\n```gradcli\nx**2\n```\n"
+
+
+@pytest.fixture
+def documents(tree: Path) -> Path:
+    """The tree with documents: two with blocks, one of which is ignored by git, and two without."""
+    files = {
+        "guide.md": BLOCK + BLOCK,
+        "deep/notes.rst": ".. code:: gradcli\n\n   x**3\n",
+        "README.markdown": "none",
+        "c.txt": BLOCK,
+        "build/x.md": BLOCK,
+        ".x/y.md": BLOCK,
+        ".gitignore": "build/",
+    }
+    for name, text in files.items():
+        (tree / name).write_text(text)
+    return tree
+
+
+def test_documents_are_searched_on_demand(documents: Path) -> None:
+    scripts = ["a.grad", "b.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
+    assert cases(["."]) == [Case(path) for path in scripts]
+    names = [case.name for case in cases([".", "guide.md"], docs=True)]
+    blocks = ["guide.md (block 1)", "guide.md (block 2)"]
+    assert names == [*scripts[:4], scripts[4], "deep/notes.rst (block 1)", *blocks]
+    assert [case.name for case in cases(["."], select=["*.md"], docs=True)] == blocks
+    assert [case.name for case in cases(["."], exclude=["*.grad", "guide*"], docs=True)] == ["deep/notes.rst (block 1)"]
+    assert [(case.block, case.line) for case in cases(["guide.md"], docs=True)] == [(1, 4), (2, 9)]
+    assert cases(["README.markdown"], docs=True) == []
+
+
+def test_a_document_needs_the_option(documents: Path) -> None:
+    with pytest.raises(GradcliError) as caught:
+        cases(["a.grad", "guide.md"])
+    (problem,) = caught.value.diagnostics
+    assert (problem.code, problem.message) == ("GC721", "guide.md is a document, not a script")
+    assert problem.help == "add --docs to check its blocks"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((["empty"],), "no .grad files in empty; name a file or folder that has some"),
+        ((["docs"],), "no .grad files in docs; add --docs for blocks in documents"),
+        ((["plain"],), "no .grad files in plain; name a file or folder that has some"),
+        ((["empty", "docs"],), "no .grad files in empty and docs; add --docs for blocks in documents"),
+        ((["empty"] * 4,), "no .grad files in empty and empty and empty and others; name a file or folder that has some"),
+        ((["empty"], (), (), True), "no .grad files and no documents with gradcli blocks in empty; name a file or folder that has some"),
+        ((["."], ["nothing"]), "--select nothing takes none of the scripts in this folder (5); write it as in .gitignore: a/b or *.grad"),
+        ((["."], ["no", "thing"], (), True), "--select no --select thing takes none of the scripts and blocks in this folder (9); write it as in .gitignore: a/b or *.grad"),
+        ((["."], (), ["*"]), "--exclude * leaves out all scripts in this folder (5)"),
+        ((["."], ["a.grad"], ["a*"]), "--exclude a* leaves out all scripts in this folder (1)"),
+        ((["empty"], ["a"], ["b"]), "no .grad files in empty; name a file or folder that has some"),
+        ((["README.markdown"], (), (), True), "no gradcli blocks in README.markdown; a block begins with ```gradcli or .. code-block:: gradcli"),
+    ],
+)  # fmt: skip
+def test_why_nothing_was_found(arguments: tuple[Any, ...], text: str, documents: Path) -> None:
+    (documents / "empty").mkdir()
+    (documents / "docs").mkdir()
+    (documents / "docs" / "a.md").write_text(BLOCK)
+    (documents / "plain").mkdir()
+    (documents / "plain" / "a.md").write_text("```python\n```\n")
+    assert cases(*arguments) == []
+    assert nothing_found(*arguments) == text

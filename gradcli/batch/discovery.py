@@ -68,21 +68,21 @@ def nothing_found(
     paths: Sequence[str], select: Sequence[str] = (), exclude: Sequence[str] = (), docs: bool = False
 ) -> str:
     """Why `cases` finds nothing, and what to do: a text of one line."""
-    where = "in " + " and ".join(visible(path, 60) for path in paths[:3]) + (" and more" if len(paths) > 3 else "")
+    names = ["this folder" if path == "." else visible(path, 60) for path in paths[:3]]
+    where = "in " + " and ".join(names) + (" and others" if len(paths) > 3 else "")
+    kinds = "scripts and blocks" if docs else "scripts"
+    if exclude and (count := len(cases(paths, select, (), docs))):
+        return f"--exclude {visible(' --exclude '.join(exclude))} leaves out all {kinds} {where} ({count:,})"
+    if select and (count := len(cases(paths, (), (), docs))):
+        told = f"--select {visible(' --select '.join(select))} takes none of the {kinds} {where} ({count:,})"
+        return f"{told}; write it as in .gitignore: a/b or *.grad"
     if all(map(is_document, paths)):
-        return f"there are no gradcli blocks {where}; a block begins with ```gradcli or .. code-block:: gradcli"
-    kinds = ".grad files" + (" and no documents with gradcli blocks" if docs else "")
-    if select or exclude:
-        without = len(cases(paths, (), exclude, docs))
-        if select and without:
-            return f"--select {visible(' --select '.join(select))} leaves none of {without} {where}"
-        left_out = len(cases(paths, select, (), docs))
-        if exclude and left_out:
-            return f"--exclude {visible(' --exclude '.join(exclude))} leaves out all {left_out} {where}"
-    documents = [] if docs else matching_files(paths, select, exclude, True)
-    if documents:
-        return f"no {kinds} {where}; add --docs for blocks in documents"
-    return f"no {kinds} {where}; name a file or a folder that has some"
+        return f"no gradcli blocks {where}; a block begins with ```gradcli or .. code-block:: gradcli"
+    if docs:
+        return f"no .grad files and no documents with gradcli blocks {where}; name a file or folder that has some"
+    documents = any(map(blocks, matching_files(paths, (), (), True)))
+    hint = "add --docs for blocks in documents" if documents else "name a file or folder that has some"
+    return f"no .grad files {where}; {hint}"
 
 
 class Patterns:

@@ -1,7 +1,7 @@
 """The gradcli blocks of Markdown and reStructuredText documents, found where the renderers of these formats find them.
 
-Markdown is read by markdown-it-py, a CommonMark parser, so a block in a list or a quotation is a block, and a fence in a
-comment or in another fence is none. reStructuredText is read by the indentation of its directives. In both, the
+Markdown is read by markdown-it-py, a CommonMark parser, so a fence in a list or a quotation counts, and one in a
+comment or in another fence does not. reStructuredText is read by the indentation of its directives. In both, the
 columns of a block are those of the document: what stands in front of its lines becomes blanks.
 """
 
@@ -87,7 +87,7 @@ def markdown(lines: Sequence[str]) -> Iterator[Block]:
         if info is None or token.map is None:
             continue
         first = token.map[0] + 1
-        text = token.content.split("\n")[:-1]
+        text = token.content.removesuffix("\n").split("\n") if token.content else []
         options = leading_options(text) if info[1] else 0
         ignored = "ignore" in re.split(r"[\s,{}.]+", info[2].lower()) or says_ignore(text[:options])
         text = placed(lines[first : first + len(text)], text)[options:]

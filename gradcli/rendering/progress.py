@@ -41,6 +41,8 @@ class Progress:
         filled = BAR * done // max(total, 1)
         bar = f"[{'#' * filled}{'.' * (BAR - filled)}]"
         counts = f"{done:,}/{total:,}"
+        if len(counts) > cells:
+            return f"{100 * done // max(total, 1)}%"[:cells]
         failures = f"{failed:,} failed" if failed else ""
         left = ""
         if self.amount and now - self.began >= FIRST_ESTIMATE:
@@ -51,7 +53,7 @@ class Progress:
         for place, part in parts.items():
             if part and sum(len(other) + 2 for other in shown.values()) + len(part) <= cells:
                 shown[place] = part
-        text = "  ".join(shown[place] for place in sorted(shown))[:cells]
+        text = "  ".join(shown[place] for place in sorted(shown))
         room = cells - len(text) - 2
         return text if room < SHORTEST_LABEL or not label else f"{text}  {fitted(label, room)}"
 
@@ -68,7 +70,7 @@ def duration(seconds: float) -> str:
     """A duration as people say it: the numbers have one digit or two.
 
     >>> duration(3), duration(42), duration(200), duration(4000), duration(1e6)
-    ('5 s', '45 s', '3 min', '1 h 10 min', '278 h')
+    ('5 s', '40 s', '3 min', '1 h 10 min', '278 h')
     """
     if seconds < 57.5:
         return f"{max(1, round(seconds / 5)) * 5} s"
