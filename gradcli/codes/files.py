@@ -75,6 +75,13 @@ FILES: dict[str, CodeDoc] = {
         'X = load("gaps.csv")\nx*sum(X)  # with --at x=2',
         "Fill or drop them before loading.",
     ),
+    "GC640": CodeDoc(
+        "baseline that does not fit",
+        "A file of --baseline is no baseline; or, as a note, entries of it no longer fail.",
+        "A baseline lets exactly the failures pass that it names.",
+        'gradcli check --baseline cut-off.npy "x**2"',
+        "Write it again with --write-baseline FILE.",
+    ),
     "GC690": CodeDoc(
         "file cannot be written",
         "The file of --output, --json or --junit cannot be made, or another run is writing it.",

@@ -7,6 +7,7 @@ import os
 from gradcli.commands import room
 from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
 from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._expectations import refreshed
 from gradcli.commands._replay import replay
 from gradcli.commands._shared import EVALUATION, OUTPUT, allowed, is_file, load, names
 from gradcli.commands._views import View
@@ -55,6 +56,8 @@ def check(
     steps: bool,
     json: str | None,
     junit: str | None,
+    update: bool,
+    diff: bool,
 ) -> int:
     """Judge gradients and hand-written derivatives.
 
@@ -105,8 +108,11 @@ def check(
         file = name if is_file(name) else None
         save(output, [checks.refused(problem.diagnostics, "" if file else name, file)], json, junit)
         raise
+    if update or diff:
+        reports = [refreshed(output, one, diff) for one in reports]
     save(output, reports, json, junit)  # first: they are whole even where standard output is closed early
-    output.emit(view(reports, show, again, output.settings["notes"]))
+    if not diff:
+        output.emit(view(reports, show, again, output.settings["notes"]))
     code, reason = outcome(reports, lenient)
     if code:
         output.say(f"gradcli check: {reason}")
@@ -284,6 +290,8 @@ DECLARATION = Declaration(
         Option("--steps", kind="flag", help="Show differences for a ladder of steps, and how their error falls."),
         Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
         Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
+        Option("--update", kind="flag", help="Rewrite expected results (lines #> ...) that differ in the scripts."),
+        Option("--diff", kind="flag", help="Print what --update would rewrite, and nothing else."),
         *OUTPUT,
     ),
 )

@@ -63,9 +63,9 @@ class Source:
         return self.text[starts[number - 1] : self._ends[number - 1]]
 
     def lines(self) -> list[str]:
-        """Return all lines, each with its ending."""
+        """Return all lines, each with its ending; an empty one at the end is left out."""
         starts = [*self._index(), len(self.text)]
-        return [self.text[starts[i] : starts[i + 1]] for i in range(len(starts) - 1)]
+        return [self.text[start:end] for start, end in zip(starts, starts[1:], strict=False) if start < end]
 
     def span(self, start: int, end: int) -> Span:
         """Return the span of the text from offset `start` up to `end`."""
