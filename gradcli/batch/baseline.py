@@ -8,6 +8,7 @@ another verdict is not covered.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from json import dumps, loads
 from typing import TYPE_CHECKING, NamedTuple
@@ -65,14 +66,22 @@ class Baseline:
 
 def entries(report: Report, folder: str) -> Iterator[Entry]:
     """The failing checks of one report as entries of a baseline in a folder."""
-    for one in report.checks:
-        if not one.passed:
-            yield entry(one, report, folder)
+    for check, one in named(report, folder):
+        if not check.passed:
+            yield one
 
 
-def entry(check: Check, report: Report, folder: str) -> Entry:
-    """A check as an entry."""
-    return Entry(relative(report.file or "", folder), check.id, check.leaf or "", check.verdict)
+def named(report: Report, folder: str) -> Iterator[tuple[Check, Entry]]:
+    """Each check of a report with its entry. Claims by one leaf are numbered: their ids hold lines."""
+    path = relative(report.file or "", folder)
+    block = getattr(report, "block", 0)
+    counts: Counter[str] = Counter()
+    for check in report.checks:
+        name, leaf = check.id, check.leaf or ""
+        if check.kind == "claim":
+            counts[leaf] += 1
+            name = "claim" if counts[leaf] == 1 else f"claim#{counts[leaf]}"
+        yield check, Entry(path, f"block {block}: {name}" if block else name, leaf, check.verdict)
 
 
 def relative(path: str, folder: str) -> str:
@@ -93,7 +102,7 @@ def folder_of(path: str) -> str:
 
 def text(found: Iterable[Entry]) -> str:
     """A baseline file: JSON with an entry a line, sorted, so that differences of two of them are small."""
-    lines = ",".join(f"\n{dumps(one._asdict(), ensure_ascii=False)}" for one in sorted(set(found)))
+    lines = ",".join(f"\n{dumps(one._asdict())}" for one in sorted(set(found)))
     return f'{{"baseline": {VERSION}, "checks": [{lines}\n]}}\n'
 
 
@@ -133,8 +142,7 @@ def applied(report: Report, baseline: Baseline) -> Report:
     """The report in which exactly the failing checks that the baseline holds pass, with evidence "baseline": true."""
     baseline.checked.add(relative(report.file or "", baseline.folder))
     checks = []
-    for one in report.checks:
-        known = entry(one, report, baseline.folder)
+    for one, known in named(report, baseline.folder):
         if not one.passed and known in baseline.entries:
             baseline.failing.add(known)
             one = replace(one, passed=True, evidence={**one.evidence, "baseline": True})

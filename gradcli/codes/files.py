@@ -77,10 +77,10 @@ FILES: dict[str, CodeDoc] = {
     ),
     "GC640": CodeDoc(
         "baseline that does not fit",
-        "A file of --baseline is no baseline; or, as a note, entries of it no longer fail.",
+        "The file is no baseline of failing checks; or, as a note, entries of it no longer fail.",
         "A baseline lets exactly the failures pass that it names.",
-        'gradcli check --baseline cut-off.npy "x**2"',
-        "Write it again with --write-baseline FILE.",
+        '{"checks": {}}  # as a baseline',
+        "Write the baseline again.",
     ),
     "GC690": CodeDoc(
         "file cannot be written",

@@ -70,6 +70,8 @@ def freeze(
             output.line(after.removesuffix("\n"))
         elif after != before:
             output.rewrite(path, mark + after)
+            count = sum(line.startswith("#>") for line in source.Source(after).lines()[last:])
+            output.say(f"{visible(path, 200)}: {checking.counted(count, 'expected result')}")
     return 1 if refused else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
+from itertools import pairwise
 
 from gradcli.diagnostics import GradcliError, Span, error, visible
 from gradcli.language.limits import DEFAULT_LIMITS
@@ -65,7 +66,7 @@ class Source:
     def lines(self) -> list[str]:
         """Return all lines, each with its ending; an empty one at the end is left out."""
         starts = [*self._index(), len(self.text)]
-        return [self.text[start:end] for start, end in zip(starts, starts[1:], strict=False) if start < end]
+        return [self.text[start:end] for start, end in pairwise(starts) if start < end]
 
     def span(self, start: int, end: int) -> Span:
         """Return the span of the text from offset `start` up to `end`."""
