@@ -199,6 +199,10 @@ class Output:
         """Write a report file: whoever reads it finds the earlier file or this one, never a part of it."""
         written_whole(path, pieces)
 
+    def rewrite(self, path: str, text: str) -> None:
+        """Write a file with exactly this text, in the same way."""
+        written_whole(path, text)
+
     def read(self, most: int) -> bytes:
         """Standard input, but no more than so many bytes."""
         return standard_input().read(most)

@@ -31,6 +31,7 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if CATALOGUE not in pa
 # rows whose example no test can run as it stands, and what is run instead
 SPECIAL = {
     "GC506": "no machine of a test may run out of memory: the evaluator is told that it did",
+    "GC640": "a baseline is a file beside the command: tests/test_baseline.py reads a damaged one",
     "GC713": "whether a library is installed is a matter of the machine: its import is refused",
     "GC714": "depends on what the library of a backend lacks: an operation is taken from it",
     "GC809": "no script ends its process: a check made by hand has the verdict",
@@ -106,6 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "slope = lambda x: 2*x\n\ndef broken(x):\n    raise ValueError\n\ndef chatty(x):\n    print(x)\n    return x*x\n"
     )
     (place / "gaps.csv").write_text("1\nnan\n")
+    (place / "wrong.grad").write_text("x = 2\nassert grad(x**2, x) == x\nx**2\n")
     return place
 
 

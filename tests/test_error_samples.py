@@ -41,6 +41,7 @@ WITHOUT = {
     "GC510": "is about a drawing of a script",
     "GC511": "is about a formula, which Python asks for",
     "GC601": "is about the path of the script itself",
+    "GC640": "is about a file beside the script",
     "GC690": "is about the file of --output",
     "GC7": "options have no script",
     "GC8": "verdicts have their own samples, one for each way to fail",

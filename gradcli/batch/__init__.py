@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradcli.batch.discovery import cases, nothing_found
     from gradcli.batch.journal import Journal, default_folder
     from gradcli.batch.protocol import serve
-    from gradcli.batch.run import Run
+    from gradcli.batch.run import Run, packed, unpacked
     from gradcli.batch.selection import last_failed, parse_verdicts, sharded
     from gradcli.batch.totals import Totals
     from gradcli.batch.watch import changes
@@ -29,15 +29,19 @@ __all__ = [
     "default_folder",
     "last_failed",
     "nothing_found",
+    "packed",
     "parse_verdicts",
     "serve",
     "sharded",
+    "unpacked",
 ]
 
 # where each name is defined; its module is loaded at the first use
 _MODULES = {
     "Journal": "journal",
     "Run": "run",
+    "packed": "run",
+    "unpacked": "run",
     "Totals": "totals",
     "cases": "discovery",
     "changes": "watch",

@@ -17,6 +17,8 @@ from zlib import compress, decompress
 from gradcli.batch.journal import Journal
 from gradcli.batch.supervisor import Done, Task, report_of, supervise
 from gradcli.batch.totals import Totals
+from gradcli.batch.transport import report_from_json, report_to_json
+from gradcli.checks.report import timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -27,13 +29,18 @@ if TYPE_CHECKING:
 TICK = 0.1  # seconds between two signs of progress while cases are looked up
 
 
+def unchanged(report: Report) -> Report:
+    return report
+
+
 class Run:
     """The cases of a run, their reports, and the counts over them.
 
     `options` are those of `checks.check_script`. `jobs` is the number of workers (default: one per processor), `memory`
-    the MiB that each may use. `adjust` changes each report before it counts, as a baseline does; `progress` is called
-    with (done, total, name of a case, number of cases that failed). With `fail_fast` the run ends after the first case
-    that failed. `cluster` is the address of a Dask scheduler whose workers judge in place of processes of this machine.
+    the MiB that each may use. `adjust` changes a report as soon as it is there, as a baseline does, and `settle` when it
+    is its turn. `progress` is called with (done, total, name of a case, number of cases that failed). With `fail_fast`
+    the run ends after the first case that failed. `cluster` is the address of a Dask scheduler whose workers judge in
+    place of processes of this machine.
     """
 
     def __init__(
@@ -46,7 +53,8 @@ class Run:
         memory: int | None = None,
         cluster: str | None = None,
         fail_fast: bool = False,
-        adjust: Callable[[Report], Report] = lambda report: report,
+        adjust: Callable[[Report], Report] = unchanged,
+        settle: Callable[[Report], Report] = unchanged,
         progress: Callable[[int, int, str, int], None] | None = None,
     ) -> None:
         self.cases = cases
@@ -57,6 +65,7 @@ class Run:
         self.cluster = cluster
         self.fail_fast = fail_fast
         self.adjust = adjust
+        self.settle = settle
         self.progress = progress
         self.totals = Totals(selected=len(cases))
         self._stamp = self.journal.stamp(self.options)
@@ -79,7 +88,7 @@ class Run:
     def rest(self) -> Iterator[Report]:
         """The reports of cases that were done before an earlier one, when no more are to come."""
         for index in sorted(self._held):
-            yield self._counted(self._restored(index))
+            yield self._counted(unpacked(self._held.pop(index)))
 
     def _known(self) -> Generator[Report, None, list[int]]:
         """The reports that the journal has; returns the positions of the other cases."""
@@ -145,24 +154,33 @@ class Run:
             yield self._counted(report)
             while self._next in self._held:
                 self._next += 1
-                yield self._counted(self._restored(self._next - 1))
+                yield self._counted(unpacked(self._held.pop(self._next - 1)))
         else:
-            self._held[done.index] = compress(dumps(done[1:]).encode(), 1)
+            self._held[done.index] = packed(report)
         if self.fail_fast and any(not one.passed and one.verdict != "INCONCLUSIVE" for one in report.checks):
             if self._done < len(self.cases):
                 self.totals.stopped = "first failure"
 
-    def _restored(self, index: int) -> Report:
-        done = Done(index, *loads(decompress(self._held.pop(index))))
-        return self.adjust(report_of(done, self.cases[index]))
-
     def _counted(self, report: Report) -> Report:
+        report = self.settle(report)
         self.totals.add(report)
         return report
 
     def _show(self, name: str) -> None:
         if self.progress is not None:
             self.progress(self._done, len(self.cases), name, self._failed)
+
+
+def packed(report: Report) -> bytes:
+    """A report in a few bytes."""
+    data = {"report": report_to_json(report), "seconds": [one.seconds for one in report.checks]}
+    return compress(dumps(data).encode(), 1)
+
+
+def unpacked(data: bytes) -> Report:
+    """The report that was packed."""
+    found = loads(decompress(data))
+    return timed(report_from_json(found["report"]), found["seconds"])
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,15 +63,6 @@ def answered(path: str, block: int, content: bytes | None, options: Options, bea
 
 def check_content(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None = None) -> Report:
     """The report of a script; one that cannot be read or lowered is one check that says why."""
-    report = check_text(path, block, content, options, beat)
-    if not block:
-        return report
-    checks = tuple(replace(one, id=f"block {block}: {one.id}") for one in report.checks)
-    return replace(report, checks=checks, block=block)
-
-
-def check_text(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None) -> Report:
-    """The same without the number of a block."""
     started = monotonic()
     told = dict(options)
     limits = limits_of(told.pop("limits", None))
@@ -80,9 +71,9 @@ def check_text(path: str, block: int, content: bytes | None, options: Options, b
     try:
         source = read_source(path, limits) if content is None else decode_source(content, path, path, limits)
         report: Report = import_module(CHECKING).check_script(source, limits=limits, beat=beat, **told)
-        return report
     except GradcliError as problem:
-        return timed(refused(problem.diagnostics, file=path), [monotonic() - started])
+        report = timed(refused(problem.diagnostics, file=path), [monotonic() - started])
+    return replace(report, block=block)
 
 
 def depends_on_machine(report: Report) -> bool:

@@ -86,6 +86,12 @@ def summarised(
     return Report(expression, found, summary, tuple(diagnostics), file)
 
 
+def with_checks(report: Report, checks: Iterable[Check]) -> Report:
+    """The report with these checks in place of its own, counted."""
+    counted = summarised(report.expression, checks)
+    return replace(report, checks=counted.checks, summary=counted.summary)
+
+
 def refused(diagnostics: Sequence[Diagnostic], expression: str = "", file: str | None = None) -> Report:
     """The report of a script that could not be read: one check, ERROR, with the diagnostics that say why."""
     span = diagnostics[0].span

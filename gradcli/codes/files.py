@@ -75,6 +75,13 @@ FILES: dict[str, CodeDoc] = {
         'X = load("gaps.csv")\nx*sum(X)  # with --at x=2',
         "Fill or drop them before loading.",
     ),
+    "GC640": CodeDoc(
+        "baseline that does not fit",
+        "The file is no baseline of failing checks; or, as a note, entries of it no longer fail.",
+        "A baseline lets exactly the failures pass that it names.",
+        '{"checks": {}}  # as a baseline',
+        "Write the baseline again.",
+    ),
     "GC690": CodeDoc(
         "file cannot be written",
         "The file of --output, --json or --junit cannot be made, or another run is writing it.",

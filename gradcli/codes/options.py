@@ -131,4 +131,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "x**2 + 0*x  # with --box x=2:1",
         "Write --box x=0.5:2.",
     ),
+    "GC738": CodeDoc(
+        "script is not frozen",
+        "`gradcli freeze` was given a script that does not pass its check.",
+        "Recorded results are there to be relied on.",
+        "gradcli freeze wrong.grad",
+        "Correct what gradcli check reports, or add --force.",
+    ),
 }

@@ -11,8 +11,6 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from json import dumps, loads
-from zlib import compress, decompress
 
 from gradcli.batch.totals import Totals
 from gradcli.commands import room
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
-    from gradcli.batch import transport
+    from gradcli import batch
     from gradcli.commands._shared import Output
     from gradcli.diagnostics import Diagnostic
     from gradcli.rendering import formats, verdicts
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
         def finish(self, totals: Totals) -> None: ...
 
 else:
-    formats, transport, verdicts = room("report_formats"), room("transport"), room("verdicts")
+    batch, formats, verdicts = room("batch"), room("report_formats"), room("verdicts")
 
 SPOOLED = ("json",)  # formats of standard output that are known at the end only
 STREAMED = ("jsonl", "csv", "concise", "tap")
@@ -112,11 +110,11 @@ class Cards:
         if self.at_once:
             self._show(report)
         elif self.show == "all" or not verdicts.unremarkable(report):
-            self._later.append(compress(dumps(transport.report_to_json(report)).encode(), 1))
+            self._later.append(batch.packed(report))
 
     def finish(self, totals: Totals) -> None:
-        for packed in self._later:
-            self._show(transport.report_from_json(loads(decompress(packed))))
+        for data in self._later:
+            self._show(batch.unpacked(data))
         self._emit(lambda style: verdicts.closing(totals))
         if self.output.format == "table":
             self.output.line("")

@@ -30,7 +30,7 @@ else:
     limits = room("limits")
 
 COMMON = {option.name: option for option in (*OUTPUT, *EVALUATION) if option.setting}
-JUDGING = ("check",)
+JUDGING = {"check": ("check",), "freeze": ("check", "freeze")}  # commands that judge: the tables that they read
 # settings with which a check may pass that fails without them, by (value, default)
 LOOSER: dict[str, Callable[[Any, Any], bool]] = {
     "allow_kink": lambda value, default: value is True,
@@ -89,8 +89,8 @@ def load(command: str, declared: Declaration, folder: str, environment: Mapping[
         if found is None:
             continue
         path, table = found
-        own = table.get(command, {})
-        for name, value in [*pairs(table), *pairs(own)]:
+        tables = [table, *(table.get(name, {}) for name in JUDGING.get(command, (command,)))]
+        for name, value in [pair for one in tables for pair in pairs(one)]:
             if name == "limits":
                 settings.values["limits"] = {**settings.values.get("limits", {}), **value}
             elif name in known and known[name].accepts(value):  # a format that this command lacks does not concern it

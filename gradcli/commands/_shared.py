@@ -51,6 +51,9 @@ if TYPE_CHECKING:
         def save(self, path: str, pieces: Iterable[str]) -> None:
             """Write a report file beside the output."""
 
+        def rewrite(self, path: str, text: str) -> None:
+            """Write a file with exactly this text."""
+
         def read(self, most: int) -> bytes:
             """Standard input, but no more than so many bytes."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gradcli.language.source import Source
 
-MARK = re.compile(r"#\s*gradcli\s*:")
+MARK = re.compile(r"(?<!\S)#\s*gradcli\s*:")  # a quoted one, `# gradcli: ...`, is text
 PART = re.compile(r"\s*(ignore\b\s*(?:\[(?P<codes>[^\]]*)\])?(?P<reason>.*)|[^,]*)")
 CODE = re.compile(r"GC[0-9]{3}\Z")
 NOT_IGNORED = {

@@ -1,4 +1,4 @@
-"""Expected results inside scripts: what comment lines `#> value = 64`, `#> grad x = [2, 4]`, `#> check x = PROVED` state.
+"""Expected results inside scripts: what comment lines `#> value = 64`, `#> grad x = 8`, `#> check x = PROVED` state.
 
 `sum(...)`, `norm(...)` and `moment(...)` around `value` or `grad x` speak of a large array: its sum, its 2-norm, and
 the sum of k/n times the k-th of its n entries in row-major order. Where a script has several outputs, `(output 2)`

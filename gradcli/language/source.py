@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
+from itertools import pairwise
 
 from gradcli.diagnostics import GradcliError, Span, error, visible
 from gradcli.language.limits import DEFAULT_LIMITS
@@ -73,9 +74,9 @@ class Source:
         return self.text[starts[number - 1] : self._ends[number - 1]]
 
     def lines(self) -> list[str]:
-        """Return all lines, each with its ending."""
+        """Return all lines, each with its ending; an empty one at the end is left out."""
         starts = [*self._index(), len(self.text)]
-        return [self.text[starts[i] : starts[i + 1]] for i in range(len(starts) - 1)]
+        return [self.text[start:end] for start, end in pairwise(starts) if start < end]
 
     def span(self, start: int, end: int) -> Span:
         """Return the span of the text from offset `start` up to `end`."""

@@ -146,8 +146,8 @@ def trace_lines(command: str, result: Trace) -> Iterator[Payload]:
     yield {key: value for key, value in whole.items() if key not in ("forward", "backward")}
 
 
-def check_fields(check: Any) -> Payload:
-    """One check; `expected` and `diagnostics` appear where there are any."""
+def check_fields(check: Any, block: int = 0) -> Payload:
+    """One check; `block`, `expected` and `diagnostics` appear where there are any."""
     fields: Payload = {
         "id": check.id,
         "file": check.file,
@@ -159,6 +159,8 @@ def check_fields(check: Any) -> Payload:
         "message": check.message,
         "evidence": jsonable(check.evidence),
     }
+    if block:
+        fields["block"] = block
     if check.expected:
         fields["expected"] = check.expected
     return {**fields, **diagnostics(check.diagnostics)}

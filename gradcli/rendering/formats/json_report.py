@@ -35,7 +35,7 @@ class JsonReport:
         self.diagnostics += [text(one) for one in diagnostics(report.diagnostics).get("diagnostics", ())]
         parts = []
         for check in report.checks:
-            parts.append(self.separator + text(check_fields(check)))
+            parts.append(self.separator + text(check_fields(check, report.block)))
             self.separator = ", "
         return "".join(parts)
 

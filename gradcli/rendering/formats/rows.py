@@ -22,7 +22,7 @@ class JsonLines:
         return ""
 
     def part(self, report: Any) -> str:
-        return "".join(f"{text({**opening('check'), **check_fields(one)})}\n" for one in report.checks)
+        return "".join(f"{text({**opening('check'), **check_fields(one, report.block)})}\n" for one in report.checks)
 
     def tail(self, totals: Totals) -> str:
         rest = {} if totals.complete else {"complete": False, "stopped": totals.stopped}

@@ -1,0 +1,150 @@
+"""Baselines: the failing checks of a project, written to a file, which a later run lets pass.
+
+An entry is the path of the script (relative to the folder of the baseline, with /), the id of the check, its leaf and
+its verdict; neither line nor numbers, so that an edit elsewhere in the script changes nothing. The same check with
+another verdict is not covered.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from json import dumps, loads
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.checks.report import with_checks
+from gradcli.diagnostics import NOTE, Diagnostic, GradcliError, error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gradcli.checks.report import Check, Report
+
+VERSION = 1
+MOST_LISTED = 5  # entries that a note names
+
+
+class Entry(NamedTuple):
+    """A check that failed when the baseline was written. Entries have an order; a check without a leaf has ""."""
+
+    path: str
+    id: str
+    leaf: str
+    verdict: str
+
+
+class Baseline:
+    """The entries of one file, and which of them a run has met. `folder` is what their paths are relative to."""
+
+    def __init__(self, entries: Iterable[Entry], folder: str) -> None:
+        self.entries = frozenset(entries)
+        self.folder = folder
+        self.checked: set[str] = set()  # paths of the scripts that this run has checked
+        self.failing: set[Entry] = set()
+
+    def fixed(self) -> list[Entry]:
+        """The entries that no longer fail: of scripts that this run has checked, or that are gone."""
+        left = sorted(self.entries - self.failing)
+        return [one for one in left if one.path in self.checked or not os.path.exists(self.place(one.path))]
+
+    def place(self, path: str) -> str:
+        """Where a script of an entry is."""
+        return os.path.join(self.folder, *path.split("/"))
+
+    def notes(self) -> list[Diagnostic]:
+        """A note on the entries that no longer fail, for the end of a run."""
+        fixed = self.fixed()
+        if not fixed:
+            return []
+        told = ", ".join(visible(f"{one.path} {one.id}", 200) for one in fixed[:MOST_LISTED])
+        told += f" and {len(fixed) - MOST_LISTED} more" if len(fixed) > MOST_LISTED else ""
+        count = f"{len(fixed)} {'entry' if len(fixed) == 1 else 'entries'} of the baseline no longer fail"
+        count += "s" if len(fixed) == 1 else ""
+        return [Diagnostic("GC640", f"{count}: {told}", help="run --write-baseline again", severity=NOTE)]
+
+
+def entries(report: Report, folder: str) -> Iterator[Entry]:
+    """The failing checks of one report as entries of a baseline in a folder."""
+    for check, one in named(report, folder):
+        if not check.passed:
+            yield one
+
+
+def named(report: Report, folder: str) -> Iterator[tuple[Check, Entry]]:
+    """Each check of a report with its entry. Claims by one leaf are numbered: their ids hold lines."""
+    path = relative(report.file or "", folder)
+    block = report.block
+    counts: Counter[str] = Counter()
+    for check in report.checks:
+        name, leaf = check.id, check.leaf or ""
+        if check.kind == "claim":
+            counts[leaf] += 1
+            name = "claim" if counts[leaf] == 1 else f"claim#{counts[leaf]}"
+        yield check, Entry(path, f"block {block}: {name}" if block else name, leaf, check.verdict)
+
+
+def relative(path: str, folder: str) -> str:
+    """A path relative to a folder, with /; on another drive it stays as it is."""
+    if not path:
+        return ""
+    try:
+        path = os.path.relpath(path, folder)
+    except ValueError:
+        path = os.path.abspath(path)
+    return path.replace(os.sep, "/")
+
+
+def folder_of(path: str) -> str:
+    """The folder of a baseline file, as an absolute path."""
+    return os.path.dirname(os.path.abspath(path))
+
+
+def text(found: Iterable[Entry]) -> str:
+    """A baseline file: JSON with an entry a line, sorted, so that differences of two of them are small."""
+    lines = ",".join(f"\n{dumps(one._asdict())}" for one in sorted(set(found)))
+    return f'{{"baseline": {VERSION}, "checks": [{lines}\n]}}\n'
+
+
+def read(path: str) -> Baseline:
+    """The baseline in a file.
+
+    Raises GradcliError: GC601 where it cannot be read, GC640 where it is no baseline.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as problem:
+        reason = (problem.strerror or "").lower()
+        hint = "--write-baseline makes one"
+        raise error("GC601", f"cannot read {visible(path, 200)}: {reason}", help=hint) from None
+    try:
+        data = loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as problem:
+        raise malformed(path, f"it is not JSON: {visible(str(problem), 120)}") from None
+    if not isinstance(data, dict) or data.get("baseline") != VERSION or not isinstance(data.get("checks"), list):
+        raise malformed(path, f'it is no object with "baseline": {VERSION} and a list "checks"')
+    found = []
+    for number, one in enumerate(data["checks"], 1):
+        fields = set(one) if isinstance(one, dict) else set()
+        if fields != set(Entry._fields) or not all(isinstance(value, str) for value in one.values()):
+            raise malformed(path, f"entry {number} has other fields than the texts {', '.join(Entry._fields)}")
+        found.append(Entry(**one))
+    return Baseline(found, folder_of(path))
+
+
+def malformed(path: str, why: str) -> GradcliError:
+    """The error for a file that is no baseline."""
+    return error("GC640", f"{visible(path, 200)} is no baseline: {why}", help="write it again: --write-baseline FILE")
+
+
+def applied(report: Report, baseline: Baseline) -> Report:
+    """The report in which exactly the failing checks that the baseline holds pass, with evidence "baseline": true."""
+    baseline.checked.add(relative(report.file or "", baseline.folder))
+    checks = []
+    for one, known in named(report, baseline.folder):
+        if not one.passed and known in baseline.entries:
+            baseline.failing.add(known)
+            one = replace(one, passed=True, evidence={**one.evidence, "baseline": True})
+        checks.append(one)
+    return with_checks(report, checks)

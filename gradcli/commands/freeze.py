@@ -1,0 +1,99 @@
+"""`gradcli freeze`: the results of scripts recorded in the scripts themselves, for `gradcli check` to compare."""
+
+from __future__ import annotations
+
+from gradcli.commands import check as checking
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._expectations import text_of
+from gradcli.commands._shared import EVALUATION, allowed, is_file, presentation
+from gradcli.diagnostics import Diagnostic, error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli import checks
+    from gradcli.checks import recording
+    from gradcli.commands._shared import Output
+    from gradcli.language import source
+else:
+    checks, recording, source = room("checks"), room("recording"), room("source")
+
+
+def freeze(
+    output: Output,
+    files: tuple[str, ...],
+    *,
+    force: bool,
+    stdout: bool,
+    dtype: str,
+    backend: str,
+    limit: tuple[str, ...],
+    samples: int,
+    seed: int | None,
+    require: str | None,
+    allow_kink: bool,
+    lenient: bool,
+    timeout: float,
+) -> int:
+    """Record value, gradients and verdicts of scripts in the scripts.
+
+    They become comment lines behind the last statement, such as `#> grad x = [64, 32]`, which gradcli check
+    compares from then on: relative tolerance 1e-9, or that of `# gradcli: rtol=1e-6`. Lines that were
+    recorded there before are replaced. Of an array of more than 40 entries sum, norm and moment (the sum of
+    k/n times the k-th of n entries) are recorded. A script that does not pass its check is refused.
+
+    Exit codes: 0 all files are frozen, 1 a script was refused, 2 usage or syntax.
+
+    Examples:
+      gradcli freeze loss.grad
+      gradcli freeze --stdout loss.grad
+    """
+    bounds = allowed(limit, output)
+    told: dict[str, Any] = {"dtype": dtype, "backend": backend, "limits": bounds, "samples": samples, "seed": seed}
+    told |= {"require": require, "allow_kink": allow_kink, "lenient": lenient, "timeout": timeout}
+    refused = 0
+    for path in files:
+        if not is_file(path):
+            raise error("GC721", f"{visible(path, 200)} is no .grad file", help="give the files one by one")
+        mark, before = text_of(source.read_source(path, bounds or source.DEFAULT_LIMITS).path)
+        blanks, last = recording.with_blanks(source.Source(before, path, path), bounds)
+        report = checks.check_script(blanks, **told)
+        wrong = [one for one in report.checks if not one.passed and (one.kind != "expectation" or one.line <= last)]
+        if wrong and not force:
+            refused += 1
+            output.note(refusal(path, wrong[0], len(wrong)))
+            continue
+        after = recording.updated(blanks, report, last=last)
+        if stdout:
+            output.line(after.removesuffix("\n"))
+        elif after != before:
+            output.rewrite(path, mark + after)
+            count = sum(line.startswith("#>") for line in source.Source(after).lines()[last:])
+            output.say(f"{visible(path, 200)}: {checking.counted(count, 'expected result')}")
+    return 1 if refused else 0
+
+
+def refusal(path: str, first: Any, count: int) -> Diagnostic:
+    """Why a script is not frozen: the first check that did not pass."""
+    others = f" ({count} checks do not pass)" if count > 1 else ""
+    where = f"line {first.line}: " if first.line else ""
+    message = f"{visible(path, 200)} is not frozen: {where}{first.verdict}, {first.message}{others}"
+    return Diagnostic("GC738", message, help="run gradcli check; --force records the results as they are")
+
+
+FILES = Operand("files", "FILE.grad ...", "Scripts.", many=True)
+JUDGING = ("samples", "seed", "require", "allow_kink", "lenient", "timeout")  # options of check
+SHARED = tuple(one for one in EVALUATION if one.name in ("dtype", "backend", "limit"))
+DECLARATION = Declaration(
+    freeze,
+    (FILES,),
+    (
+        Option("--force", kind="flag", help="Record the results of a script that does not pass its check too."),
+        Option("--stdout", kind="flag", help="Print the scripts instead of rewriting them."),
+        *SHARED,
+        *(one for one in checking.DECLARATION.options if one.name in JUDGING),
+        *presentation("plain"),
+    ),
+)
