@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # rooms that commands enter: loaded at the first use, so that `--help` and the scalar path stay light
 ROOMS: dict[str, str] = {
+    "baselines": "gradcli.batch.baseline",
     "batch": "gradcli.batch",
     "calculator": "gradcli.calculator",
     "calculus": "gradcli.rendering.calculus",

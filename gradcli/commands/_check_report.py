@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 else:
     batch, formats, verdicts = room("batch"), room("report_formats"), room("verdicts")
 
-SPOOLED = ("json",)  # formats of standard output that are known at the end only
 STREAMED = ("jsonl", "csv", "concise", "tap")
 IN_MEMORY = 2**20  # bytes of a report that are collected in memory
 MOST_SUMMARY = 2**20  # bytes of a step summary that GitHub takes
@@ -131,6 +130,16 @@ class Cards:
         self.output.emit(View(document=document, payload=dict, diagnostics=tuple(notes)), framed=False)
 
 
+class Nothing:
+    """A sink that shows nothing."""
+
+    def take(self, report: Any) -> None:
+        pass
+
+    def finish(self, totals: Totals) -> None:
+        pass
+
+
 class Reporting:
     """Where the reports of one run go: `files` and standard output. Only checks with a verdict in `only` are shown.
 
@@ -144,24 +153,29 @@ class Reporting:
         *,
         github: bool,
         only: frozenset[str],
-        cards: Callable[[], Cards],
+        cards: Callable[[], Sink],
     ) -> None:
+        def writer(form: str) -> Any:
+            """A writer; the notes on the settings belong to a JSON report."""
+            notes = {"notes": output.settings["notes"]} if form == "json" else {}
+            return formats.writer(form, **notes)
+
         self.only = only
         self.resources = ExitStack()
         self.files: list[Sink] = []
         for form, path in paths.items():
             if path:
                 output.expect(path)
-                self.files.append(Spooled(formats.writer(form), partial(output.save, path), self.resources))
+                self.files.append(Spooled(writer(form), partial(output.save, path), self.resources))
         if github:
-            self.files.append(Spooled(formats.writer("github"), partial(annotated, output), self.resources))
+            self.files.append(Spooled(writer("github"), partial(annotated, output), self.resources))
             if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-                self.files.append(Spooled(formats.writer("markdown"), partial(summarised, summary), self.resources))
+                self.files.append(Spooled(writer("github-summary"), partial(summarised, summary), self.resources))
         self.main: Sink
-        if output.format in SPOOLED:
-            self.main = Spooled(formats.writer(output.format), output.write, self.resources)
+        if output.format == "json":
+            self.main = Spooled(writer("json"), output.write, self.resources)
         elif output.format in STREAMED:
-            self.main = Streamed(formats.writer(output.format), output.write)
+            self.main = Streamed(writer(output.format), output.write)
         else:
             self.main = cards()
 

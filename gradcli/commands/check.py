@@ -6,8 +6,9 @@ import os
 
 from gradcli.commands import room
 from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
-from gradcli.commands._check_report import Cards, Reporting, told
+from gradcli.commands._check_report import Cards, Nothing, Reporting, told
 from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._expectations import refreshed
 from gradcli.commands._replay import replay
 from gradcli.commands._shared import CLUSTER, EVALUATION, FORMATS, allowed, is_file, load, names, presentation
 from gradcli.diagnostics import GradcliError, error, visible
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import batch, checks
+    from gradcli.batch import baseline as baselines
+    from gradcli.commands._check_report import Sink
     from gradcli.commands._shared import Output
 else:
-    batch, checks = room("batch"), room("checks")
+    baselines, batch, checks = room("baselines"), room("batch"), room("checks")
 
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
@@ -70,6 +73,8 @@ def check(
     markdown: str | None,
     github: bool,
     tap: bool,
+    update: bool,
+    diff: bool,
 ) -> int:
     """Judge gradients and hand-written derivatives.
 
@@ -106,25 +111,49 @@ def check(
     ]
     if tap:
         output.format = "tap"
+    journal_folder = None if no_cache else cache or batch.default_folder(os.environ)
     paths = {"json": json, "junit": junit, "sarif": sarif, "gitlab": gitlab, "markdown": markdown}
-    known = batch.Baseline(baseline, write_baseline) if baseline or write_baseline else None
+    accepted = baselines.read(baseline) if baseline else None
+    failing: set[Any] = set()
     only = batch.parse_verdicts(verdict) if verdict else frozenset[str]()
     cases: list[Any] = []
 
     def adjusted(report: Any) -> Any:
-        return report if known is None else known.adjusted(report)
+        if write_baseline:
+            failing.update(baselines.entries(report, baselines.folder_of(write_baseline)))
+        return report if accepted is None else baselines.applied(report, accepted)
+
+    def settled(report: Any) -> Any:
+        return refreshed(output, report, diff) if update or diff else report
+
+    def sink() -> Sink:
+        return Nothing() if diff else Cards(output, show, len(cases) > 1, verbose, replay(targets, asked))
 
     def reporting() -> Reporting:
-        def cards() -> Cards:
-            return Cards(output, show, len(cases) > 1, verbose, replay(targets, asked))
-
         annotate = github or os.environ.get("GITHUB_ACTIONS") == "true"
-        return Reporting(output, paths, github=annotate, only=only, cards=cards)
+        return Reporting(output, paths, github=annotate, only=only, cards=sink)
+
+    def ended(totals: Any, nothing: str = "") -> int:
+        if accepted is not None:
+            output.note(*accepted.notes())
+        if write_baseline:
+            output.save(write_baseline, (baselines.text(failing),))
+            output.say(f"gradcli check: {counted(len(failing), 'failing check')} listed in {visible(write_baseline)}")
+            return 0
+        code, reason = outcome(totals, lenient)
+        if code:
+            output.say(f"gradcli check: {nothing or reason}")
+        return code
 
     def run() -> int:
-        with batch.Journal(None if no_cache else cache or batch.default_folder(os.environ)) as journal:
-            cases[:] = batch.cases(existing(targets or (".",), at), select, exclude, docs=docs)
-            nothing = "" if cases else batch.nothing_found(targets or (".",), select, exclude, docs)
+        with reporting() as sinks, batch.Journal(journal_folder) as journal:
+            try:
+                paths = existing(targets or (".",), at)
+            except GradcliError as problem:
+                sinks.refuse(checks.refused(problem.diagnostics))
+                raise
+            cases[:] = batch.cases(paths, select, exclude, docs=docs)
+            nothing = "" if cases else batch.nothing_found(paths, select, exclude, docs)
             cases[:] = batch.sharded(cases, shard) if shard else cases
             if last_failed:
                 cases[:], note = batch.last_failed(cases, {(os.path.relpath(path), n) for path, n in journal.failed()})
@@ -140,18 +169,16 @@ def check(
                 cluster=cluster,
                 fail_fast=fail_fast,
                 adjust=adjusted,
+                settle=settled,
                 progress=output.progress,
             )
-            with reporting() as sinks:
-                reported(work, sinks)
-        output.note(*(known.finish() if known is not None else ()))
-        return concluded(output, work.totals, lenient, nothing)
+            reported(work, sinks)
+        return ended(work.totals, nothing)
 
     if python is not None or grad is not None or is_single(targets):
         with reporting() as sinks:
-            totals = one(output, targets, options, python, grad, sinks, adjusted)
-        output.note(*(known.finish() if known is not None else ()))
-        return concluded(output, totals, lenient)
+            totals = one(output, targets, options, python, grad, sinks, lambda report: adjusted(settled(report)))
+        return ended(totals)
     if claim:
         hint = "write the claims as asserts in the scripts"
         raise error("GC725", "--claim needs one expression or one file", help=hint)
@@ -224,14 +251,6 @@ def reported(run: Any, sinks: Reporting) -> None:
         sinks.finish(run.totals)
         raise
     sinks.finish(run.totals)
-
-
-def concluded(output: Output, totals: Any, lenient: bool, nothing: str = "") -> int:
-    """The exit code, and on standard error why it is not 0."""
-    code, reason = outcome(totals, lenient)
-    if code:
-        output.say(f"gradcli check: {nothing or reason}")
-    return code
 
 
 def outcome(totals: Any, lenient: bool) -> tuple[int, str]:
@@ -358,6 +377,8 @@ DECLARATION = Declaration(
         Option("--markdown", metavar="FILE", help="Write a Markdown summary to FILE."),
         Option("--github", kind="flag", help="Annotations and a step summary, as on GitHub without being asked."),
         Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol); short for --format tap."),
+        Option("--update", kind="flag", help="Rewrite expected results (lines #> ...) that differ in the scripts."),
+        Option("--diff", kind="flag", help="Print what --update would rewrite, and nothing else."),
         *presentation(*FORMATS, "concise", "tap"),
     ),
 )
