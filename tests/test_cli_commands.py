@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -15,6 +15,9 @@ import pytest
 from handmade import check, report
 
 import gradcli
+from gradcli import batch
+from gradcli.batch.cases import Case
+from gradcli.batch.totals import Totals
 from gradcli.checks.report import refused
 from gradcli.cli import main
 from gradcli.codes import CODES
@@ -37,9 +40,21 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
         asked.append(("check_script", source.text, told))
         return found.script
 
-    def check_paths(paths: list[str], told: Mapping[str, Any]) -> Any:
-        asked.append(("check_paths", paths, told))
-        return found.paths
+    def cases(paths: list[str], *patterns: Any, docs: bool) -> list[Case]:
+        asked.append(("cases", paths))
+        return [Case(one.file or "a.grad") for one in found.paths]
+
+    class Run:
+        """A run whose reports are known."""
+
+        def __init__(self, cases: list[Case], options: dict[str, Any], **told: Any) -> None:
+            asked.append(("run", options, told))
+            self.totals = Totals(selected=len(cases))
+
+        def reports(self) -> Iterator[Any]:
+            for one in found.paths:
+                self.totals.add(one)
+                yield one
 
     def serve(lines: Iterable[str], write: Callable[[Any], None]) -> None:
         for line in lines:
@@ -63,12 +78,13 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     hidden = SimpleNamespace(name="hidden", internal=True, aliases=())
     fakes: dict[str, dict[str, Any]] = {
         "gradcli.checks": {"check_script": check_script, "refused": refused},
-        "gradcli.batch": {"check_paths": check_paths, "serve": serve},
         "gradcli.primitives": {"catalogue": lambda: {"exp": exponential, "hidden": hidden}},
     }
     compiled = SimpleNamespace(gradient_formula=lambda leaf: "exp(x)")
     monkeypatch.setattr(gradcli, "evaluate", lambda text: SimpleNamespace(value=1.0), raising=False)
     monkeypatch.setattr(gradcli, "compile", lambda text: compiled, raising=False)
+    for name, value in {"cases": cases, "Run": Run, "serve": serve}.items():
+        monkeypatch.setattr(batch, name, value, raising=False)
     for name, content in fakes.items():
         module = ModuleType(name)
         vars(module).update(content)
@@ -102,9 +118,10 @@ EXPECTED = check("ERROR", True, diagnostics=(BROKEN,), expected="error GC112")
     ],
 )
 def test_exit_codes_of_check(reports: list[Any], strict: int, lenient: int) -> None:
-    assert outcome(reports, False)[0] == strict
-    assert outcome(reports, True)[0] == lenient
-    assert bool(outcome(reports, False)[1]) == bool(strict)
+    totals = Totals.of(reports)
+    assert outcome(totals, False)[0] == strict
+    assert outcome(totals, True)[0] == lenient
+    assert bool(outcome(totals, False)[1]) == bool(strict)
 
 
 def test_check_of_an_expression(rooms: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,10 +156,10 @@ def test_check_of_folders_and_reports(
 ) -> None:
     (tmp_path / "models").mkdir()
     assert main(["check", "models", "--json", "r.json", "--junit", "r.xml", "--jobs", "2"]) == 1
-    kind, paths, told = rooms.asked[0]
-    assert (kind, paths, told["jobs"]) == ("check_paths", ["models"], 2)
+    (kind, paths), (other, options, told) = rooms.asked
+    assert (kind, paths, other, told["jobs"], options["samples"]) == ("cases", ["models"], "run", 2, 3)
     out, err = capsys.readouterr()
-    assert "6 checks: 3 passed, 2 failed, 1 inconclusive" in out
+    assert "6 checks in 2 files: 3 passed, 2 failed, 1 inconclusive" in out
     assert err == "gradcli check: 2 checks failed\n"
     assert json.loads((tmp_path / "r.json").read_text())["summary"]["failed"] == 2
     assert (tmp_path / "r.xml").read_text().startswith("<?xml")
@@ -154,7 +171,8 @@ def test_check_without_a_target_searches_this_folder(
     rooms.paths = []
     assert main(["check"]) == 5
     assert rooms.asked[0][1] == ["."]
-    assert capsys.readouterr() == ("0 checks: 0 passed\n", "gradcli check: nothing to check\n")
+    told = "gradcli check: no .grad files in this folder; name a file or folder that has some\n"
+    assert capsys.readouterr() == ("0 checks: 0 passed\n", told)
 
 
 def test_check_of_a_single_file(rooms: SimpleNamespace, tmp_path: Path) -> None:
