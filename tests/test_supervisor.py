@@ -337,8 +337,11 @@ def test_what_depends_on_the_machine_is_said(monkeypatch: pytest.MonkeyPatch) ->
     assert depends_on_machine(report)
 
 
-def test_a_failure_of_gradcli_is_said() -> None:
+def test_a_failure_of_gradcli_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TypeError" in json.loads(answered("x.grad", 0, b"x", {"no_such_option": 1}))["failure"]
+    monkeypatch.setattr("gradcli.checks.child.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
+    monkeypatch.setattr("gradcli.checks.worker._shared", [Oracle()])
+    assert "GC999" in json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["failure"]
 
 
 # --- reports ----------------------------------------------------------------------------------------------------

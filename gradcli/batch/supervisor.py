@@ -69,11 +69,12 @@ def supervise(
 ) -> Generator[Done | None, None, None]:
     """Check all tasks in `jobs` processes; yields each outcome as it comes, and None at least twice a second.
 
-    Each task is taken from the iterable when a worker is free for it. `options` are those of `checks.check_script`, as
-    plain data. `memory` bounds the address space of a worker and of its oracle, in MiB; without it the bound is the
-    same on every machine, and there is none for a backend other than NumPy, since those map more than they use.
-    `seconds` is how long a worker may give no sign of life: by default three times the `timeout` of a check, and a
-    minute. `module` has the `main` of a worker. Close the generator to end all processes at once.
+    Each task is taken from the iterable when a worker is free for it, and nothing is yielded until it is there.
+    `options` are those of `checks.check_script`, as plain data. `memory` bounds the address space of a worker and of
+    its oracle, in MiB; without it the bound is the same on every machine, and there is none for a backend other than
+    NumPy, since those map more than they use. `seconds` is how long a worker may give no sign of life: by default
+    three times the `timeout` of a check, and a minute. `module` has the `main` of a worker. Close the generator to end
+    all processes at once.
 
     Raises GradcliError GC999 where workers do not start.
 
