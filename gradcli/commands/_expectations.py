@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradcli.commands import room
 from gradcli.diagnostics import error, visible
 
@@ -39,6 +37,8 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
         output.line(difference(before, after.text, checked.file))
         return checked
     output.rewrite(checked.file, mark + after.text)
+    from dataclasses import replace
+
     old = source.Source(before)
     checks = [
         replace(one, verdict="AGREES", message=f"{one.message}; updated", passed=True)

@@ -6,7 +6,7 @@ from gradcli.commands import check as checking
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._expectations import text_of
-from gradcli.commands._shared import EVALUATION, allowed, is_file, presentation
+from gradcli.commands._shared import EVALUATION, allowed, is_file, load, presentation
 from gradcli.diagnostics import Diagnostic, error, visible
 
 TYPE_CHECKING = False
@@ -37,12 +37,13 @@ def freeze(
     lenient: bool,
     timeout: float,
 ) -> int:
-    """Record value, gradients and verdicts of scripts in the scripts.
+    """Record results in scripts, for check to compare.
 
-    They become comment lines behind the last statement, such as `#> grad x = [64, 32]`, which gradcli check
-    compares from then on: relative tolerance 1e-9, or that of `# gradcli: rtol=1e-6`. Lines that were
-    recorded there before are replaced. Of an array of more than 40 entries sum, norm and moment (the sum of
-    k/n times the k-th of n entries) are recorded. A script that does not pass its check is refused.
+    Value, gradients and verdicts become comment lines behind the last statement, such as
+    `#> grad x = [64, 32]`, which gradcli check compares from then on: relative tolerance 1e-9, or that of
+    `# gradcli: rtol=1e-6`. Lines that were recorded there before are replaced. Of an array of more than 40
+    entries sum, norm and moment (the sum of k/n times the k-th of n entries) are recorded. A script that
+    does not pass its check is refused.
 
     Exit codes: 0 all files are frozen, 1 a script was refused, 2 usage or syntax.
 
@@ -57,10 +58,11 @@ def freeze(
     for path in files:
         if not is_file(path):
             raise error("GC721", f"{visible(path, 200)} is no .grad file", help="give the files one by one")
-        mark, before = text_of(source.read_source(path, bounds or source.DEFAULT_LIMITS).path)
-        blanks, last = recording.with_blanks(source.Source(before, path, path), bounds)
+        script = load(path, output, bounds)
+        blanks, last = recording.with_blanks(script, bounds)
         report = checks.check_script(blanks, **told)
-        wrong = [one for one in report.checks if not one.passed and (one.kind != "expectation" or one.line <= last)]
+        judged = [one for one in report.checks if one.kind != "expectation" or (one.line or 0) <= last]
+        wrong = [one for one in judged if not one.passed]
         if wrong and not force:
             refused += 1
             output.note(refusal(path, wrong[0], len(wrong)))
@@ -68,8 +70,8 @@ def freeze(
         after = recording.updated(blanks, report, last=last)
         if stdout:
             output.line(after.removesuffix("\n"))
-        elif after != before:
-            output.rewrite(path, mark + after)
+        elif after != script.text:
+            output.rewrite(path, text_of(path)[0] + after)
             count = sum(line.startswith("#>") for line in source.Source(after).lines()[last:])
             output.say(f"{visible(path, 200)}: {checking.counted(count, 'expected result')}")
     return 1 if refused else 0

@@ -68,7 +68,7 @@ def read_expected(comment: str, line: int, column: int) -> tuple[Expected | None
     if not equals or not match or (digest is None) != (closing is None):
         message = "this is no expected result"
     elif item not in ITEMS or (digest is not None and digest not in DIGESTS):
-        word, words = (item, ITEMS) if item not in ITEMS else (digest, DIGESTS)
+        word, words = (item, ITEMS) if item not in ITEMS or digest is None else (digest, DIGESTS)
         guess = did_you_mean(word, words)
         message = f"`{visible(word)}` cannot be expected"
         hint = f"did you mean `{guess}`?" if guess else EXAMPLE
