@@ -92,7 +92,7 @@ def check_script(
     script_source = source if isinstance(source, Source) else Source(source)
     try:
         lowered, notes = prepared(script_source, at, wrt, claims, limits_of(limits))
-        told = points.seed_of(script_source.text.lstrip("\r\n"), lowered.values) if seed is None else seed
+        told = points.seed_of(script_source.text, lowered.values) if seed is None else seed
         sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
         in_plane = dtype == "complex128"
         values = complex_points.placed(lowered, told) if in_plane else place(lowered, told, sides)
