@@ -180,6 +180,8 @@ def test_a_document_that_cannot_be_read(tmp_path: Path) -> None:
     assert problem.code == "GC102"
     assert problem.span is not None
     assert tuple(problem.span)[:2] == (3, 4)
+    path.write_bytes(b"\xef\xbb\xbfgradcli\n\xff\n")
+    assert [one.content() for one in blocks(str(path))] == [b"\n\xff"]
     path.write_bytes("a\n```gradcli\nx\n```\n".encode("utf-16"))
     (case,) = blocks(str(path))
     with pytest.raises(GradcliError, match="UTF-16"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,8 +40,11 @@ def test_no_such_shard(text: str) -> None:
 
 def test_what_failed_last() -> None:
     documents = [Case("a.grad"), Case("g.md", 1, "x"), Case("g.md", 3, "y", 9)]
-    assert last_failed(documents, {("g.md", 3), ("gone.grad", 0)}) == ([documents[2]], "")
-    everything, note = last_failed(documents, {("gone.grad", 0), ("g.md", 2)})
+    assert last_failed(documents, {(os.path.abspath("g.md"), 3), (os.path.abspath("gone.grad"), 0)}) == (
+        [documents[2]],
+        "",
+    )
+    everything, note = last_failed(documents, {(os.path.abspath("gone.grad"), 0), (os.path.abspath("g.md"), 2)})
     assert everything == documents
     assert "none of what failed last" in note
     everything, note = last_failed(documents, frozenset())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.batch.cases import LARGEST, Case
@@ -16,6 +17,8 @@ from gradcli.language.source import LINE_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from markdown_it import MarkdownIt
 
 MARKDOWN, RESTRUCTURED = (".md", ".markdown"), (".rst",)
 # the info string of a fence: gradcli, {.gradcli} (Pandoc), {code-block} gradcli (MyST); then attributes
@@ -64,8 +67,9 @@ def blocks(path: str) -> list[Case]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        above = LINE_END.split(data[: problem.start].decode())
-        line = above[-1].encode() + data[problem.start :].splitlines()[0]
+        good, bad = problem.object[: problem.start], problem.object[problem.start :]  # without a byte order mark
+        above = LINE_END.split(good.decode())
+        line = above[-1].encode() + bad.splitlines()[0]
         return [Case(path, 0, line.decode("utf-8", "surrogateescape"), len(above))]
     lines = LINE_END.split(text)
     found = restructured(lines) if path.lower().endswith(RESTRUCTURED) else markdown(lines)
@@ -78,11 +82,7 @@ def blocks(path: str) -> list[Case]:
 
 def markdown(lines: Sequence[str]) -> Iterator[Block]:
     """The fenced blocks of a Markdown document whose language is gradcli."""
-    from markdown_it import MarkdownIt
-
-    reader = MarkdownIt("commonmark")
-    reader.core.ruler.enableOnly(["normalize", "block"])  # nothing of the text inside paragraphs
-    for token in reader.parse("\n".join(lines)):
+    for token in commonmark().parse("\n".join(lines)):
         info = INFO.fullmatch(token.info.strip()) if token.type == "fence" else None
         if info is None or token.map is None:
             continue
@@ -92,6 +92,16 @@ def markdown(lines: Sequence[str]) -> Iterator[Block]:
         ignored = "ignore" in re.split(r"[\s,{}.]+", info[2].lower()) or says_ignore(text[:options])
         text = placed(lines[first : first + len(text)], text)[options:]
         yield Block(first + options + 1, text, ignored)
+
+
+@cache
+def commonmark() -> MarkdownIt:
+    """The parser of Markdown, without what it does inside paragraphs."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark")
+    reader.core.ruler.enableOnly(["normalize", "block"])
+    return reader
 
 
 def placed(raw: Sequence[str], text: list[str]) -> list[str]:

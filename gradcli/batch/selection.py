@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,15 +41,15 @@ class Selected(NamedTuple):
 
 
 def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> Selected:
-    """The cases that failed last, given as (path, block); all cases where none of them is known to have failed.
+    """The cases that failed last, given as (absolute path, block); all where none of them is known to have failed.
 
     >>> from gradcli.batch.cases import Case
-    >>> last_failed([Case("a.grad"), Case("b.grad")], {("b.grad", 0)}).cases
-    [Case(path='b.grad', block=0, text=None, line=1)]
+    >>> last_failed([Case("/a.grad"), Case("/b.grad")], {("/b.grad", 0)}).cases
+    [Case(path='/b.grad', block=0, text=None, line=1)]
     >>> last_failed([Case("a.grad")], set()).note
     'nothing is known to have failed, so everything is checked'
     """
-    found = [case for case in cases if (case.path, case.block) in failed]
+    found = [case for case in cases if (os.path.abspath(case.path), case.block) in failed]
     if found:
         return Selected(found)
     what = "none of what failed last is among these files" if failed else "nothing is known to have failed"

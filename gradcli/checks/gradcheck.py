@@ -171,7 +171,7 @@ def prepared(
         settings = of_file(lowered, asked)
         if settings.dtype != asked.dtype:
             namespace(backend, settings.dtype)
-        text = inline_results.text_without(lowered.script).lstrip("\r\n")
+        text = inline_results.text_without(lowered.script)
         seed = points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
         sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
         in_plane = settings.dtype == "complex128"

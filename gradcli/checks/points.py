@@ -29,8 +29,8 @@ TRIES = 24
 
 
 def seed_of(text: str, at: Mapping[str, Any]) -> int:
-    """A seed from the text of a case and its point, the same on every machine."""
-    parts = [text, *(f"{name}={np.asarray(value).tolist()!r}" for name, value in sorted(at.items()))]
+    """A seed from the text of a case and its point, the same on every machine and wherever a document has the text."""
+    parts = [text.lstrip("\r\n"), *(f"{name}={np.asarray(value).tolist()!r}" for name, value in sorted(at.items()))]
     return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=4).digest(), "big")
 
 

@@ -156,7 +156,7 @@ def check(
             nothing = "" if cases else batch.nothing_found(paths, select, exclude, docs)
             cases[:] = batch.sharded(cases, shard) if shard else cases
             if last_failed:
-                cases[:], note = batch.last_failed(cases, {(os.path.relpath(path), n) for path, n in journal.failed()})
+                cases[:], note = batch.last_failed(cases, journal.failed())
                 if note:
                     output.say(f"gradcli check: {note}")
             output.note(*journal.notes)
