@@ -32,10 +32,12 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if CATALOGUE not in pa
 SPECIAL = {
     "GC506": "no machine of a test may run out of memory: the evaluator is told that it did",
     "GC640": "a baseline is a file beside the command: tests/test_baseline.py reads a damaged one",
+    "GC691": "a folder that cannot be used is a matter of the machine: tests/test_journal.py makes some",
+    "GC692": "no disk of a test may be full: tests/test_journal.py limits the file",
+    "GC693": "the file is damaged in tests/test_journal.py",
     "GC713": "whether a library is installed is a matter of the machine: its import is refused",
     "GC714": "depends on what the library of a backend lacks: an operation is taken from it",
     "GC809": "no script ends its process: a check made by hand has the verdict",
-    "GC811": "remarks that suppress are not read yet: a check made by hand has the diagnostic",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
 IN_SETTINGS = "  # in gradcli.toml"
