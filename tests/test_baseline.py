@@ -118,11 +118,7 @@ def test_a_script_that_is_gone_is_fixed(folder: Path) -> None:
 
 
 def test_blocks_of_a_document_are_told_apart(folder: Path) -> None:
-    class Block(Report):
-        block = 2
-
-    report = checked()
-    second = Block(report.expression, report.checks, report.summary, report.diagnostics, report.file)
+    second = replace(checked(), block=2)
     assert {one.id for one in baseline.entries(second, str(folder))} == {
         "block 2: claim", "block 2: claim#3", "block 2: gradient:x",
     }  # fmt: skip

@@ -97,9 +97,7 @@ def disturbed(folder: Path, number: int, seconds: float) -> tuple[Any, float, se
 @pytest.mark.parametrize(
     "rounds", [pytest.param(ROUNDS, id="some"), pytest.param(ALL_ROUNDS, id="all", marks=pytest.mark.deep)]
 )
-def test_a_disturbed_run_is_resumed(
-    tree: tuple[Path, tuple[int, bytes]], number: signal.Signals, rounds: int
-) -> None:
+def test_a_disturbed_run_is_resumed(tree: tuple[Path, tuple[int, bytes]], number: signal.Signals, rounds: int) -> None:
     folder, whole = tree
     chance = random.Random(number)
     seen = 0

@@ -1,7 +1,7 @@
 """Many cases: JSON Lines requests, each with an answer, and folders of scripts, each script with a report.
 
-A check of many scripts begins in `run`: `discovery` and `selection` say which cases it is about, `journal` what is known
-of them, `supervisor` (or `cluster`) judges the rest in processes. `protocol` serves requests.
+A check of many scripts begins in `run`: `discovery` and `selection` say which cases it is about, `journal` what is
+known of them, `supervisor` (or `cluster`) judges the rest in processes. `protocol` serves requests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.batch.discovery import cases, nothing_found
     from gradcli.batch.journal import Journal, default_folder
     from gradcli.batch.protocol import serve
     from gradcli.batch.run import Run, packed, unpacked
@@ -24,11 +23,9 @@ __all__ = [
     "Journal",
     "Run",
     "Totals",
-    "cases",
     "changes",
     "default_folder",
     "last_failed",
-    "nothing_found",
     "packed",
     "parse_verdicts",
     "serve",
@@ -43,11 +40,9 @@ _MODULES = {
     "packed": "run",
     "unpacked": "run",
     "Totals": "totals",
-    "cases": "discovery",
     "changes": "watch",
     "default_folder": "journal",
     "last_failed": "selection",
-    "nothing_found": "discovery",
     "parse_verdicts": "selection",
     "serve": "protocol",
     "sharded": "selection",

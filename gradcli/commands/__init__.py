@@ -40,6 +40,7 @@ ROOMS: dict[str, str] = {
     "calculus": "gradcli.rendering.calculus",
     "catalogue": "gradcli.rendering.catalogue",
     "checks": "gradcli.checks",
+    "discovery": "gradcli.batch.discovery",
     "formats": "gradcli.rendering.graphs.formats",
     "limits": "gradcli.language.limits",
     "listings": "gradcli.rendering.listings",

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
-from gradcli.batch.totals import Totals
 from gradcli.commands import room
 from gradcli.commands._views import View
 
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from gradcli import batch
+    from gradcli.batch.totals import Totals
+    from gradcli.checks import report as reports
     from gradcli.commands._shared import Output
     from gradcli.diagnostics import Diagnostic
     from gradcli.rendering import formats, verdicts
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
         def finish(self, totals: Totals) -> None: ...
 
 else:
-    batch, formats, verdicts = room("batch"), room("report_formats"), room("verdicts")
+    batch, formats, reports = room("batch"), room("report_formats"), room("report")
+    verdicts = room("verdicts")
 
 STREAMED = ("jsonl", "csv", "concise", "tap")
 IN_MEMORY = 2**20  # bytes of a report that are collected in memory
@@ -49,7 +50,8 @@ class Spooled:
 
         self.writer = writer
         self.save = save
-        self.parts = resources.enter_context(SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline=""))
+        spool = SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="")  # noqa: SIM115
+        self.parts = resources.enter_context(spool)
 
     def take(self, report: Any) -> None:
         self.parts.write(self.writer.part(report))
@@ -84,7 +86,7 @@ class Streamed:
 
     def _start(self) -> None:
         if not self.started:
-            self.write((self.writer.head(Totals()),))
+            self.write((self.writer.head(batch.Totals()),))
             self.started = True
 
 
@@ -161,6 +163,7 @@ class Reporting:
             return formats.writer(form, **notes)
 
         self.only = only
+        self.lost: OSError | None = None  # why standard output takes no more
         self.resources = ExitStack()
         self.files: list[Sink] = []
         for form, path in paths.items():
@@ -188,22 +191,36 @@ class Reporting:
     def take(self, report: Any) -> None:
         """Hand a report to every sink."""
         if self.only:
-            report = replace(report, checks=tuple(one for one in report.checks if one.verdict in self.only))
+            report = reports.with_checks(report, [one for one in report.checks if one.verdict in self.only])
             if not report.checks:
                 return
-        for sink in (*self.files, self.main):
+        for sink in self.files:
             sink.take(report)
+        self._print(lambda: self.main.take(report))
 
     def finish(self, totals: Totals) -> None:
-        """Write what is written at the end: report files first, as standard output may be closed early."""
-        for sink in (*self.files, self.main):
+        """Write what is written at the end: report files first, whatever becomes of standard output."""
+        for sink in self.files:
             sink.finish(totals)
+        self._print(lambda: self.main.finish(totals))
+        if self.lost is not None:
+            raise self.lost
+
+    def _print(self, write: Callable[[], None]) -> None:
+        """Write to standard output; where that is impossible it is reported once the report files are whole."""
+        if self.lost is None:
+            try:
+                write()
+            except OSError as problem:
+                if not self.files:
+                    raise
+                self.lost = problem
 
     def refuse(self, report: Any) -> None:
         """Write the report of a script that cannot be read to the files: build servers show what is in them only."""
         for sink in self.files:
             sink.take(report)
-            sink.finish(Totals.of([report]))
+            sink.finish(batch.Totals.of([report]))
 
 
 def told(report: Any) -> Iterator[Diagnostic]:

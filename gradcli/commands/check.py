@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from gradcli import batch, checks
     from gradcli.batch import baseline as baselines
+    from gradcli.batch import discovery
     from gradcli.commands._check_report import Sink
     from gradcli.commands._shared import Output
 else:
-    baselines, batch, checks = room("baselines"), room("batch"), room("checks")
+    baselines, batch, checks, discovery = room("baselines"), room("batch"), room("checks"), room("discovery")
 
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
@@ -152,8 +153,8 @@ def check(
             except GradcliError as problem:
                 sinks.refuse(checks.refused(problem.diagnostics))
                 raise
-            cases[:] = batch.cases(paths, select, exclude, docs=docs)
-            nothing = "" if cases else batch.nothing_found(paths, select, exclude, docs)
+            cases[:] = discovery.cases(paths, select, exclude, docs=docs)
+            nothing = "" if cases else discovery.nothing_found(paths, select, exclude, docs)
             cases[:] = batch.sharded(cases, shard) if shard else cases
             if last_failed:
                 cases[:], note = batch.last_failed(cases, journal.failed())
