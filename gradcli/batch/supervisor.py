@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 WORKER = "gradcli.batch.worker"
 PULSE = 0.5  # seconds within which the caller hears something
-GRACE = 60.0  # seconds beside the time of a check: starting, reading, lowering, differentiating
+GRACE = 60.0  # seconds beside the time of a check: reading, lowering, differentiating
+STARTING = 60.0  # seconds for the imports of a worker, on the slowest of machines
 ADDRESS_SPACE = (
     8192  # MiB; 0.4 GiB for scalars, and room for several arrays of the largest size a script may have, 1 GiB
 )
@@ -190,7 +191,7 @@ class Team:
         self, options: Mapping[str, Any], jobs: int, memory: int | None, seconds: float, module: str = WORKER
     ) -> None:
         # CPU time bounds a process that this one cannot kill any more; it never does where this one still can
-        cpu = (seconds + GRACE) * (os.cpu_count() or 1)
+        cpu = (seconds + STARTING) * (os.cpu_count() or 1)
         self.setup = dumps({"options": dict(options), "memory": memory, "cpu": cpu}) + "\n"
         self.jobs = jobs
         self.seconds = seconds
@@ -246,7 +247,7 @@ class Team:
         worker = self.idle.pop() if self.idle else Worker(self.module, self.setup, self.events)
         self.busy.append(worker)
         worker.give(task, alone)
-        worker.deadline = monotonic() + self.seconds
+        worker.deadline = monotonic() + self.seconds + (0.0 if worker.ready else STARTING)
 
     def _next(self) -> Done | None:
         """The next outcome; None where there is none within PULSE seconds, or a worker has become free without one."""
@@ -275,9 +276,9 @@ class Team:
             if worker.deadline <= monotonic():
                 task = worker.task
                 assert task is not None
-                reason = f"no sign of life for {self.seconds:g} s"
                 if not worker.ready:
-                    return self._lost(worker, reason)
+                    return self._lost(worker, f"no sign of life for {self.seconds + STARTING:g} s")
+                reason = f"no sign of life for {self.seconds:g} s"
                 self._end(worker)
                 return Done(task.index, None, reason)
         return None
