@@ -164,8 +164,8 @@ def test_remarks_and_seeds_do_not_depend_on_the_place(tmp_path: Path) -> None:
     assert expected.line == 4
 
 
-def test_the_first_line_that_is_not_blank() -> None:
-    assert [Source(text).first_line for text in ("x", "\n\n x", "", "\r\n \r\nx", "\n \n")] == [1, 3, 1, 3, 3]
+def test_the_first_line_that_is_not_empty() -> None:
+    assert [Source(text).first_line for text in ("x", "\n\n x", "", "\r\n\r\nx", " \nx", "\n\n")] == [1, 3, 1, 3, 1, 3]
 
 
 def test_a_document_that_cannot_be_read(tmp_path: Path) -> None:

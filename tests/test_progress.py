@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli import output
@@ -56,7 +56,14 @@ def test_what_does_not_fit_is_left_out(cells: int, line: str) -> None:
     assert after(312 / 8, 8, cells) == line
 
 
-@given(st.text(max_size=60), st.integers(0, 120), st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 10**6))
+@settings(deadline=None)
+@given(
+    st.text("a/.é\x1b\u202e模\u0301\n\ud800\t", max_size=60),
+    st.integers(0, 120),
+    st.integers(0, 10**6),
+    st.integers(1, 10**6),
+    st.integers(0, 10**6),
+)
 def test_the_line_fits_and_is_harmless(label: str, cells: int, done: int, total: int, failed: int) -> None:
     line = Progress().line(0.0, cells, min(done, total), total, label, failed)
     assert line is not None

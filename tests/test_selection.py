@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli.batch.cases import Case
@@ -16,6 +16,7 @@ from gradcli.diagnostics import GradcliError
 CASES = [Case(f"{number:03}.grad") for number in range(300)]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(1, 40))
 def test_the_shards_are_everything_once(size: int, count: int) -> None:
     parts = [sharded(CASES[:size], f"{number}/{count}") for number in range(1, count + 1)]

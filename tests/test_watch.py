@@ -174,10 +174,10 @@ def test_with_real_time(tree: Path) -> None:
     assert 0.1 <= time.monotonic() - started < 5
 
 
-def test_ten_thousand_files_are_cheap(tree: Path) -> None:
+def test_many_files_are_cheap(tree: Path) -> None:
     for folder in range(20):
         os.mkdir(f"{folder}")
-        for number in range(500):
+        for number in range(125):
             os.close(os.open(f"{folder}/{number}.grad", os.O_CREAT))
     times: list[float] = []
 
@@ -188,4 +188,4 @@ def test_ten_thousand_files_are_cheap(tree: Path) -> None:
 
     assert len(list(islice(changes(["."], sleep=sleep), 2))) == 1
     passed = [after - before for before, after in pairwise(times[1:])]
-    assert min(passed) < 0.1
+    assert min(passed) < 0.1 / 4  # for 2,500 files: a tenth of a second for 10,000

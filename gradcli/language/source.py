@@ -58,13 +58,12 @@ class Source:
 
     @property
     def first_line(self) -> int:
-        """The number of the first line that is not blank: above a block of a document there are empty ones.
+        """The number of the first line that is not empty: above a block of a document there are empty ones.
 
         >>> Source("\\n\\n x**2").first_line
         3
         """
-        blank = len(self.text) - len(self.text.lstrip())
-        return bisect_right(self._index(), blank)
+        return bisect_right(self._index(), len(self.text) - len(self.text.lstrip("\r\n")))
 
     def line(self, number: int, /) -> str:
         """Return line `number` (1-based) without its ending, as it is: show it through `visible`."""
