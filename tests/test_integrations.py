@@ -77,6 +77,7 @@ def ran(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     found |= {"GITHUB_OUTPUT": str(folder / "output"), "GITHUB_STEP_SUMMARY": str(folder / "summary")}
     found |= dict.fromkeys(environment("Check"), "")
     found |= {"PATH": f"{place}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), **more}
+    found.pop("GRADCLI_CACHE", None)
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step("Check")]
     return subprocess.run(command, cwd=folder, env=found, capture_output=True, text=True)
 
