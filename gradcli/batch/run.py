@@ -39,8 +39,8 @@ class Run:
     `options` are those of `checks.check_script`. `jobs` is the number of workers (default: one per processor), `memory`
     the MiB that each may use. `adjust` changes a report as soon as it is there, as a baseline does, and `settle` when
     it is its turn. `progress` is called with (done, total, name of a case, number of cases that failed). With
-    `fail_fast` the run ends after the first case that failed. `cluster` is the address of a Dask scheduler whose workers
-    judge in place of processes of this machine.
+    `fail_fast` the run ends after the first case that failed. `cluster` is the address of a Dask scheduler whose
+    workers judge in place of processes of this machine.
     """
 
     def __init__(
