@@ -35,6 +35,7 @@ ROOMS = {
 }
 
 FINE, USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 0, 2, 4, 130, 141
+ENVIRONMENT = frozenset({"GC692"})  # errors of the machine, not of what was asked for
 TERMINATING = ("SIGHUP", "SIGTERM")  # signals that end a command in order; its exit code is 128 + their number
 DEBUG = "GRADCLI_DEBUG"
 # Graphs are many small objects without cycles. The collector looks at new objects once; a second look at all of a graph
@@ -95,7 +96,8 @@ def guarded(argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, Terminated) as stop:
         return stopped(stop)
     except GradcliError as refusal:
-        return refuse(argv, refusal.diagnostics, USAGE)
+        outside = any(one.code in ENVIRONMENT for one in refusal.diagnostics)
+        return refuse(argv, refusal.diagnostics, INTERNAL if outside else USAGE)
     except MemoryError:
         return refuse(
             argv,

@@ -21,6 +21,7 @@ from gradcli.checks.process_limits import MIB, end_with_parent, extend_cpu_limit
 from gradcli.checks.report import Report, refused, timed
 from gradcli.checks.worker import shared
 from gradcli.diagnostics import GradcliError
+from gradcli.execution.data import recorded
 from gradcli.language.limits import limits_of
 from gradcli.language.source import decode_source, read_source
 
@@ -43,11 +44,12 @@ def answered(path: str, block: int, content: bytes | None, options: Options, bea
     Raises MemoryError, after which the process should not go on.
     """
     try:
-        report = check_content(path, content, options, beat)
+        with recorded() as opened:
+            report = check_content(path, content, options, beat)
         answer = {
             "report": report_to_json(report),
             "seconds": [one.seconds for one in report.checks],
-            "opened": [],
+            "opened": opened,
             "clock": depends_on_machine(report),
         }
     except MemoryError:

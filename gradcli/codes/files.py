@@ -82,4 +82,26 @@ FILES: dict[str, CodeDoc] = {
         "x  # with --at x=1 --output no-such-folder/result.json",
         "Check that the folder exists, may be written to and has room; give each run a file of its own.",
     ),
+    "GC691": CodeDoc(
+        "journal cannot be used",
+        "The reports of a check are not kept for the next run. The folder cannot be made or written to, others may write"
+        " to it, another process holds the file for long, or the file system lacks what SQLite needs. This is a warning.",
+        "Reports that others could have written would be worth nothing, and a check needs no journal: it goes on.",
+        "GRADCLI_CACHE=/proc/none gradcli check models/",
+        "Set GRADCLI_CACHE to a local folder that is yours alone to write to: chmod 700.",
+    ),
+    "GC692": CodeDoc(
+        "no room for the journal",
+        "The disk with the journal of `check`, or your share of it, is full.",
+        "A long run would lose its reports silently. What was stored stays whole, and the next run goes on from there.",
+        "GRADCLI_CACHE=/full/disk gradcli check models/",
+        "Make room, or set GRADCLI_CACHE to a folder on another disk. The exit code is 4.",
+    ),
+    "GC693": CodeDoc(
+        "journal was damaged",
+        "The file of stored reports was not as gradcli had written it. It is kept as journal.sqlite.bad. This is a note.",
+        "A stored report is used only where its checksum fits; all others are checked anew.",
+        "gradcli check models/  # after a part of journal.sqlite was overwritten",
+        "Nothing needs to be done. Where it happens again, examine the disk.",
+    ),
 }

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import blake2b, file_digest
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +19,7 @@ from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, v
 from gradcli.execution.namespaces import namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
     from gradcli.diagnostics import Span
@@ -67,6 +70,9 @@ def load(
     speaks of the cells of a table that are NaN or infinite. Raises GradcliError GC611 to GC618, or GC507 beyond
     `limits.elements`.
     """
+    record = _RECORD.get()
+    if record is not None:
+        record.look(path, base)
     try:
         place = allowed(path, base)
         reader = reader_of(path)
@@ -83,6 +89,9 @@ def load(
         raise unreadable(path, (wrong.strerror or str(wrong)).lower(), span) from wrong
     except MemoryError as full:
         raise error("GC506", f"not enough memory for {visible(path)}", span) from full
+    finally:
+        if record is not None:
+            record.look(path, base)  # once more: it may have changed while it was read
 
 
 def load_array(path: str, base: str | None = None, **options: Any) -> Any:
@@ -105,7 +114,7 @@ def allowed(path: str, base: str | None) -> str:
         raise unreadable(path, "a path cannot hold such characters")
     if base is None:
         return os.path.realpath(path)
-    folder = os.path.realpath(base if os.path.isdir(base) else os.path.dirname(base) or ".")
+    folder = os.path.realpath(folder_of(base))
     place = os.path.realpath(os.path.join(folder, path))
     if os.path.isabs(path) or not place.startswith(os.path.join(folder, "")):
         raise error(
@@ -114,6 +123,11 @@ def allowed(path: str, base: str | None) -> str:
             help="move the file there, or pass the data from outside: --at X=@FILE",
         )
     return place
+
+
+def folder_of(base: str) -> str:
+    """The folder that the paths in a script are relative to; `base` is the script or its folder."""
+    return base if os.path.isdir(base) else os.path.dirname(base) or "."
 
 
 def reader_of(path: str) -> Callable[[BinaryIO, Request], Loaded]:
@@ -158,6 +172,70 @@ def check_ordinary(mode: int, path: str) -> None:
 
 def unreadable(path: str, reason: str, span: Span | None = None) -> GradcliError:
     return error("GC611", f"cannot read {visible(path)}: {reason}", span)
+
+
+# --- which files were opened ------------------------------------------------------------------------------
+
+UNREADABLE = ""  # the state of a file that is there and cannot be read; it counts as changed at every comparison
+
+
+@contextmanager
+def recorded() -> Iterator[list[list[str | None]]]:
+    """Record the data files that `load` opens or looks for inside the context: [path, state], see `state_of`.
+
+    A path is one that this process finds the file by, relative where the script's path is. A file that changes while it
+    is read is recorded with both states. Each thread records its own.
+    """
+    record = Record()
+    token = _RECORD.set(record)
+    try:
+        yield record.opened
+    finally:
+        _RECORD.reset(token)
+
+
+class Record:
+    """The data files that were opened or looked for."""
+
+    def __init__(self) -> None:
+        self.opened: list[list[str | None]] = []
+        self._signatures: dict[str, Any] = {}
+
+    def look(self, path: str, base: str | None) -> None:
+        """Record the state of a file, unless it is the one recorded last."""
+        try:
+            allowed(path, base)
+        except GradcliError:  # also a link out of the folder, which may be another one tomorrow
+            self.opened.append([path, UNREADABLE])
+            return
+        named = path if base is None else os.path.join(folder_of(base), path)
+        signature = signature_of(named)
+        if named not in self._signatures or self._signatures[named] != signature:
+            self._signatures[named] = signature
+            self.opened.append([named, state_of(named)])
+
+
+_RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
+
+
+def signature_of(path: str) -> tuple[int, int, int] | None:
+    """What shows cheaply that a file has changed: inode, size and time of the last change; None without a file."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def state_of(path: str) -> str | None:
+    """A digest of a file's content; None where there is no file of that name, UNREADABLE for any other failure."""
+    try:
+        with ordinary_file(os.path.realpath(path), path) as file:
+            return file_digest(file, lambda: blake2b(digest_size=32)).hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, GradcliError):
+        return UNREADABLE
 
 
 # --- what the readers share -------------------------------------------------------------------------------

@@ -12,13 +12,11 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-SIZE = 32  # bytes of a digest
-OTHERS = stat.S_IWGRP | stat.S_IWOTH
+from gradcli.execution.user_cache import SIZE, cache_root, digest, private
 
 
 class CompileCache:
@@ -57,21 +55,10 @@ class CompileCache:
         return digest(self.identity, repr((versions, codegen.magic_tuple(), signature)).encode())
 
 
-def digest(*parts: bytes) -> bytes:
-    """A digest of some parts, each with its length."""
-    hashed = blake2b(digest_size=SIZE)
-    for part in parts:
-        hashed.update(len(part).to_bytes(8, "little"))
-        hashed.update(part)
-    return hashed.digest()
-
-
 def folder() -> Path | None:
     """The folder of entries; None where there is none that only the user can write to."""
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(root):
-        root = os.path.join(os.path.expanduser("~"), ".cache")
-    if not os.path.isabs(root):
+    root = cache_root(os.environ)
+    if not root:
         return None
     Path(root).mkdir(mode=0o700, parents=True, exist_ok=True)
     place = Path(root)
@@ -83,13 +70,6 @@ def folder() -> Path | None:
         if not stat.S_ISDIR(state.st_mode) or not private(state):
             return None
     return place
-
-
-def private(state: os.stat_result) -> bool:
-    """Whether a file or folder is the user's, and nobody else's to write to; Windows keeps profiles apart itself."""
-    if not hasattr(os, "geteuid"):
-        return True
-    return state.st_uid == os.geteuid() and not state.st_mode & OTHERS
 
 
 def read(key: bytes) -> bytes | None:
