@@ -22,9 +22,11 @@ def check_paths(
     """The reports of all scripts that the paths name or contain, sorted by path.
 
     The options are those of `checks.check_script`, and `jobs` (default: one worker per processor), `select` and
-    `exclude`, patterns as `discovery.scripts` takes them, and `progress`, a function of (done, total, label).
+    `exclude`, patterns as `discovery.scripts` takes them, `progress`, a function of (done, total, label), and
+    `cluster`, the address of a Dask scheduler whose workers check in place of local ones.
     """
     told = {**(options or {}), **more}
+    cluster = told.pop("cluster", None)
     jobs = told.pop("jobs", None) or jobs or os.cpu_count() or 1
     progress: Callable[..., Any] | None = told.pop("progress", None)
     limits = told.pop("limits", None)
@@ -36,7 +38,13 @@ def check_paths(
     cases = [Case(path) for path in files]
     tasks = (Task(index, case.path, case.block, case.content()) for index, case in enumerate(cases))
     found: dict[int, Report] = {}
-    with closing(supervise(tasks, told, jobs=jobs)) as outcomes:
+    if cluster is None:
+        outcomes = supervise(tasks, told, jobs=jobs)
+    else:
+        from gradcli.batch.cluster import supervise_on
+
+        outcomes = supervise_on(cluster, tasks, told)
+    with closing(outcomes):
         for done in filter(None, outcomes):
             found[done.index] = report_of(done, cases[done.index])
             if progress is not None:

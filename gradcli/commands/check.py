@@ -49,6 +49,7 @@ def check(
     lenient: bool,
     timeout: float,
     jobs: int | None,
+    cluster: str | None,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     show: str,
@@ -91,7 +92,7 @@ def check(
     ]
     again = replay(targets, asked)
     told |= {"steps": steps, "box": boxes(box), "dodge": dodge}
-    running = {"jobs": jobs, "select": select, "exclude": exclude, "progress": output.progress}
+    running = {"jobs": jobs, "cluster": cluster, "select": select, "exclude": exclude, "progress": output.progress}
     name = targets[0] if len(targets) == 1 else python or ""
     try:
         if python is not None or grad is not None:
@@ -262,6 +263,11 @@ DECLARATION = Declaration(
             help="Time for one check; over it the verdict is INCONCLUSIVE.",
         ),
         Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
+        Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Check on the workers of a Dask scheduler, such as tcp://HOST:8786, which you trust. Extra: cluster.",
+        ),
         Option(
             "--select",
             many=True,
