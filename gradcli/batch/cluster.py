@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from gradcli.batch import dask_worker
-from gradcli.batch.supervisor import PULSE, Done, Task
+from gradcli.batch.supervisor import PULSE, WORKER, Done, Task
 from gradcli.batch.worker import answered
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.data import copy_of
@@ -50,7 +50,12 @@ class Failed(NamedTuple):
 
 
 def supervise_on(
-    address: str, tasks: Iterable[Task], options: Mapping[str, Any], *, memory: int | None = None
+    address: str,
+    tasks: Iterable[Task],
+    options: Mapping[str, Any],
+    *,
+    memory: int | None = None,
+    module: str = WORKER,
 ) -> Generator[Done | None, None, None]:
     """Check all tasks on the cluster with this scheduler; yields what `supervisor.supervise` yields.
 
@@ -73,7 +78,7 @@ def supervise_on(
 
         def sent(task: Task) -> tuple[Any, ...]:
             copies = (*shared, *(copy_of(path, task.path) for path in _loaded(task, options)))
-            return (options, memory), task._replace(copies=copies)
+            return (options, memory, module), task._replace(copies=copies)
 
         unread: deque[Task] = deque()
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from gradcli.batch.supervisor import Task
 
+    Setup = tuple[Mapping[str, Any], int | None, str]  # options, memory and module, as `supervise` takes them
+
 IDLE = 60.0  # seconds without a case after which a process ends
 
 
@@ -60,7 +62,7 @@ def difference(expected: Mapping[str, str]) -> Differs | None:
 # --- checks -----------------------------------------------------------------------------------------------
 
 
-def check(expected: Mapping[str, str], setup: tuple[Mapping[str, Any], int | None], task: Task) -> Done | Differs:
+def check(expected: Mapping[str, str], setup: Setup, task: Task) -> Done | Differs:
     """The outcome of a case; a crash is tried once more in a fresh process, as the local supervisor does it."""
     if (differs := difference(expected)) is not None:
         return differs
@@ -98,15 +100,15 @@ class Teams:
         self.lock = Lock()
         self.idle: list[tuple[Team, Timer]] = []
 
-    def take(self, options: Mapping[str, Any], memory: int | None) -> Team:
+    def take(self, options: Mapping[str, Any], memory: int | None, module: str) -> Team:
         """A team of one process for these options; one that waits for a case with other options ends."""
-        team = Team(options, 1, memory)
+        team = Team(options, 1, memory, None, module)
         with self.lock:
             if not self.idle:
                 return team
             kept, timer = self.idle.pop()
         timer.cancel()
-        if kept.setup == team.setup:
+        if (kept.setup, kept.module) == (team.setup, team.module):
             return kept
         kept.close()
         return team
