@@ -87,7 +87,7 @@ def answer_points(
         raise GradcliError(*missing(path, table.groups, errors))
     notes = (*notes, *unused(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
     table.only([group.name for group in groups])
-    options = {"wrt": wrt, "dtype": dtype, "backend": backend, "limits": limits, "relax": relax}
+    options: dict[str, Any] = {"wrt": wrt, "dtype": dtype, "backend": backend, "limits": limits, "relax": relax}
     function = compiled(source, **options)
     shared = {name: value for name, value in point.items() if name in leaves}
     width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))
