@@ -38,6 +38,9 @@ SPECIAL = {
     "GC713": "whether a library is installed is a matter of the machine: its import is refused",
     "GC714": "depends on what the library of a backend lacks: an operation is taken from it",
     "GC809": "no script ends its process: a check made by hand has the verdict",
+    "GC741": "needs Dask, an extra: tests/test_cluster.py has addresses without a scheduler",
+    "GC742": "needs a cluster: tests/test_cluster.py has workers with another gradcli",
+    "GC743": "needs a cluster: tests/test_cluster.py ends one",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
 IN_SETTINGS = "  # in gradcli.toml"

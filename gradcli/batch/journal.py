@@ -121,7 +121,7 @@ class Journal:
             except PackageNotFoundError:
                 versions[name] = None
         parts = (sys.version, sys.platform, platform.machine(), versions, options)
-        return digest(_package(), dumps(parts, sort_keys=True, default=_plain).encode())
+        return digest(package_digest(), dumps(parts, sort_keys=True, default=_plain).encode())
 
     @staticmethod
     def key(case: Case, content: bytes | None, stamp: bytes) -> bytes:
@@ -225,7 +225,7 @@ class Journal:
         return now == state and now != UNREADABLE
 
 
-def _package() -> bytes:
+def package_digest() -> bytes:
     """A digest of the files of gradcli, in order of their names."""
     import gradcli
 

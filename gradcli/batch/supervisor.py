@@ -43,12 +43,16 @@ MOST_STARTS = 3  # processes in a row that may die before they can take a case
 
 
 class Task(NamedTuple):
-    """A case to be checked; `content` are its bytes, None where the worker is to read the file."""
+    """A case to be checked; `content` are its bytes, None where the worker is to read the file.
+
+    `copies` (`data.copy_of`) are the data files that it reads, where the worker is on another machine.
+    """
 
     index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs here
     path: str
     block: int
     content: bytes | None
+    copies: tuple[Any, ...] = ()
 
 
 class Done(NamedTuple):
@@ -82,9 +86,7 @@ def supervise(
     >>> [done.index for done in supervise([Task(0, "x.grad", 0, b"x = 2; x**2")], {}, jobs=1) if done]  # doctest: +SKIP
     [0]
     """
-    if memory is None and options.get("backend", "auto") in ("auto", "numpy"):
-        memory = ADDRESS_SPACE
-    team = Team(options, jobs, memory, seconds or 3 * (options.get("timeout") or 60.0) + GRACE, module)
+    team = Team(options, jobs, memory, seconds, module)
     try:
         yield from team.run(iter(tasks))
     finally:
@@ -135,6 +137,7 @@ class Worker:
         self.number += 1
         content = None if task.content is None else task.content.decode("latin-1")
         case = {"number": self.number, "path": task.path, "block": task.block, "content": content}
+        case["copies"] = task.copies
         self._outgoing.put(dumps(case) + "\n")
 
     def end_of_life(self) -> str:
@@ -185,11 +188,19 @@ class Worker:
 
 
 class Team:
-    """Some workers, and the tasks that they share."""
+    """Some workers, and the tasks that they share. What is None has the default that `supervise` names."""
 
     def __init__(
-        self, options: Mapping[str, Any], jobs: int, memory: int | None, seconds: float, module: str = WORKER
+        self,
+        options: Mapping[str, Any],
+        jobs: int,
+        memory: int | None = None,
+        seconds: float | None = None,
+        module: str = WORKER,
     ) -> None:
+        if memory is None and options.get("backend", "auto") in ("auto", "numpy"):
+            memory = ADDRESS_SPACE
+        seconds = seconds or 3 * (options.get("timeout") or 60.0) + GRACE
         # CPU time bounds a process that this one cannot kill any more; it never does where this one still can
         cpu = (seconds + STARTING) * (os.cpu_count() or 1)
         self.setup = dumps({"options": dict(options), "memory": memory, "cpu": cpu}) + "\n"

@@ -23,7 +23,7 @@ from gradcli.checks.process_limits import MIB, end_with_parent, extend_cpu_limit
 from gradcli.checks.report import Report, refused, timed
 from gradcli.checks.worker import shared
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.data import recorded
+from gradcli.execution.data import recorded, using
 from gradcli.language.limits import limits_of
 from gradcli.language.source import decode_source, read_source
 
@@ -125,7 +125,8 @@ def main(answer: Callable[..., str] = answered) -> None:
         extend_cpu_limit(setup["cpu"])
         data = None if content is None else content.encode("latin-1")
         try:
-            found = answer(case["path"], case["block"], data, setup["options"], beat)
+            with using(case["copies"]):
+                found = answer(case["path"], case["block"], data, setup["options"], beat)
         except MemoryError:
             tell(number, dumps({"crash": "out of memory"}))
             os._exit(1)

@@ -138,4 +138,25 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli freeze wrong.grad",
         "Correct what gradcli check reports, or add --force.",
     ),
+    "GC741": CodeDoc(
+        "cluster cannot be reached",
+        "No Dask scheduler answers at the address of --cluster within 10 s, or the address cannot be read.",
+        "Work is sent to a cluster that runs already; gradcli starts none.",
+        "x**2  # with --points points.csv --cluster tcp://127.0.0.1:1",
+        "Start `dask scheduler` and `dask worker ADDRESS`, and give the address that the scheduler prints.",
+    ),
+    "GC742": CodeDoc(
+        "cluster is set up otherwise",
+        "The scheduler or a worker has another gradcli, Python or library than this machine, or none.",
+        "A report must not depend on the machine that made it, and tasks are calls of gradcli's own functions.",
+        "gradcli check models/ --cluster tcp://host:8786  # workers have an older gradcli",
+        "Install the same versions on the scheduler, the workers and here.",
+    ),
+    "GC743": CodeDoc(
+        "cluster is lost",
+        "The scheduler has gone, there have been no workers for 30 s, or a block of points took workers down.",
+        "A worker that is lost is replaced by the others. Without any, nothing goes on.",
+        "gradcli check models/ --cluster tcp://host:8786  # and the scheduler ends meanwhile",
+        "Start the cluster again. What is done is kept: the same command goes on from there.",
+    ),
 }

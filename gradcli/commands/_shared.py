@@ -111,17 +111,16 @@ POINTS = Option(
     help="Many points: a row each, in .csv, .npy, .npz or .parquet; --output says where results go, else CSV here.",
 )
 
+CLUSTER = Option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Compute on the workers of a Dask scheduler, such as tcp://HOST:8786, which you trust. Extra: cluster.",
+)
+
 RELAX = Option(
     "--relax",
     kind="flag",
     help="Permit faster forms that may round far worse: |x - c|**2 by a matrix product, powers by products.",
-)
-
-
-CLUSTER = Option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Work on the Dask cluster whose scheduler has this address, such as tcp://host:8786.",
 )
 
 
@@ -217,11 +216,16 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
     return bounds
 
 
-def many_points(output: Output, script: str, points: str, gradient: bool, **given: Any) -> int:
+def many_points(
+    output: Output, script: str, points: str | None, gradient: bool, *, cluster: str | None, **given: Any
+) -> int:
     """Answer every row of a file of points, and say how many there were.
 
-    Raises GradcliError (GC721) for a format that a table of results does not have.
+    Raises GradcliError (GC721) for a format that a table of results does not have, and for a cluster without points.
     """
+    if points is None:
+        hint = "give a file of points with --points, or leave --cluster out"
+        raise error("GC721", "--cluster needs --points: one point is computed here", help=hint)
     form = output.settings["format"]
     if form in MADE_OF_ONE:
         hint = "leave it out: the ending of --output chooses .csv, .tsv, .npy, .npz or .parquet, else CSV comes here"
@@ -239,6 +243,7 @@ def many_points(output: Output, script: str, points: str, gradient: bool, **give
             relax=relax,
             write=output.line,
             progress=output.progress,
+            cluster=cluster,
         )
     except KeyboardInterrupt:
         if place is not None and (kept := many.unfinished(place)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
+from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
 from gradcli.commands._views import calculation
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ def evaluate(
     limit: tuple[str, ...],
     points: str | None,
     relax: bool,
+    cluster: str | None,
 ) -> int:
     """Value at a point.
 
@@ -42,12 +43,12 @@ def evaluate(
       echo "x = 2; sin(x)" | gradcli eval -
     """
     given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
-    if points is not None:
-        return many_points(output, script, points, False, relax=relax, **given)
+    if points is not None or cluster is not None:
+        return many_points(output, script, points, False, relax=relax, cluster=cluster, **given)
     source, told = evaluation(output, script, **given)
     result = calculator.evaluate(source, **told, relax=relax, exact=True)
     output.emit(calculation("eval", result))
     return 0
 
 
-DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, POINTS, RELAX, *OUTPUT))
+DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, POINTS, RELAX, CLUSTER, *OUTPUT))

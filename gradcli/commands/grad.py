@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
-from gradcli.commands._shared import EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
+from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
 from gradcli.commands._views import calculation
 from gradcli.diagnostics import error
 
@@ -29,6 +29,7 @@ def grad(
     limit: tuple[str, ...],
     points: str | None,
     relax: bool,
+    cluster: str | None,
     order: int,
 ) -> int:
     """Value and gradient at a point.
@@ -38,7 +39,8 @@ def grad(
     formulas give in floating point, with a note where the point lies outside the domain.
 
     With --points every row of a file is a point: its columns are named x, w[0], A[0,1]. Results stream to
-    the file of --output; an interrupted run goes on where it stopped.
+    the file of --output; an interrupted run goes on where it stopped. With --cluster the workers of a Dask
+    cluster compute them.
 
     With --order N the derivatives 1..N by each scalar leaf are added.
 
@@ -48,12 +50,13 @@ def grad(
       gradcli grad "-x**2" --at x=3 --order 2
       gradcli grad loss.grad --wrt w,b
       gradcli grad "sin(x)*y" --points points.csv --output slopes.csv
+      gradcli grad loss.grad --points big.parquet --out grads.parquet --cluster tcp://host:8786
     """
     given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
-    if points is not None:
+    if points is not None or cluster is not None:
         if order > 1:
             raise error("GC721", "--order does not go with --points")
-        return many_points(output, script, points, True, relax=relax, **given)
+        return many_points(output, script, points, True, relax=relax, cluster=cluster, **given)
     source, told = evaluation(output, script, **given)
     result = calculator.grad(source, **told, order=order, relax=relax, exact=True)
     output.emit(calculation("grad", result))
@@ -61,4 +64,4 @@ def grad(
 
 
 ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives 1..N by each scalar leaf.")
-DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, RELAX, ORDER, *OUTPUT))
+DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, RELAX, CLUSTER, ORDER, *OUTPUT))

@@ -19,12 +19,13 @@ from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, v
 from gradcli.execution.namespaces import namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
     from gradcli.diagnostics import Span
 
     Columns = int | slice | Sequence[int] | None
+    Copy = Mapping[str, Any]
 
 ELEMENTS = 200_000_000
 READERS = {
@@ -71,15 +72,16 @@ def load(
     `limits.elements`.
     """
     record = _RECORD.get()
+    copy = _COPIES.get().get((path, base))
     if record is not None:
-        record.look(path, base)
+        record.look(path, base, copy)
     try:
-        place = allowed(path, base)
+        place = allowed(path, base) if copy is None else copied(copy)
         reader = reader_of(path)
         request = Request(
             path, columns if column is None else column, name, ELEMENTS if limits is None else limits.elements
         )
-        with ordinary_file(place, path) as file:
+        with ordinary_file(place, path) if copy is None else file_of(copy) as file:
             return reader(file, request)
     except GradcliError as problem:
         if span is None:
@@ -90,7 +92,7 @@ def load(
     except MemoryError as full:
         raise error("GC506", f"not enough memory for {visible(path)}", span) from full
     finally:
-        if record is not None:
+        if record is not None and copy is None:
             record.look(path, base)  # once more: it may have changed while it was read
 
 
@@ -201,8 +203,11 @@ class Record:
         self.opened: list[list[str | None]] = []
         self._signatures: dict[str, Any] = {}
 
-    def look(self, path: str, base: str | None) -> None:
-        """Record the state of a file, unless it is the one recorded last."""
+    def look(self, path: str, base: str | None, copy: Copy | None = None) -> None:
+        """Record the state of a file, unless it is the one recorded last; that of a copy came with it."""
+        if copy is not None:
+            self.opened.extend(one for one in copy["opened"] if one not in self.opened)
+            return
         try:
             allowed(path, base)
         except GradcliError:  # also a link out of the folder, which may be another one tomorrow
@@ -236,6 +241,55 @@ def state_of(path: str) -> str | None:
         return None
     except (OSError, GradcliError):
         return UNREADABLE
+
+
+# --- files for a script that is run on another machine ----------------------------------------------------
+
+
+def copy_of(path: str, base: str | None) -> Copy:
+    """A data file as plain data, for `load` on another machine: its bytes, or the error of opening it here."""
+    record = Record()
+    record.look(path, base)
+    content, problem = None, None
+    try:
+        place = allowed(path, base)
+        reader_of(path)
+        with ordinary_file(place, path) as file:
+            content = file.read().decode("latin-1")
+    except GradcliError as wrong:
+        problem = [wrong.diagnostics[0].code, wrong.diagnostics[0].message, wrong.diagnostics[0].help]
+    except OSError as wrong:
+        problem = ["GC611", unreadable(path, (wrong.strerror or str(wrong)).lower()).diagnostics[0].message, None]
+    return {"path": path, "base": base, "content": content, "problem": problem, "opened": record.opened}
+
+
+@contextmanager
+def using(copies: Iterable[Copy]) -> Iterator[None]:
+    """Let `load` read these files (`copy_of`) in place of those of this machine that have their names."""
+    token = _COPIES.set({(one["path"], one["base"]): one for one in copies})
+    try:
+        yield
+    finally:
+        _COPIES.reset(token)
+
+
+_COPIES: ContextVar[Mapping[tuple[str, str | None], Copy]] = ContextVar("copies", default={})  # noqa: B039
+
+
+def copied(copy: Copy) -> str:
+    """The path of a copy; raises the error of opening the file where there is no content."""
+    if copy["problem"] is not None:
+        code, message, hint = copy["problem"]
+        raise error(code, message, help=hint)
+    return str(copy["path"])
+
+
+def file_of(copy: Copy) -> Any:
+    """The content of a copy as a file on the disk, where readers find its size."""
+    file = import_module("tempfile").TemporaryFile()
+    file.write(copy["content"].encode("latin-1"))
+    file.seek(0)
+    return file
 
 
 # --- what the readers share -------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from gradcli.language.limits import LimitsLike
 
+    Blocks = Iterator[tuple[dict[str, Any], int, int]]  # leaves, the first row or line, where the source goes on
+    Answers = Iterator[tuple[Any, dict[str, Any], int]]  # values, gradients, where the source goes on
+
 ENTRIES = 1 << 17  # numbers of a block
 MOST_ROWS = 1 << 16
 FEW = 3  # names in a note
@@ -60,10 +63,12 @@ def answer_points(
     write: Callable[[str], None] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
     relax: bool = False,
+    cluster: str | None = None,
 ) -> Summary:
     """The value, and the gradient, of a script at every row of a file; results go to `out`, or as CSV to `write`.
 
-    `at` gives leaves that all points share; `relax` permits rewrites that may round far worse.
+    `at` gives leaves that all points share; `relax` permits rewrites that may round far worse. `cluster` is the address
+    of a Dask scheduler whose workers compute the blocks, while this process reads and writes.
     Raises GradcliError for a script, a file or a row that cannot be read:
     the message names line and column, and what was written stays unfinished beside `out`.
     """
@@ -82,7 +87,8 @@ def answer_points(
         raise GradcliError(*missing(path, table.groups, errors))
     notes = (*notes, *unused(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
     table.only([group.name for group in groups])
-    function = compiled(source, wrt, dtype=dtype, backend=backend, limits=limits, relax=relax)
+    options: dict[str, Any] = {"wrt": wrt, "dtype": dtype, "backend": backend, "limits": limits, "relax": relax}
+    function = compiled(source, **options)
     shared = {name: value for name, value in point.items() if name in leaves}
     width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))
     rows = max(64, min(MOST_ROWS, ENTRIES // width))
@@ -91,8 +97,18 @@ def answer_points(
         given = {group.name: block[group.name] for group in groups}
         return function.at_points(shared=tuple(shared), gradient=gradient, **given, **shared)
 
+    def answers_there(blocks: Blocks) -> Answers:
+        from gradcli.batch.cluster import answer_on
+
+        question = {"key": key, "options": options, "gradient": gradient, "shared": shared}
+        given = (({group.name: block[group.name] for group in groups}, end) for block, _, end in blocks)
+        return answer_on(str(cluster), source, question, given)
+
+    def answers_here(blocks: Blocks) -> Answers:
+        return ((*answers(block), end) for block, _, end in blocks)
+
     key = question_key(source, table, at, wrt, dtype, gradient, relax)
-    work = Work(table, answers, rows, jobs, progress)
+    work = Work(table, answers_here if cluster is None else answers_there, rows, jobs, progress)
     return work.run(out, key, write, tuple(notes))
 
 
@@ -124,7 +140,7 @@ class Work:
     def __init__(
         self,
         table: sources.Source,
-        answers: Callable[[Mapping[str, Any]], tuple[Any, dict[str, Any]]],
+        answers: Callable[[Blocks], Answers],
         rows: int,
         jobs: int | None,
         progress: Callable[[int, int, str], None] | None,
@@ -147,8 +163,8 @@ class Work:
         self._hire(out)
         made = Results(out, key, write, self.pool, skip)
         try:
-            for leaves, _, end in self.blocks(skip, offset):
-                made.add(*self.answers(leaves), end)
+            for value, slopes, end in self.answers(self.blocks(skip, offset)):
+                made.add(value, slopes, end)
                 self._report(made.taken, end)
             if not made.taken:
                 raise error("GC614", f"{visible(self.table.told)} holds no point", help="give it a row per point")

@@ -1,0 +1,177 @@
+"""What a worker of a Dask cluster does with one task: it checks a case, or computes a block of points.
+
+A case is checked in a process of its own that the supervisor keeps, so that a script which crashes, hangs or fills the
+memory never ends the worker of Dask itself. Such a process is used again for the next case, and ends when it has had
+none for a while, when nobody wants the outcome any more, and with the worker of Dask, even one that is killed.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli import __version__
+from gradcli.batch.journal import LIBRARIES, package_digest
+from gradcli.batch.supervisor import Done, Team
+from gradcli.calculator.compiled import Compiled
+from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.execution.data import using
+from gradcli.language.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradcli.batch.supervisor import Task
+
+    Setup = tuple[Mapping[str, Any], int | None, str]  # options, memory and module, as `supervise` takes them
+
+IDLE = 60.0  # seconds without a case after which a process ends
+
+
+class Differs(NamedTuple):
+    """The answer of a worker that is not set up like the machine that gives it tasks; `text` says how."""
+
+    text: str
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """All that must be the same on every machine, so that a task has the same outcome on each: name and version."""
+    found = {"gradcli": __version__, "the code of gradcli": package_digest().hex()[:12]}
+    found |= {"Python": platform.python_version(), "the processor": platform.machine()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+def difference(expected: Mapping[str, str]) -> Differs | None:
+    """The first version that is another one here."""
+    own = versions()
+    for name, wanted in expected.items():
+        if own.get(name, "missing") != wanted:
+            return Differs(f"{name} is {own.get(name, 'missing')} there and {wanted} here")
+    return None
+
+
+# --- checks -----------------------------------------------------------------------------------------------
+
+
+def check(expected: Mapping[str, str], setup: Setup, task: Task) -> Done | Differs:
+    """The outcome of a case; a crash is tried once more in a fresh process, as the local supervisor does it."""
+    if (differs := difference(expected)) is not None:
+        return differs
+    outcome = Done(task.index, None, "it is no longer wanted")
+    team = TEAMS.take(*setup)
+    try:
+        events = team.run(iter((task,)))
+        for done in events:
+            if done is not None:
+                outcome = done
+            elif unwanted():
+                events.close()
+                team.close()
+                break
+    except BaseException:
+        team.close()
+        raise
+    TEAMS.give_back(team)
+    return outcome
+
+
+def unwanted() -> bool:
+    """Whether the task of this thread was cancelled, also because the one who asked for it is gone."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    task = worker.state.tasks.get(worker.get_current_task())
+    return task is None or task.state == "cancelled"
+
+
+class Teams:
+    """The processes that wait for the next case: as many as threads of this worker were busy at once, at most."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.idle: list[tuple[Team, Timer]] = []
+
+    def take(self, options: Mapping[str, Any], memory: int | None, module: str) -> Team:
+        """A team of one process for these options; one that waits for a case with other options ends."""
+        team = Team(options, 1, memory, None, module)
+        with self.lock:
+            if not self.idle:
+                return team
+            kept, timer = self.idle.pop()
+        timer.cancel()
+        if (kept.setup, kept.module) == (team.setup, team.module):
+            return kept
+        kept.close()
+        return team
+
+    def give_back(self, team: Team) -> None:
+        """Keep a team for the next case, but not for long."""
+        timer = Timer(IDLE, self.end, (team,))
+        timer.daemon = True
+        with self.lock:
+            self.idle.append((team, timer))
+        timer.start()
+
+    def end(self, team: Team) -> None:
+        """End a team, unless it has been taken meanwhile."""
+        with self.lock:
+            waiting = [one for one in self.idle if one[0] is team]
+            self.idle = [one for one in self.idle if one[0] is not team]
+        if waiting:
+            team.close()
+
+
+TEAMS = Teams()
+
+
+# --- points -----------------------------------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """What is computed at every point: the script, how, and the values that all points share."""
+
+    key: str
+    text: str
+    name: str
+    path: str | None
+    options: Mapping[str, Any]  # of `calculator.compile`
+    gradient: bool
+    shared: Mapping[str, Any]
+    copies: tuple[Any, ...]
+
+
+def answer(
+    expected: Mapping[str, str], question: Question, leaves: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]] | tuple[Diagnostic, ...] | Differs:
+    """Values and gradients at a block of points, or the diagnostics of what is wrong with them."""
+    if (differs := difference(expected)) is not None:
+        return differs
+    try:
+        with using(question.copies):
+            return compiled(question).at_points(
+                shared=tuple(question.shared), gradient=question.gradient, **leaves, **question.shared
+            )
+    except GradcliError as problem:
+        return problem.diagnostics
+
+
+_COMPILED: dict[str, Compiled] = {}  # the last question that this worker was asked
+
+
+def compiled(question: Question) -> Compiled:
+    """The script of a question, compiled once; several threads may call it."""
+    function = _COMPILED.get(question.key)
+    if function is None:
+        function = Compiled(Source(question.text, question.name, question.path), **question.options)
+        _COMPILED.clear()
+        _COMPILED[question.key] = function
+    return function
