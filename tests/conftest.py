@@ -21,6 +21,13 @@ def pytest_cmdline_main(config: Any) -> None:
         config.option.numprocesses = "auto"
 
 
+def pytest_configure(config: Any) -> None:
+    """Where gradcli is installed, pytest would rewrite the asserts of the whole package."""
+    from gradcli.pytest_plugin import leave_asserts_alone
+
+    leave_asserts_alone(config.pluginmanager)
+
+
 TABLES = ("test_sabotage", "test_corpus", "test_many_cases")  # modules that count while their tests run
 ELSEWHERE: dict[str, Any] = {}  # what worker processes have counted
 

@@ -69,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {"commands", "output", "rendering", "language"},
     "checking": {"checks", "rendering"},
     "testing": {"checking"},
+    "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},
     "__init__": {"calculator", "checking", "language"},
 }

@@ -19,6 +19,7 @@ import pytest
 
 import gradcli
 from gradcli import cli
+from gradcli.checks import check_names
 from gradcli.language import read_source
 
 ROOT = Path(__file__).parent.parent
@@ -114,6 +115,9 @@ def test_every_sample_and_error_passes_its_check(
         str(path.relative_to(ROOT)) for path in FOLDER.rglob("*.grad") if has_checks(path)
     }
     assert not [one for one in found["checks"] if one["verdict"] == "INCONCLUSIVE"]
+    for path in FOLDER.rglob("*.grad"):  # the names of checks are known before anything is judged
+        judged = [(one["id"], one["line"]) for one in found["checks"] if ROOT / one["file"] == path]
+        assert check_names(read_source(str(path))) == judged, path
 
 
 def has_checks(path: Path) -> bool:

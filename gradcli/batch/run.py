@@ -89,7 +89,8 @@ class Worker:
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(OSError):  # what was not written yet has no reader any more
+                    stream.close()
         return code
 
     def _start(self) -> None:

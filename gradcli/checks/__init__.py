@@ -10,15 +10,16 @@ if TYPE_CHECKING:
 
     from gradcli.checks.callables.api import check_callable
     from gradcli.checks.callables.process import check_target
-    from gradcli.checks.gradcheck import check_script
+    from gradcli.checks.gradcheck import check_names, check_script
     from gradcli.checks.report import Check, Report, refused
 
-__all__ = ["Check", "Report", "check_callable", "check_script", "check_target", "refused"]
+__all__ = ["Check", "Report", "check_callable", "check_names", "check_script", "check_target", "refused"]
 
 _ROOMS = {
     "Check": "gradcli.checks.report",
     "Report": "gradcli.checks.report",
     "check_callable": "gradcli.checks.callables.api",
+    "check_names": "gradcli.checks.gradcheck",
     "check_script": "gradcli.checks.gradcheck",
     "check_target": "gradcli.checks.callables.process",
     "refused": "gradcli.checks.report",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gradcli.checks.report import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gradcli.checks.subjects import Subject
     from gradcli.checks.verdict import Outcome
@@ -51,10 +51,9 @@ def settled(
         if subject.group is not None and subject.expect and outcome.verdict in MEETS.get(subject.expect, ())
     }
     found: list[Check] = []
-    names: dict[str, int] = {}
     whole = lowered.script.expect
     fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
-    for subject, outcome in outcomes:
+    for name, (subject, outcome) in zip(check_ids(subject for subject, _ in outcomes), outcomes, strict=True):
         own = subject.settings
         required = own.require if own is not None else frozenset([require] if require else ())
         passed = acceptable(outcome, required, allow_kink if own is None else own.allow_kink, lenient)
@@ -70,14 +69,10 @@ def settled(
             passed = meets(expected, outcome) or (subject.group in met and outcome.verdict in GOOD)
             if not passed:
                 message = f"expected {expected}, but: {message}"
-        name = f"{subject.kind}:{subject.text if subject.kind != 'claim' else subject.line}"
-        if subject.kind == "claim" and subject.leaf and subject.line == 1:
-            name = f"claim:{subject.leaf}"
-        names[name] = names.get(name, 0) + 1
         claimed = {"claim": subject.text} if subject.kind == "claim" and not passed else {}
         found.append(
             Check(
-                name if names[name] == 1 else f"{name}#{names[name]}",
+                name,
                 subject.file or source.path,
                 subject.line,
                 subject.kind,
@@ -90,6 +85,19 @@ def settled(
                 passed,
             )
         )
+    return found
+
+
+def check_ids(subjects: Iterable[Subject]) -> list[str]:
+    """The ids of the checks of a script: `gradient:x`, `claim:3` by its line; equal ones get a number."""
+    found: list[str] = []
+    counts: dict[str, int] = {}
+    for subject in subjects:
+        name = f"{subject.kind}:{subject.text if subject.kind != 'claim' else subject.line}"
+        if subject.kind == "claim" and subject.leaf and subject.line == 1:
+            name = f"claim:{subject.leaf}"
+        counts[name] = counts.get(name, 0) + 1
+        found.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
     return found
 
 

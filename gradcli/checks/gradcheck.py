@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from gradcli.checks import complex_points, inline_results, points, worker
 from gradcli.checks.boxes import centred, checked_box, dodged, on_box, outside
 from gradcli.checks.chains import first_wrong_steps
 from gradcli.checks.exact import Exact
-from gradcli.checks.expectations import expected_error, settled
+from gradcli.checks.expectations import check_ids, expected_error, settled
 from gradcli.checks.file_settings import Settings, of_file, settle_settings, suppressed
 from gradcli.checks.floats import read_value
 from gradcli.checks.report import Check, Report, summarised, timed
@@ -91,28 +91,13 @@ def check_script(
     oracle = oracle or worker.shared()
     oracle.warm()
     script_source = source if isinstance(source, Source) else Source(source)
-    try:
-        lowered, notes = prepared(script_source, at, wrt, claims, limits_of(limits))
-        settings = of_file(
-            lowered, Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
-        )
-        if settings.dtype != dtype:
-            namespace(backend, dtype := settings.dtype)
-        text = inline_results.text_without(lowered.script)
-        told = points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
-        sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
-        in_plane = dtype == "complex128"
-        values = complex_points.placed(lowered, told) if in_plane else place(lowered, told, sides)
-        if values is not None:  # what no point can be asked about is an error
-            Tape(lowered.program).run(values, backend="numpy", dtype=dtype if in_plane else "float64")
-            wanted = subjects(lowered, values, told)
-            settle_settings(lowered, wanted, settings)
-            stated = inline_results.found(lowered, wanted, wrt)
-    except GradcliError as problem:
-        expected = expected_error(script_source, problem.with_source(script_source))
-        if expected is not None:
-            return summarised("", [expected], file=script_source.path)
-        raise problem.with_source(script_source) from None
+    settings = Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
+    ready = prepared(script_source, at, wrt, claims, limits_of(limits), settings, backend, box)
+    if isinstance(ready, Check):
+        return summarised("", [ready], file=script_source.path)
+    lowered, notes, told, sides, settings, values, wanted, stated = ready
+    dtype = settings.dtype
+    in_plane = dtype == "complex128"
     outcomes: list[tuple[Subject, Outcome]] = []
     if values is None:
         found = [complex_check(name, script_source) for name in lowered.wrt]
@@ -150,17 +135,81 @@ def check_script(
     return timed(report, [after - before for before, after in pairwise(times)])
 
 
+class Prepared(NamedTuple):
+    """A script lowered for a point, with all that its checks need; `values` is None where a leaf is complex."""
+
+    lowered: Lowered
+    notes: tuple[Diagnostic, ...]
+    seed: int
+    box: Box
+    settings: Settings
+    values: dict[str, Floats] | None
+    subjects: list[Subject]
+    stated: list[inline_results.Stated]
+
+
 def prepared(
     source: Source,
     at: Mapping[str, Any] | Sequence[str],
     wrt: Sequence[str] | None,
     claims: Mapping[str, str] | None,
     limits: Limits,
-) -> tuple[Lowered, tuple[Diagnostic, ...]]:
-    """The script lowered for a point, with the notes of both."""
-    point, notes = read_point(at, limits)
-    lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims)
-    return lowered, (*lowered.notes, *notes)
+    settings: Settings,
+    backend: str,
+    box: Mapping[str, tuple[float, float]] | None = None,
+) -> Prepared | Check:
+    """A script with a value for every leaf, or the check of a script whose first line expects an error.
+
+    `settings` are those of the caller; in the result they are those of the script.
+
+    Raises GradcliError for a script that cannot be read or evaluated, unless it expects exactly that error.
+    """
+    wanted: list[Subject] = []
+    stated: list[inline_results.Stated] = []
+    try:
+        point, notes = read_point(at, limits)
+        lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims)
+        settings = of_file(lowered, settings)
+        namespace(backend, settings.dtype)
+        in_plane = settings.dtype == "complex128"
+        text = inline_results.text_without(lowered.script)
+        told = points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
+        sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
+        values = complex_points.placed(lowered, told) if in_plane else place(lowered, told, sides)
+        if values is not None:  # what no point can be asked about is an error
+            Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
+            wanted = subjects(lowered, values, told)
+            settle_settings(lowered, wanted, settings)
+            stated = inline_results.found(lowered, wanted, wrt)
+    except GradcliError as problem:
+        expected = expected_error(source, problem.with_source(source))
+        if expected is not None:
+            return expected
+        raise problem.with_source(source) from None
+    return Prepared(lowered, (*lowered.notes, *notes), told, sides, settings, values, wanted, stated)
+
+
+def check_names(
+    source: Source, *, limits: LimitsLike = None, dtype: str = "float64", backend: str = "auto"
+) -> list[tuple[str, int | None]]:
+    """The id and the line of each check that `check_script` makes of a script, in its order; nothing is judged.
+
+    Raises GradcliError where `check_script` does.
+
+    >>> check_names(Source("x**2*y"))
+    [('gradient:x', 1), ('gradient:y', 1)]
+    """
+    backend = "numpy" if backend == "auto" else backend
+    namespace(backend, dtype)
+    settings = Settings(samples=3, timeout=60.0, dtype=dtype, seed=None, require=frozenset(), allow_kink=False)
+    ready = prepared(source, (), None, None, limits_of(limits), settings, backend)
+    if isinstance(ready, Check):
+        return [(ready.id, ready.line)]
+    if ready.values is None:
+        return [(one.id, one.line) for one in (complex_check(name, source) for name in ready.lowered.wrt)]
+    names = [*check_ids(ready.subjects), *inline_results.check_ids(ready.stated)]
+    lines = [*(subject.line for subject in ready.subjects), *(one.expected.line for one in ready.stated)]
+    return list(zip(names, lines, strict=True))
 
 
 def place(lowered: Lowered, seed: int, box: Box) -> dict[str, Floats] | None:

@@ -135,8 +135,7 @@ def compared(
     nodes = [one.node for one in stated if one.node is not None]
     arrays = iter(evaluated(nodes, values, settings.dtype, backend) if nodes else ())
     results: list[Check] = []
-    counts: dict[str, int] = {}
-    for one in stated:
+    for name, one in zip(check_ids(stated), stated, strict=True):
         expected = one.expected
         if one.node is not None:
             verdict, message, evidence = numbers(lowered, expected, one.node, next(arrays), values, settings)
@@ -147,15 +146,23 @@ def compared(
             message = f"expected {expected.text}, but it is {computed}" if verdict == "DISAGREES" else computed
             evidence = {"expected": expected.text, "computed": computed}
         message = f"{expected.title}: {message}"
-        name = f"expectation:{expected.title}"
-        counts[name] = counts.get(name, 0) + 1
-        name = name if counts[name] == 1 else f"{name}#{counts[name]}"
         passed = verdict == "AGREES"
         file = lowered.source.path
         results.append(
             Check(name, file, expected.line, "expectation", one.leaf, verdict, plain(evidence), message, passed=passed)
         )
     return results
+
+
+def check_ids(stated: Sequence[Stated]) -> list[str]:
+    """The ids of the checks of expected results: `expectation:grad x`; equal ones get a number."""
+    found: list[str] = []
+    counts: dict[str, int] = {}
+    for one in stated:
+        name = f"expectation:{one.expected.title}"
+        counts[name] = counts.get(name, 0) + 1
+        found.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
+    return found
 
 
 def numbers(

@@ -186,7 +186,7 @@ class Layout:
 
     def below(self, line: int) -> int:
         """The first line below a comment that is no comment."""
-        walked = []
+        walked: list[int] = []
         while line not in self.under and (not walked or self.source.line(line).lstrip().startswith("#")):
             walked.append(line)
             line += 1

@@ -69,10 +69,11 @@ def facts(block: Facts, cells: int) -> Iterator[RenderableType]:
     """Names and values side by side, or under each other where a value would be broken."""
     names = max(width(visible(name)) for name, _, _ in block.rows)
     longest = max((width(word) for _, value, _ in block.rows for word in visible(value).split()), default=0)
-    if INDENT + names + GAP + longest > cells >= INDENT + GAP + longest:
+    if INDENT + names + GAP + longest > cells >= longest:
+        inset = min(INDENT + GAP, cells - longest)
         for name, value, role in block.rows:
             yield indented(styled(name, "note"))
-            yield Padding(styled(value, role), (0, 0, 0, INDENT + GAP), expand=False)
+            yield Padding(styled(value, role), (0, 0, 0, inset), expand=False)
         return
     table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True, style="dim")

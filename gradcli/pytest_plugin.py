@@ -1,0 +1,237 @@
+"""The pytest plug-in: the checks of `.grad` files as tests, and the fixture `assert_gradient`.
+
+A `.grad` file that is named on pytest's command line is collected; all of them are with `--gradcli`, or with
+`gradcli = true` in pytest's configuration. Each check is a test (`loss.grad::gradient:x`), and its failure is what
+`gradcli check` prints. The settings of the project, `[tool.gradcli]`, count as they do there. A file is judged once, at
+the first of its tests that runs; with pytest-xdist every process that runs one judges the file, and `--dist loadfile`
+makes this one process.
+
+pytest imports this file in every project where gradcli is installed, so it loads the rest of the package only where
+there is something to check.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from gradcli.checks import Check, Report
+    from gradcli.commands._settings import Settings
+
+SUFFIX = ".grad"
+SETTINGS = pytest.StashKey["Settings"]()
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """The options of pytest's command line and of its configuration file."""
+    group = parser.getgroup("gradcli", "checks of .grad files")
+    group.addoption(
+        "--gradcli",
+        action="store_true",
+        help="Collect every .grad file and judge each of its checks. Without it only .grad files that are named here.",
+    )
+    parser.addini("gradcli", "Collect every .grad file, as with --gradcli.", type="bool", default=False)
+    parser.addini(
+        "gradcli_inconclusive",
+        "What becomes of a check that could not be decided: skip (default) or fail.",
+        default="skip",
+    )
+    leave_asserts_alone(pluginmanager)
+
+
+def leave_asserts_alone(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Take gradcli off the list of packages whose asserts pytest rewrites.
+
+    pytest puts every distribution with a plug-in on that list. Rewriting takes a second where byte code is not kept,
+    and tells nobody anything: the asserts in gradcli are no tests.
+    """
+    hook: Any = getattr(pluginmanager, "rewrite_hook", None)
+    marked = getattr(hook, "_must_rewrite", None)
+    remembered = getattr(hook, "_marked_for_rewrite_cache", None)
+    if isinstance(marked, set) and isinstance(remembered, dict):
+        marked.discard("gradcli")
+        remembered.clear()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gradcli: a check of a .grad file, judged by gradcli")
+    if config.getini("gradcli_inconclusive") not in ("skip", "fail"):
+        raise pytest.UsageError("gradcli_inconclusive has to be skip or fail")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Notes on settings with which a check may pass that fails by the defaults."""
+    if not wanted(config) and not any(argument.partition("::")[0].endswith(SUFFIX) for argument in config.args):
+        return []
+    from gradcli.commands import declaration
+    from gradcli.diagnostics import GradcliError
+    from gradcli.rendering.diagnostics import render
+
+    try:
+        found = settings(config)
+    except GradcliError:
+        return []  # each file says so
+    notes = [*found.notes, *found.loosening(declaration("check"), {})]
+    return render(notes).splitlines() if notes else []
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScriptFile | None:
+    if file_path.suffix != SUFFIX or not (wanted(parent.config) or parent.session.isinitpath(file_path)):
+        return None
+    script: ScriptFile = ScriptFile.from_parent(parent, path=file_path)
+    return script
+
+
+def wanted(config: pytest.Config) -> bool:
+    """Whether every .grad file is collected."""
+    return bool(config.getoption("--gradcli") or config.getini("gradcli"))
+
+
+def settings(config: pytest.Config) -> Settings:
+    """The settings of the project for `gradcli check`, read once; GradcliError where they are wrong."""
+    if SETTINGS not in config.stash:
+        from gradcli.commands import _settings, declaration
+
+        folder = str(config.invocation_params.dir)
+        config.stash[SETTINGS] = _settings.load("check", declaration("check"), folder, os.environ)
+    return config.stash[SETTINGS]
+
+
+class ScriptFile(pytest.File):
+    """A .grad file; `report` is what its checks came to, from the first one that runs on."""
+
+    report: Report | None = None
+
+    def collect(self) -> Iterable[CheckItem]:
+        """An item per check, by the ids that `gradcli check` gives them; a script that cannot be read is one item."""
+        from gradcli.checks import check_names
+        from gradcli.diagnostics import GradcliError
+        from gradcli.rendering.diagnostics import render
+
+        try:
+            options = self.options()
+        except GradcliError as problem:
+            raise self.CollectError(render(problem.diagnostics)) from None
+        known = {name: options[name] for name in ("limits", "dtype", "backend") if name in options}
+        try:
+            names = check_names(self.source(options), **known)
+        except GradcliError as problem:
+            span = problem.diagnostics[0].span
+            names = [("error", None if span is None else span.line)]
+        for name, line in names:
+            item: CheckItem = CheckItem.from_parent(self, name=name, line=line)
+            yield item
+
+    def options(self) -> dict[str, Any]:
+        """What the settings of the project say of `check_script`, as the command `check` would pass it."""
+        from gradcli.commands import declaration
+        from gradcli.language.limits import make_limits
+
+        given = settings(self.config).values
+        judging = ("dtype", "backend", "samples", "seed", "dodge", "require", "allow_kink", "lenient", "timeout")
+        values = {**declaration("check").defaults(), **given}
+        bounds = {"limits": make_limits(given["limits"])} if given.get("limits") else {}
+        return {**{name: values[name] for name in judging}, **bounds}
+
+    def source(self, options: dict[str, Any]) -> Any:
+        """The script, under its path from the current folder."""
+        from gradcli.language.source import read_source
+
+        here = Path.cwd()
+        path = str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
+        return read_source(path, options["limits"]) if "limits" in options else read_source(path)
+
+    def judged(self) -> Report:
+        """The report of the file, made at the first call."""
+        if self.report is None:
+            from gradcli.checks import check_script, refused
+            from gradcli.diagnostics import GradcliError
+
+            options = self.options()
+            try:
+                self.report = check_script(self.source(options), **options)
+            except GradcliError as problem:
+                self.report = refused(problem.diagnostics, file=str(self.path))
+        return self.report
+
+
+class Failed(AssertionError):
+    """A check that did not pass; its text is what `gradcli check` prints of it."""
+
+    def __init__(self, text: str, check: Check) -> None:
+        super().__init__(text)
+        self.check = check
+
+
+class CheckItem(pytest.Item):
+    """One check of a script."""
+
+    parent: ScriptFile
+
+    def __init__(self, *, line: int | None, **known: Any) -> None:
+        super().__init__(**known)
+        self.line = line
+        self.add_marker("gradcli")
+
+    def runtest(self) -> None:
+        report = self.parent.judged()
+        check = next((one for one in report.checks if one.id == self.name), None)
+        if check is None:
+            raise LookupError(f"{self.parent.path.name} has changed since its checks were collected")
+        self.user_properties.append(("verdict", check.verdict))
+        if check.passed:
+            return
+        if check.verdict == "INCONCLUSIVE" and self.config.getini("gradcli_inconclusive") == "skip":
+            raise pytest.skip.Exception(message(check), _use_item_location=True)
+        raise Failed(self.card(check), check)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The text of the failure, without the way that the exception took through this file."""
+        if not isinstance(excinfo.value, Failed):
+            return super().repr_failure(excinfo, style)
+        shown: Any = excinfo.getrepr(style="value")
+        place = shown.reprcrash  # for the summary, `--tb=line` and reports
+        place.path, place.lineno, place.message = str(self.path), self.line or 1, message(excinfo.value.check)
+        return shown
+
+    def card(self, check: Check) -> str:
+        """The check and its evidence as plain text; of a script that cannot be read, why."""
+        from dataclasses import replace
+
+        from gradcli.commands._replay import replay
+        from gradcli.rendering import plain, verdicts
+        from gradcli.rendering.diagnostics import render
+        from gradcli.rendering.document import Style, document
+
+        reasons = render(check.diagnostics) if check.verdict == "ERROR" and check.diagnostics else ""
+        if reasons and check.expected is None:
+            return reasons
+        style = Style(digits=settings(self.config).values.get("digits"))
+        report = replace(self.parent.judged(), checks=(check,))
+        shown = plain.render(document(*verdicts.one_report(report, style, "failing", replay((), ()))))
+        return f"{shown}\n\n{reasons}" if reasons else shown
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None if self.line is None else self.line - 1, self.name
+
+
+def message(check: Check) -> str:
+    """The verdict and what was found, on one line."""
+    from gradcli.rendering.verdicts import headline
+
+    return " ".join(f"{check.verdict}: {headline(check, 'failing')}".split())
+
+
+@pytest.fixture(scope="session")
+def assert_gradient() -> Callable[..., None]:
+    """`gradcli.testing.assert_gradient`: fail unless a function's hand-written gradient is right at a point."""
+    from gradcli.testing import assert_gradient
+
+    return assert_gradient
