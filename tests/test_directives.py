@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gradcli.checks import Check, Report, check_script
+from gradcli.checks import Check, Report, check_script, exact
 from gradcli.diagnostics import GradcliError
 from gradcli.language import parse
+from gradcli.language.directives import longest_timeout
 
 
 def by_id(script: str, **options: object) -> dict[str, Check]:
@@ -73,6 +74,20 @@ def test_text_in_quotes_is_no_directive() -> None:
     assert parse(script).directives == ()
 
 
+def test_many_directives_are_placed_in_time() -> None:
+    """Neither the statements nor the comments may be walked for every directive."""
+    above = parse("x = 2\n" + "#gradcli:rtol=1\n" * 4_000 + "x")
+    assert {(one.first, one.last) for one in above.directives} == {(4_002, 4_002)}
+    behind = parse("x\n" + "x #gradcli:rtol=1\n" * 3_300 + "x")
+    assert len({one.first for one in behind.directives}) == 3_300
+
+
+def test_the_longest_timeout_of_a_text() -> None:
+    script = "# gradcli: samples=3, timeout=7\nx = 2\nx**2  #gradcli: timeout = 90.5, rtol=1\n# timeout=1000"
+    assert longest_timeout(script) == 90.5
+    assert longest_timeout("x = 2  # gradcli: timeout=a\n") == 0.0
+
+
 # --- what it changes --------------------------------------------------------------------------------------
 
 WIDE = "x = 0.9\nassert grad(sin(2*x), x) == 2.001*cos(2*x){}\nassert grad(sin(2*x), x) == 2.001*cos(2*x)\nx"
@@ -124,11 +139,17 @@ def test_dtype_of_a_file() -> None:
     assert (asked, back) == (single, double)
 
 
-def test_a_timeout_is_that_of_its_check() -> None:
-    found = by_id("x = 2\nassert grad(x**2, x) == 2*x  # gradcli: timeout=1e-9\nx**2")
-    assert found["claim:2"].verdict == "INCONCLUSIVE"
-    assert found["claim:2"].evidence["unanswered"] == "timeout"
-    assert found["gradient:x"].verdict == "PROVED"
+def test_a_timeout_is_that_of_its_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+
+    class Spied(exact.Deadline):
+        def __init__(self, limit: float) -> None:
+            super().__init__(limit)
+            seconds.append(limit)
+
+    monkeypatch.setattr(exact, "Deadline", Spied)
+    check_script("# gradcli: timeout=30\nx = 2\nassert grad(x**2, x) == 2*x  # gradcli: timeout=7\nx**2", timeout=20)
+    assert seconds == [20, 30, 7]  # of the oracle itself, the gradient, the claim
 
 
 KINKED = "x = 0\nabs(x){}"

@@ -7,6 +7,7 @@ of its own directly above one, it holds for the checks of the lines of that stat
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from gradcli.diagnostics import WARNING, Diagnostic, Span, did_you_mean, visible
 from gradcli.language.syntax import Assert, Assign, ExpressionStatement, For, FunctionDef, If, Statement
@@ -28,7 +29,7 @@ NOT_IGNORED = {
 }
 WHOLE_FILE = ("dtype", "seed")  # keys that cannot differ from line to line
 MOST_SAMPLES = 1_000
-MOST_SECONDS = 86_400.0
+MOST_SECONDS = 3_600.0
 
 
 class Directive:
@@ -82,7 +83,7 @@ KEYS: dict[str, tuple[Callable[[str], Any] | None, str]] = {
     "rtol": (positive, "a positive number, such as rtol=1e-6"),
     "samples": SAMPLES,
     "points": SAMPLES,
-    "timeout": (lambda text: positive(text, MOST_SECONDS), "seconds up to a day, such as timeout=10"),
+    "timeout": (lambda text: positive(text, MOST_SECONDS), "seconds up to an hour, such as timeout=10"),
     "dtype": (choice("float64", "float32", "complex128"), "float64, float32 or complex128"),
     "require": (choice("certified", "precise"), "certified or precise"),
     "allow-kink": (None, ""),
@@ -162,30 +163,57 @@ def read_suppression(
     directive.codes = tuple(dict.fromkeys(codes))
 
 
-def place(
-    directive: Directive, alone: bool, statements: Sequence[Statement], source: Source, problems: list[Diagnostic]
-) -> None:
-    """Decide which lines a directive holds for, and report what it cannot set there."""
-    line, start = directive.line, statements[0].span.line
-    if alone and line < start:
-        return
-    held = [one for one in flattened(statements) if one.span.line <= line <= last_line(one)]
-    if not held and alone:
-        below = line + 1
-        while source.line(below).lstrip().startswith("#"):
-            below += 1
-        held = [one for one in flattened(statements) if one.span.line == below]
-    lines = [one.span.line for one in held]
-    directive.first = max(lines, default=line)
-    directive.last = max((one.span.end_line for one in held if one.span.line == directive.first), default=line)
-    for key in WHOLE_FILE:
-        if key in directive.settings:
-            hint = "write it on a line of its own before the first statement"
-            problems.append(Diagnostic("GC134", f"`{key}` holds for a whole file", directive.span, (), hint))
-    if not problems and not any(directive.covers(one) for one in judged_lines(statements)):
-        message = "this directive stands where nothing is checked"
-        hint = "write it beside an assert, the output or a rule; before the first statement it holds for the file"
-        problems.append(Diagnostic("GC135", message, directive.span, (), hint, WARNING))
+class Layout:
+    """The lines of a script's statements: where each begins and ends, and on which of them something is judged."""
+
+    __slots__ = ("ends", "first", "judged", "source", "starts", "under")
+
+    def __init__(self, statements: Sequence[Statement], source: Source) -> None:
+        self.source = source
+        self.first = statements[0].span.line
+        self.starts: dict[int, int] = {}  # line: the first line of the statement that it belongs to
+        self.ends: dict[int, int] = {}  # first line: the last line, of a block that of its last statement
+        self.under: dict[int, int] = {}  # line of a comment: the line below it and all comments that follow
+        judged = {output_line(statements)}
+        for one in flattened(statements):
+            start, block = one.span.line, isinstance(one, (FunctionDef, For, If))
+            for line in range(start, start + 1 if block else one.span.end_line + 1):
+                self.starts[line] = max(start, self.starts.get(line, 0))
+            self.ends[start] = max(one.span.end_line, self.ends.get(start, 0))
+            if isinstance(one, Assert) or (isinstance(one, FunctionDef) and one.rule is not None):
+                judged.add(start)
+        self.judged = sorted(judged)
+
+    def below(self, line: int) -> int:
+        """The first line below a comment that is no comment."""
+        walked: list[int] = []
+        while line not in self.under and (not walked or self.source.line(line).lstrip().startswith("#")):
+            walked.append(line)
+            line += 1
+        line = self.under.get(line, line)
+        self.under.update(dict.fromkeys(walked, line))
+        return line
+
+    def place(self, directive: Directive, alone: bool, problems: list[Diagnostic]) -> None:
+        """Decide which lines a directive holds for, and report what it cannot set there."""
+        line = directive.line
+        if alone and line < self.first:
+            return
+        start = self.starts.get(line)
+        if start is None and alone:
+            start = self.starts.get(below := self.below(line))
+            start = start if start == below else None
+        directive.first = line if start is None else start
+        directive.last = line if start is None else self.ends[start]
+        for key in WHOLE_FILE:
+            if key in directive.settings:
+                hint = "write it on a line of its own before the first statement"
+                problems.append(Diagnostic("GC134", f"`{key}` holds for a whole file", directive.span, (), hint))
+        nearest = bisect_left(self.judged, directive.first)
+        if not problems and not any(directive.covers(one) for one in self.judged[nearest : nearest + 1]):
+            message = "this directive stands where nothing is checked"
+            hint = "write it beside an assert, the output or a rule; before the first statement it holds for the file"
+            problems.append(Diagnostic("GC135", message, directive.span, (), hint, WARNING))
 
 
 def flattened(statements: Sequence[Statement]) -> Iterator[Statement]:
@@ -200,11 +228,6 @@ def flattened(statements: Sequence[Statement]) -> Iterator[Statement]:
             pending.extend(reversed((*one.body, *one.orelse)))
 
 
-def last_line(statement: Statement) -> int:
-    """The last line beside which a comment speaks of a statement: of a block, its first line."""
-    return statement.span.line if isinstance(statement, (FunctionDef, For, If)) else statement.span.end_line
-
-
 def output_line(statements: Sequence[Statement]) -> int:
     """The first line of the statement that gives the output: the last expression, else the last assignment."""
     for kinds in ((ExpressionStatement,), (Assign, For, If)):
@@ -214,9 +237,11 @@ def output_line(statements: Sequence[Statement]) -> int:
     return statements[-1].span.line
 
 
-def judged_lines(statements: Sequence[Statement]) -> Iterator[int]:
-    """The lines of what `check` judges: the output, claims, hand-written rules."""
-    yield output_line(statements)
-    for one in flattened(statements):
-        if isinstance(one, Assert) or (isinstance(one, FunctionDef) and one.rule is not None):
-            yield one.span.line
+def longest_timeout(text: str) -> float:
+    """The longest time that a directive in a text may give to one check, in seconds, and 0.0 where none does.
+
+    For whoever waits for a check: nothing is parsed, so the time may be one that a string or a wrong directive names.
+    """
+    lines = [match[0] for match in re.finditer(r"#\s*gradcli\s*:[^\r\n]*", text)]
+    found = [positive(one, MOST_SECONDS) for line in lines for one in re.findall(r"timeout\s*=\s*([^\s,]+)", line)]
+    return max([seconds for seconds in found if seconds is not None], default=0.0)

@@ -55,6 +55,7 @@ def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Di
     """Return the directives and the expected results in the comments of a script; the parser gets their problems."""
     from gradcli.language import directives, inline_expectations
 
+    layout = directives.Layout(statements, parser.source)
     found: list[Directive] = []
     stated: list[Expected] = []
     for line, column, comment, alone in parser.tokens.directives:
@@ -70,7 +71,7 @@ def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Di
                     found.append(expected.directive)
         elif (start := directives.directive_at(comment)) >= 0:
             directive, problems = directives.read_directive(comment[start:], line, column + start)
-            directives.place(directive, alone, statements, parser.source, problems)
+            layout.place(directive, alone, problems)
             found.append(directive)
         else:
             continue
