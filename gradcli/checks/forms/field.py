@@ -42,6 +42,7 @@ class FormField(Field):
         self.zero = fmpq(0)
         self.one = fmpq(1)
         self.ties: list[Form] = []  # what moves, and is zero at the point
+        self.held_any = False  # whether `hold` has made a difference
         self.operations = 0
         self.sp = Namespace(tower, self.sign)
 
@@ -106,12 +107,14 @@ class FormField(Field):
     def detached(self, node: Node, x: Entries) -> Entries:
         if not self.hold:
             return x
+        self.held_any = True
         flat = [self.held(f"detach{node.serial}[{i}]", entry) for i, entry in enumerate(x.flat)]
         return Entries(flat, x.shape)
 
     def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
         if not self.hold:
             return value
+        self.held_any = True
         gaps = [x - y for x, y in zip(value.flat, surrogate.flat, strict=True)]
         flat = [self.held(f"ste{node.serial}[{i}]", gap) + surrogate.flat[i] for i, gap in enumerate(gaps)]
         return Entries(flat, surrogate.shape)

@@ -212,12 +212,14 @@ def derivative_pairs(
     if key in failures:
         kind, reason = failures[key]
         raise kind(reason)
+    reading = Reading(claim.holding, claim.point, fixed)
     try:
-        value = form_of(tower, Reading(claim.holding, claim.point, fixed)[output].flat[0])
+        value = form_of(tower, reading[output].flat[0])
     except FAILED as problem:
         failures[key] = type(problem), str(problem)
         raise
-    told = Reading(claim.plain, claim.point)[judged].flat
+    alike = not (fixed or claim.holding.held_any or claim.holding.ties or tower.refined)
+    told = Reading(claim.plain, claim.point, reading.known if alike else None)[judged].flat
     for i in entries:
         yield Derivation(form_of(tower, variables[i])).of(value), told[i]
 

@@ -57,6 +57,7 @@ class Tower:
         self.naming = True  # whether long powers are powers of generators
         self.inverting = False  # whether denominators of several terms are generators
         self.everywhere = True  # whether the signs of a proof change only where a side is undefined, or at a branch
+        self.refined = False  # whether a generator was replaced by a finer one: forms made before are to be made again
         self.local = False  # whether a proof reaches only as far as the region is connected
         self.zero = Form(self, self.ring.constant(0), self.ring.constant(1))
         self.one = Form(self, self.ring.constant(1), self.ring.constant(1))
@@ -90,6 +91,7 @@ class Tower:
     def refine(self, index: int, generator: Generator, times: int) -> int:
         """A finer generator in place of one that is its power: from now on only the finer one occurs."""
         finer = self.added(generator)
+        self.refined = True
         self.relations.pop(index, None)
         self.relations[index] = (1, Form(self, self.gens[finer] ** times, self.one.num))
         self.renew()
