@@ -91,24 +91,29 @@ class Streamed:
 
 
 class Cards:
-    """Documents on standard output: of several cases (`brief`) those that did not pass, at the end.
+    """Documents on standard output: of `several` cases those that did not pass, at the end.
 
     With `verbose` each report is shown at once, one that passed as a line.
     """
 
     def __init__(
-        self, output: Output, show: str, brief: bool, verbose: bool, replay: Callable[[Any, Any], str] | None
+        self,
+        output: Output,
+        show: str,
+        several: Callable[[], bool],
+        verbose: bool,
+        replay: Callable[[Any, Any], str] | None,
     ) -> None:
         self.output = output
         self.show = show
-        self.brief = brief
-        self.at_once = verbose or not brief
+        self.several = several
+        self.verbose = verbose
         self.replay = replay
         self._later: list[bytes] = []
         self._open = output.format == "table"  # whether a blank line has to come before the next card
 
     def take(self, report: Any) -> None:
-        if self.at_once:
+        if self.verbose or not self.several():
             self._show(report)
         elif self.show == "all" or not verdicts.unremarkable(report):
             self._later.append(batch.packed(report))
@@ -121,7 +126,7 @@ class Cards:
             self.output.line("")
 
     def _show(self, report: Any) -> None:
-        line = self.brief and self.show != "all" and verdicts.unremarkable(report)
+        line = self.several() and self.show != "all" and verdicts.unremarkable(report)
         notes = tuple(told(report))
         self._emit(lambda style: verdicts.part(report, style, self.show, self.replay, line), line, notes)
 

@@ -128,7 +128,7 @@ def check(
         return refreshed(output, report, diff) if update or diff else report
 
     def sink() -> Sink:
-        return Nothing() if diff else Cards(output, show, len(cases) > 1, verbose, replay(targets, asked))
+        return Nothing() if diff else Cards(output, show, lambda: len(cases) > 1, verbose, replay(targets, asked))
 
     def reporting() -> Reporting:
         annotate = github or os.environ.get("GITHUB_ACTIONS") == "true"
