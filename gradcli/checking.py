@@ -8,6 +8,7 @@ from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from gradcli import checks
+from gradcli.batch.totals import Totals
 from gradcli.rendering import plain, tabular, verdicts
 from gradcli.rendering.document import Style
 
@@ -33,7 +34,7 @@ class Report(checks.Report):
         return "\n".join([text, *notes])
 
     def __repr__(self) -> str:
-        return f"<Report {verdicts.title(self)}: {verdicts.totals([self])}>"
+        return f"<Report {verdicts.title(self)}: {verdicts.totals(Totals.of([self]))}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/markdown": tabular.markdown(verdicts.reports([self], Style()))}

@@ -67,7 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "output": {"commands", "rendering"},
     "cli": {"commands", "output", "rendering", "language"},
-    "checking": {"checks", "rendering"},
+    "checking": {"batch", "checks", "rendering"},
     "testing": {"checking"},
     "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},

@@ -123,9 +123,12 @@ def test_a_disturbed_run_is_resumed(tree: tuple[Path, tuple[int, bytes]], number
             time.sleep(0.05)
         assert not [one for one in family if alive(one)]
         assert finished(folder) == whole
+    assert rounds < ALL_ROUNDS or number == signal.SIGKILL or seen > ROUNDS
 
 
-@pytest.mark.parametrize("options", [("--jobs", "1"), ("--jobs", "4"), ()], ids=["one", "four", "resumed"])
+@pytest.mark.parametrize(
+    "options", [("--jobs", "1", "--no-cache"), ("--jobs", "4", "--no-cache"), ()], ids=["one", "four", "resumed"]
+)
 def test_reports_do_not_depend_on_workers_or_on_what_is_known(
     tree: tuple[Path, tuple[int, bytes]], options: tuple[str, ...]
 ) -> None:
