@@ -115,6 +115,15 @@ def test_entries_that_cancel_agree_to_the_last_digits_of_the_largest() -> None:
     assert not expectations("x = 0\nx + 1e-9\n#> value = 1.2e-9")[0].passed
 
 
+def test_a_sum_is_compared_by_the_size_of_its_terms() -> None:
+    script = "x = [1, 2, 3]\nsum(x*[1e6, -1e6, 1/3])\n#> sum(grad x) = {}"
+    assert expectations(script.format("0.3333"))[0].passed  # 1e-9 of 2e6
+    assert not expectations(script.format("0.33"))[0].passed
+    unbounded = "x = [0, 1]\nsum(sqrt(x))\n#> sum(grad x) = {}\n#> norm(grad x) = {}"
+    assert [one.verdict for one in expectations(unbounded.format("inf", "inf"))] == ["AGREES", "AGREES"]
+    assert [one.verdict for one in expectations(unbounded.format("5", "5"))] == ["DISAGREES", "DISAGREES"]
+
+
 def test_the_tolerance_of_the_output_and_of_the_file() -> None:
     line = "\n#> value = 17.51"
     assert expectations(SCRIPT.strip() + "  # gradcli: rtol=1e-3" + line)[0].passed

@@ -178,6 +178,7 @@ def numbers(
     if expected.digest is not None:
         array, terms = digested(array, expected.digest)
         floor = (rtol + ULPS * float(np.finfo(np.float64).eps)) * float(terms)  # of a sum: terms may cancel
+        floor = floor if np.isfinite(floor) else 0.0
     wanted = np.asarray(expected.value)
     evidence = {
         "expected": expected.text,
@@ -191,7 +192,7 @@ def numbers(
         return "DISAGREES", told, evidence
     with np.errstate(all="ignore"):
         near = np.abs(wanted - array) <= np.maximum(rtol * np.abs(wanted), floor)
-    equal = (wanted == array) | (np.isnan(wanted) & np.isnan(array)) | (near & np.isfinite(wanted))
+    equal = (wanted == array) | (np.isnan(wanted) & np.isnan(array)) | (near & np.isfinite(wanted) & np.isfinite(array))
     if equal.all():
         return "AGREES", f"as expected, within {rtol:g}", evidence
     first = int(np.flatnonzero(~equal.reshape(-1))[0])

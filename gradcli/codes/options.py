@@ -91,7 +91,8 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC727": CodeDoc(
         "settings that one should know of",
-        "A setting of the project permits `check` more than the defaults do, or a file of settings is not used.",
+        "A setting of the project permits `check` more than the defaults do, or a directive of a script more than "
+        "--require alone; or a file of settings is not used.",
         "A verdict may rest on a setting; a file of another user must not choose it.",
         "check.lenient = true  # in gradcli.toml",
         "Nothing has to be done where it is meant. gradcli --show-settings lists what counts.",
