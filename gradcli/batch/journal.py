@@ -75,10 +75,11 @@ class Journal:
 
     Raises GradcliError GC692 where the disk is full, here and in `put` and `remember`; what was stored stays whole.
 
-    >>> with Journal(None) as journal:
-    ...     key = journal.key(Case("a.grad"), b"x**2", journal.stamp({}))
-    ...     journal.put(key, '{"report": {}, "seconds": [], "opened": [], "clock": false}')
-    ...     journal.get(key)
+    >>> from gradcli.batch.cases import Case
+    >>> journal = Journal(None)
+    >>> key = journal.key(Case("a.grad"), b"x**2", journal.stamp({}))
+    >>> journal.put(key, '{"report": {}, "seconds": [], "opened": [], "clock": false}')
+    >>> journal.get(key)
     '{"report": {}, "seconds": [], "opened": [], "clock": false}'
     """
 
@@ -153,9 +154,10 @@ class Journal:
             return
         if answer.get("clock", True) or "opened" not in answer or '"GC506"' in line:
             return
+        opened = answer["opened"]
         value = compress(line.encode("utf-8", "surrogatepass"))
-        if len(value) <= LONGEST and all(state != "" for _, state in answer["opened"]):
-            self._do("write", key, dumps(answer["opened"]).encode() if answer["opened"] else b"", value)
+        if len(value) <= LONGEST and all(state != "" for _, state in opened):  # empty: a file that could not be read
+            self._do("write", key, dumps(opened).encode() if opened else b"", value)
 
     def remember(self, path: str, block: int, failed: bool) -> None:
         """Remember whether a case failed; `path` is absolute. It does not depend on the version of gradcli."""
@@ -213,7 +215,7 @@ class Journal:
 
     def _unchanged(self, path: str, state: str | None) -> bool:
         """Whether a data file is as it was; its content is read once, while size and time stay the same."""
-        from gradcli.execution.data import UNREADABLE, signature_of, state_of
+        from gradcli.execution.data import signature_of, state_of
 
         signature = signature_of(path)
         known = self._states.get(path)
@@ -222,7 +224,7 @@ class Journal:
         now = state_of(path)
         if signature is not None and now and time() * 1e9 - signature[2] > RACY:
             self._states[path] = (signature, now)
-        return now == state and now != UNREADABLE
+        return now == state
 
 
 def package_digest() -> bytes:
