@@ -202,7 +202,7 @@ bad = report(
         line=9,
         message="the claim is 1.5 times the derivative",
         evidence={
-            "claimed": np.array([1.5, -3.0]),
+            "claimed": [1.5, -3.0],
             "exact": ["1.0", "-2.0"],
             "counterexample": {"at": {"w": 0.5, "b": -1.0}, "entry": "", "exact": "1.0", "claimed": "1.5"},
             "diagnosis": [

@@ -23,8 +23,9 @@ pytest.importorskip("distributed", reason="needs the extra cluster")
 
 from gradcli.batch import cluster, dask_worker
 from gradcli.batch.cases import Case
+from gradcli.batch.discovery import cases
 from gradcli.batch.points import answer_points, sweep
-from gradcli.batch.run import check_paths
+from gradcli.batch.run import Run
 from gradcli.batch.supervisor import Done, Task, supervise
 from gradcli.batch.transport import report_to_json
 from gradcli.diagnostics import GradcliError
@@ -240,11 +241,11 @@ def test_one_point_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_worker_is_killed_while_it_checks(failures: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = scripts(tmp_path, 70)
     monkeypatch.chdir(tmp_path)
-    local = plain(check_paths(paths))
+    local = plain(Run(cases(paths)).reports())
     with machines(tmp_path / "dask", 2, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=failures) as dask:
         killed: set[int] = set()
 
-        def progress(done: int, total: int, label: str) -> None:
+        def progress(done: int, total: int, label: str, failed: int) -> None:
             if done == 20 and not killed:
                 victim = dask.workers[0]
                 killed.update(below(victim.pid))
@@ -252,7 +253,7 @@ def test_a_worker_is_killed_while_it_checks(failures: str, tmp_path: Path, monke
                 assert killed  # the processes that checked for it
 
         worker_ready(dask)
-        assert plain(check_paths(paths, cluster=dask.address, progress=progress)) == local
+        assert plain(Run(cases(paths), cluster=dask.address, progress=progress).reports()) == local
         assert gone(killed)
         children = below(dask.workers[1].pid)
         assert children

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gradcli.rendering.ci import junit
 
 from gradcli.batch import supervisor
 from gradcli.batch.cases import Case
@@ -25,6 +24,7 @@ from gradcli.checks.worker import Oracle, TimeOver
 from gradcli.commands.check import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.rendering.verdicts import SENTENCES
+from tests.report_views import text
 
 ROOT = Path(__file__).parent.parent
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -310,7 +310,7 @@ def test_what_depends_on_the_machine_is_said(monkeypatch: pytest.MonkeyPatch) ->
     with monkeypatch.context() as patch:
         patch.setattr(Oracle, "ask", late)
         assert json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["clock"] is True
-    report = check_content("x.grad", b"sine(", {})
+    report = check_content("x.grad", 0, b"sine(", {})
     assert not depends_on_machine(report)
     check = report.checks[0]
     object.__setattr__(check, "diagnostics", (*check.diagnostics, Diagnostic("GC506", "no memory")))
@@ -340,8 +340,9 @@ def test_reports_of_what_could_not_be_checked() -> None:
     real = report_of(Done(2, answered("c.grad", 0, b"x = 2; x**2", {}), None), Case("c.grad"))
     assert [one.verdict for one in real.checks] == ["PROVED"] and real.checks[0].seconds is not None
     for reports in ([crashed], [failed], [real, crashed]):
-        assert outcome(reports, lenient=True)[0] == 4
-    assert 'errors="1"' in junit([crashed]) and 'type="CRASHED"' in junit([crashed])
+        assert outcome(Totals.of(reports), lenient=True)[0] == 4
+    junit = text("junit", [crashed])
+    assert 'errors="1"' in junit and 'type="CRASHED"' in junit
     totals = Totals()
     totals.add(crashed)
     totals.add(failed)

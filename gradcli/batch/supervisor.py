@@ -23,6 +23,7 @@ from gradcli.batch.transport import report_from_json
 from gradcli.checks.child import start, whole_lines
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.diagnostics import error
+from gradcli.language.directives import longest_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -124,6 +125,7 @@ class Worker:
         self.number = 0  # of the task within this process
         self.ready = False  # whether it has ever taken a task
         self.memory = 0.0
+        self.patience = 0.0  # seconds that it may give no sign of life
         self.deadline = 0.0
         self._events = events
         self._outgoing: SimpleQueue[str | None] = SimpleQueue()
@@ -132,12 +134,14 @@ class Worker:
         for work in (self._write, self._read):  # so that a process which does not read or write blocks nobody else
             Thread(target=work, daemon=True).start()
 
-    def give(self, task: Task, alone: bool) -> None:
-        self.task, self.alone = task, alone
+    def give(self, task: Task, alone: bool, patience: float) -> None:
+        self.task, self.alone, self.patience = task, alone, patience
         self.number += 1
         content = None if task.content is None else task.content.decode("latin-1")
         case = {"number": self.number, "path": task.path, "block": task.block, "content": content}
         case["copies"] = task.copies
+        # CPU time bounds a process that this one cannot kill any more; it never does where this one still can
+        case["cpu"] = (patience + STARTING) * (os.cpu_count() or 1)
         self._outgoing.put(dumps(case) + "\n")
 
     def end_of_life(self) -> str:
@@ -201,9 +205,7 @@ class Team:
         if memory is None and options.get("backend", "auto") in ("auto", "numpy"):
             memory = ADDRESS_SPACE
         seconds = seconds or 3 * (options.get("timeout") or 60.0) + GRACE
-        # CPU time bounds a process that this one cannot kill any more; it never does where this one still can
-        cpu = (seconds + STARTING) * (os.cpu_count() or 1)
-        self.setup = dumps({"options": dict(options), "memory": memory, "cpu": cpu}) + "\n"
+        self.setup = dumps({"options": dict(options), "memory": memory}) + "\n"
         self.jobs = jobs
         self.seconds = seconds
         self.module = module
@@ -257,8 +259,11 @@ class Team:
             self._end(self.idle[-1])
         worker = self.idle.pop() if self.idle else Worker(self.module, self.setup, self.events)
         self.busy.append(worker)
-        worker.give(task, alone)
-        worker.deadline = monotonic() + self.seconds + (0.0 if worker.ready else STARTING)
+        patience = self.seconds  # a directive in the script may give its checks more time
+        if task.content is not None and b"timeout" in task.content:
+            patience = max(patience, 3 * longest_timeout(task.content.decode("latin-1")) + GRACE)
+        worker.give(task, alone, patience)
+        worker.deadline = monotonic() + patience + (0.0 if worker.ready else STARTING)
 
     def _next(self) -> Done | None:
         """The next outcome; None where there is none within PULSE seconds, or a worker has become free without one."""
@@ -288,8 +293,8 @@ class Team:
                 task = worker.task
                 assert task is not None
                 if not worker.ready:
-                    return self._lost(worker, f"no sign of life for {self.seconds + STARTING:g} s")
-                reason = f"no sign of life for {self.seconds:g} s"
+                    return self._lost(worker, f"no sign of life for {worker.patience + STARTING:g} s")
+                reason = f"no sign of life for {worker.patience:g} s"
                 self._end(worker)
                 return Done(task.index, None, reason)
         return None
@@ -311,7 +316,7 @@ class Team:
             return self._lost(worker, UNREADABLE)
         if "crash" in answer:
             return self._lost(worker, answer["crash"])
-        worker.deadline = monotonic() + self.seconds
+        worker.deadline = monotonic() + worker.patience
         if "ready" in answer:
             worker.ready = True
             self.failed_starts = 0

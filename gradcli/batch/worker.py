@@ -109,7 +109,6 @@ def main(answer: Callable[..., str] = answered) -> None:
     setup = loads(lines.get())
     if setup["memory"] is not None:
         limit_memory(setup["memory"] * MIB)
-    extend_cpu_limit(setup["cpu"])
     if answer is answered:
         shared().warm()
         import_module(CHECKING)  # before the first case, whose time it would take
@@ -118,11 +117,11 @@ def main(answer: Callable[..., str] = answered) -> None:
         case = loads(lines.get())
         number, content = case["number"], case["content"]
 
-        def beat(number: int = number) -> None:
-            extend_cpu_limit(setup["cpu"])
+        def beat(number: int = number, seconds: float = case["cpu"]) -> None:
+            extend_cpu_limit(seconds)
             tell(number, dumps({"beat": True}))
 
-        extend_cpu_limit(setup["cpu"])
+        extend_cpu_limit(case["cpu"])
         data = None if content is None else content.encode("latin-1")
         try:
             with using(case["copies"]):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 else:
     baselines, batch, checks, discovery = room("baselines"), room("batch"), room("checks"), room("discovery")
 
+NOTHING = 5  # the exit code where nothing was checked
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
 
@@ -55,6 +56,7 @@ def check(
     exclude: tuple[str, ...],
     shard: str | None,
     last_failed: bool,
+    allow_empty: bool,
     jobs: int | None,
     memory: int | None,
     cluster: str | None,
@@ -144,7 +146,7 @@ def check(
         code, reason = outcome(totals, lenient)
         if code:
             output.say(f"gradcli check: {nothing or reason}")
-        return code
+        return 0 if code == NOTHING and allow_empty else code
 
     def run() -> int:
         with reporting() as sinks, batch.Journal(journal_folder) as journal:
@@ -268,7 +270,7 @@ def outcome(totals: Any, lenient: bool) -> tuple[int, str]:
     if undecided and not lenient:
         return 3, f"{counted(undecided, 'check')} could not be decided"
     if not totals.checks:
-        return 5, "nothing to check"
+        return NOTHING, "nothing to check"
     return 0, ""
 
 
@@ -353,6 +355,7 @@ DECLARATION = Declaration(
         ),
         Option("--shard", metavar="K/N", help="Only every N-th case, from the K-th: one of N machines."),
         Option("--last-failed", kind="flag", help="Only what failed in the last run; everything where nothing did."),
+        Option("--allow-empty", kind="flag", setting=True, help="Nothing to check is fine."),
         Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
         Option("--memory", kind="int", low=256, metavar="MIB", setting=True, help="Memory that a worker may use."),
         CLUSTER,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradcli.batch.totals import Totals
     from gradcli.diagnostics import Span
 
+UNUSED = "unused suppression"
 EXPRESSION = "<expression>"  # stands for the path of an expression
 
 
@@ -44,7 +45,7 @@ RULES: dict[str, Rule] = {
     "not as required": Rule(NOT_AS_REQUIRED, "error", "major"),
     "IMPRECISE": Rule(VERDICT_CODES["IMPRECISE"], "error", "minor"),
     "INCONCLUSIVE": Rule(VERDICT_CODES["INCONCLUSIVE"], "warning", "minor"),
-    "unused suppression": Rule("GC811", "warning", "info"),
+    UNUSED: Rule("GC811", "warning", "info"),
 }
 BY_CODE = {rule.code: rule for rule in RULES.values()}
 RANKS = {code: rank for rank, code in enumerate(BY_CODE)}
@@ -77,8 +78,8 @@ class Issue(NamedTuple):
 
 def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
     """The issues of a report in the order of its checks; with `suppressed`, those that are suppressed as well."""
-    name = posix(report.file) if getattr(report, "file", None) else title(report)
-    block = str(getattr(report, "block", 0) or "")
+    name = posix(report.file) if report.file else title(report)
+    block = str(report.block or "")
     repeated: Counter[tuple[str, str]] = Counter()
     for check in report.checks:
         case = (case_of(check), check.leaf or "")
@@ -100,6 +101,23 @@ def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
             sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32],
             reason,
             external,
+        )
+    yield from unused(report, name)
+
+
+def unused(report: Any, name: str) -> Iterator[Issue]:
+    """The suppressions of a script that suppress nothing."""
+    for count, one in enumerate(found for found in report.diagnostics if found.code == RULES[UNUSED].code):
+        identity = "\0".join((name, str(report.block or ""), one.code, str(count)))
+        yield Issue(
+            RULES[UNUSED],
+            "UNUSED",
+            posix(report.file) if report.file else None,
+            None if one.span is None else one.span.line,
+            one.span,
+            "suppression",
+            one.message,
+            sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32],
         )
 
 
