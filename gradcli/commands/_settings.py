@@ -34,6 +34,8 @@ JUDGING = {"check": ("check",), "freeze": ("check", "freeze")}  # commands that 
 # settings with which a check may pass that fails without them, by (value, default)
 LOOSER: dict[str, Callable[[Any, Any], bool]] = {
     "allow_kink": lambda value, default: value is True,
+    "allow_empty": lambda value, default: value is True,
+    "baseline": lambda value, default: True,
     "lenient": lambda value, default: value is True,
     "dodge": lambda value, default: value is True,
     "samples": lambda value, default: value < default,
