@@ -21,6 +21,12 @@ def pytest_cmdline_main(config: Any) -> None:
         config.option.numprocesses = "auto"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def journal_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Checks of folders keep their reports in a folder of this run, not in the user's own cache."""
+    os.environ["GRADCLI_CACHE"] = str(tmp_path_factory.mktemp("journal"))
+
+
 def pytest_configure(config: Any) -> None:
     """Where gradcli is installed, pytest would rewrite the asserts of the whole package."""
     from gradcli.pytest_plugin import leave_asserts_alone

@@ -210,7 +210,7 @@ class Journal:
         self._store = _Memory()
         place = f" in {visible(self._folder, 200)}" if self._folder else ""
         text = f"reports are not kept for the next run: the journal{place} cannot be used: {reason}"
-        hint = "set GRADCLI_CACHE to a local folder of your own that you can write to"
+        hint = "name a local folder of your own that you can write to with --cache or GRADCLI_CACHE"
         self.notes.append(Diagnostic("GC691", text, help=hint, severity=WARNING))
 
     def _unchanged(self, path: str, state: str | None) -> bool:
@@ -544,5 +544,5 @@ def no_room(folder: str) -> GradcliError:
     return error(
         "GC692",
         f"no room left for the journal in {visible(folder, 200)}",
-        help="make room there, or set GRADCLI_CACHE to a folder on another disk",
+        help="make room there, or name a folder on another disk with --cache or GRADCLI_CACHE",
     )

@@ -94,15 +94,15 @@ FILES: dict[str, CodeDoc] = {
         "Reports are not kept for the next run: the folder cannot be made or written to, others may write to it,"
         " another process holds the file for long, or the file system lacks what SQLite needs. This is a warning.",
         "Reports that others could have written would be worth nothing, and a check needs no journal: it goes on.",
-        "GRADCLI_CACHE=/proc/none gradcli check models/",
-        "Set GRADCLI_CACHE to a local folder that is yours alone to write to: chmod 700.",
+        "gradcli check models/ --cache /proc/none",
+        "Name a local folder that is yours alone to write to (chmod 700) with --cache or GRADCLI_CACHE.",
     ),
     "GC692": CodeDoc(
         "no room for the journal",
         "The disk with the journal of `check`, or your share of it, is full.",
         "A long run would lose its reports silently. What was stored stays whole, and the next run goes on from there.",
-        "GRADCLI_CACHE=/full/disk gradcli check models/",
-        "Make room, or set GRADCLI_CACHE to a folder on another disk. The exit code is 4.",
+        "gradcli check models/ --cache /full/disk",
+        "Make room, or name a folder on another disk with --cache or GRADCLI_CACHE. The exit code is 4.",
     ),
     "GC693": CodeDoc(
         "journal was damaged",

@@ -176,6 +176,8 @@ def check(
                 progress=output.progress,
             )
             reported(work, sinks)
+            said = len(journal.notes)
+        output.note(*journal.notes[said:])  # closing it may add one
         return ended(work.totals, nothing)
 
     if python is not None or grad is not None or is_single(targets):
