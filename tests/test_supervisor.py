@@ -20,6 +20,7 @@ from gradcli.batch.supervisor import Done, Task, report_of, supervise
 from gradcli.batch.totals import Totals
 from gradcli.batch.worker import answered, check_content, depends_on_machine
 from gradcli.checks.report import VERDICTS
+from gradcli.checks.worker import Oracle, TimeOver
 from gradcli.commands.check import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.rendering.ci import junit
@@ -83,7 +84,6 @@ DEATHS = {
     "killed": "killed by signal 9 (SIGKILL)",
     "segfault": "killed by signal 11 (SIGSEGV)",
     "exit": "exit code 3",
-    "exception": "exit code 7",
     "memory": "out of memory",
     "cut": "exit code 0",
     "garbage 6e6f6e73656e7365": "an answer that cannot be read",  # nonsense
@@ -95,7 +95,7 @@ DEATHS = {
 
 @pytest.mark.parametrize("jobs", [1, 4])
 def test_every_case_has_its_own_outcome(tmp_path: Path, jobs: int) -> None:
-    deaths = list(DEATHS)[:: 3 if jobs == 1 else 1]
+    deaths = list(DEATHS)[:: 4 if jobs == 1 else 1]
     names = [name for number, death in enumerate(deaths) for name in (death, f"fine {number}")]
     names += ["loud", "once", "fails"]
     found = run(tmp_path, tasks(*names), jobs)
@@ -111,25 +111,9 @@ def test_every_case_has_its_own_outcome(tmp_path: Path, jobs: int) -> None:
     assert sorted(taken(tmp_path)) == sorted([*names, *deaths, "once"])
     again = taken(tmp_path)[len(names) :]
     assert sorted(again) == sorted([*deaths, "once"])  # at the end
-    pids = [pid for _, pid in log(tmp_path)[len(names) :]]
-    assert len(set(pids)) == len(pids)  # each in a fresh process
-
-
-def test_a_crashed_case_is_tried_again_when_no_other_is_in_flight(tmp_path: Path) -> None:
-    names = ["once 1", "waits 0.4", "once 2", "fine"]
-    flying: set[int] = set()
-
-    def given() -> Iterator[Task]:
-        for task in tasks(*names):
-            flying.add(task.index)
-            yield task
-
-    order = []
-    for done in supervise(given(), {"folder": str(tmp_path)}, jobs=2, module="tests.fake_worker"):
-        if done is not None:
-            order.append(names[done.index])
-    assert set(order[:2]) == {"waits 0.4", "fine"} and set(order[2:]) == {"once 1", "once 2"}
-    assert sorted(taken(tmp_path)[-2:]) == ["once 1", "once 2"]
+    pids = [pid for _, pid in log(tmp_path)]
+    later = pids[len(names) :]
+    assert len(set(later)) == len(later) and not set(later) & set(pids[: len(names)])  # each in a fresh process
 
 
 @LINUX
@@ -173,9 +157,10 @@ def test_workers_that_do_not_start_are_an_error_of_their_own(tmp_path: Path) -> 
 
 def test_a_worker_that_never_reads_blocks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEVER_READS", "1")
+    monkeypatch.setattr(supervisor, "STARTING", 0.2)
     started = time.monotonic()
     with pytest.raises(GradcliError, match="no sign of life"):
-        run(tmp_path, tasks("fine", content=b"x" * 2**22), seconds=0.3)
+        run(tmp_path, tasks("fine", content=b"x" * 2**22), seconds=0.1)
     assert time.monotonic() - started < 5
 
 
@@ -226,17 +211,14 @@ def test_tasks_are_taken_when_a_worker_is_free(tmp_path: Path, jobs: int) -> Non
 
 
 def test_the_caller_hears_something_twice_a_second(tmp_path: Path) -> None:
-    heard = [time.monotonic()]
-    for _ in supervise(tasks("waits 0.9"), {"folder": str(tmp_path)}, jobs=1, module="tests.fake_worker"):
-        heard.append(time.monotonic())
-    assert len(heard) >= 3
-    assert max(after - before for before, after in zip(heard, heard[1:], strict=False)) < supervisor.PULSE + 0.4
+    outcomes = list(supervise(tasks("waits 0.9"), {"folder": str(tmp_path)}, jobs=1, module="tests.fake_worker"))
+    assert outcomes[:2] == [None, None] and sum(map(bool, outcomes)) == 1
 
 
 def test_the_time_of_the_caller_counts_against_no_worker(tmp_path: Path) -> None:
     found = []
     for done in supervise(
-        tasks("fine", "slow"), {"folder": str(tmp_path)}, jobs=2, seconds=0.9, module="tests.fake_worker"
+        tasks("fine", "waits 1.5"), {"folder": str(tmp_path)}, jobs=2, seconds=0.9, module="tests.fake_worker"
     ):
         found.append(done)
         if done is not None and done.index == 0:
@@ -264,8 +246,7 @@ def test_a_closed_generator_leaves_no_process(tmp_path: Path) -> None:
 
 
 @LINUX
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_parent_that_ends_leaves_no_process(tmp_path: Path, number: int) -> None:
+def test_a_parent_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     """Though a worker and a process of its own are inside C code that lets no thread of theirs run."""
     code = (
         "import sys; from gradcli.batch.supervisor import Task, supervise; "
@@ -278,8 +259,8 @@ def test_a_parent_that_ends_leaves_no_process(tmp_path: Path, number: int) -> No
     until((tmp_path / "pids").exists)
     processes = below(parent.pid)
     assert processes == {int(word) for word in (tmp_path / "pids").read_text().split()}
-    parent.send_signal(number)
-    assert parent.wait(timeout=5) in (-number, 130)
+    parent.kill()
+    parent.wait()
     until(lambda: not any(map(runs, processes)), 2.0)
 
 
@@ -300,7 +281,7 @@ def test_real_workers(tmp_path: Path) -> None:
     begun = below(os.getpid()) - begun | begun  # with the oracle of this process
     found: dict[int, str | None] = {}
     kills = 0
-    for done in supervise(cases, {"at": []}, jobs=2):
+    for done in supervise(cases, {"at": []}, jobs=1):
         if done is not None:
             found[done.index] = done.line
         if kills < 2 and (done is not None or kills) and (processes := below(os.getpid()) - begun):
@@ -322,8 +303,13 @@ def judged(line: str | None) -> dict[str, Any]:
     return answer
 
 
-def test_what_depends_on_the_machine_is_said() -> None:
-    assert json.loads(answered("x.grad", 0, b"x = 2; x**2", {"timeout": 1e-9}))["clock"] is True
+def test_what_depends_on_the_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*asked: Any, **question: Any) -> Any:
+        raise TimeOver
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Oracle, "ask", late)
+        assert json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["clock"] is True
     report = check_content("x.grad", b"sine(", {})
     assert not depends_on_machine(report)
     check = report.checks[0]
@@ -331,8 +317,11 @@ def test_what_depends_on_the_machine_is_said() -> None:
     assert depends_on_machine(report)
 
 
-def test_a_failure_of_gradcli_is_said() -> None:
+def test_a_failure_of_gradcli_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TypeError" in json.loads(answered("x.grad", 0, b"x", {"no_such_option": 1}))["failure"]
+    monkeypatch.setattr("gradcli.checks.child.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
+    monkeypatch.setattr("gradcli.checks.worker._shared", [Oracle()])
+    assert "GC999" in json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["failure"]
 
 
 # --- reports ----------------------------------------------------------------------------------------------------

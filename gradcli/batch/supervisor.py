@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 
 WORKER = "gradcli.batch.worker"
 PULSE = 0.5  # seconds within which the caller hears something
-GRACE = 60.0  # seconds beside the time of a check: starting, reading, lowering, differentiating
+GRACE = 60.0  # seconds beside the time of a check: reading, lowering, differentiating
+STARTING = 60.0  # seconds for the imports of a worker, on the slowest of machines
 ADDRESS_SPACE = (
     8192  # MiB; 0.4 GiB for scalars, and room for several arrays of the largest size a script may have, 1 GiB
 )
 MOST_MEMORY = 300  # MiB that a worker and its oracle may keep between cases; 225 after 1,300 of the samples
+ENDING = 2.0  # seconds from the last that a process writes to its end, on the busiest of machines
 UNREADABLE = "an answer that cannot be read"
 MOST_STARTS = 3  # processes in a row that may die before they can take a case
 
@@ -72,11 +74,12 @@ def supervise(
 ) -> Generator[Done | None, None, None]:
     """Check all tasks in `jobs` processes; yields each outcome as it comes, and None at least twice a second.
 
-    Each task is taken from the iterable when a worker is free for it. `options` are those of `checks.check_script`, as
-    plain data. `memory` bounds the address space of a worker and of its oracle, in MiB; without it the bound is the
-    same on every machine, and there is none for a backend other than NumPy, since those map more than they use.
-    `seconds` is how long a worker may give no sign of life: by default three times the `timeout` of a check, and a
-    minute. `module` has the `main` of a worker. Close the generator to end all processes at once.
+    Each task is taken from the iterable when a worker is free for it, and nothing is yielded until it is there.
+    `options` are those of `checks.check_script`, as plain data. `memory` bounds the address space of a worker and of
+    its oracle, in MiB; without it the bound is the same on every machine, and there is none for a backend other than
+    NumPy, since those map more than they use. `seconds` is how long a worker may give no sign of life: by default
+    three times the `timeout` of a check, and a minute. `module` has the `main` of a worker. Close the generator to end
+    all processes at once.
 
     Raises GradcliError GC999 where workers do not start.
 
@@ -140,8 +143,8 @@ class Worker:
     def end_of_life(self) -> str:
         """Why a process that has closed its output has ended."""
         try:
-            code = self.process.wait(timeout=PULSE / 2)
-        except TimeoutExpired:
+            code = self.process.wait(timeout=ENDING)
+        except TimeoutExpired:  # it goes on without
             return UNREADABLE
         if code >= 0:
             return f"exit code {code}"
@@ -199,7 +202,7 @@ class Team:
             memory = ADDRESS_SPACE
         seconds = seconds or 3 * (options.get("timeout") or 60.0) + GRACE
         # CPU time bounds a process that this one cannot kill any more; it never does where this one still can
-        cpu = (seconds + GRACE) * (os.cpu_count() or 1)
+        cpu = (seconds + STARTING) * (os.cpu_count() or 1)
         self.setup = dumps({"options": dict(options), "memory": memory, "cpu": cpu}) + "\n"
         self.jobs = jobs
         self.seconds = seconds
@@ -255,7 +258,7 @@ class Team:
         worker = self.idle.pop() if self.idle else Worker(self.module, self.setup, self.events)
         self.busy.append(worker)
         worker.give(task, alone)
-        worker.deadline = monotonic() + self.seconds
+        worker.deadline = monotonic() + self.seconds + (0.0 if worker.ready else STARTING)
 
     def _next(self) -> Done | None:
         """The next outcome; None where there is none within PULSE seconds, or a worker has become free without one."""
@@ -284,9 +287,9 @@ class Team:
             if worker.deadline <= monotonic():
                 task = worker.task
                 assert task is not None
-                reason = f"no sign of life for {self.seconds:g} s"
                 if not worker.ready:
-                    return self._lost(worker, reason)
+                    return self._lost(worker, f"no sign of life for {self.seconds + STARTING:g} s")
+                reason = f"no sign of life for {self.seconds:g} s"
                 self._end(worker)
                 return Done(task.index, None, reason)
         return None

@@ -52,15 +52,18 @@ def answered(path: str, block: int, content: bytes | None, options: Options, bea
             "opened": opened,
             "clock": depends_on_machine(report),
         }
+        return dumps(answer)
     except MemoryError:
         raise
     except Exception as bug:  # said, not lost: the process goes on with the next case
-        answer = {"failure": f"{type(bug).__name__}: {bug}"[:400]}
-    return dumps(answer)
+        return dumps({"failure": f"{type(bug).__name__}: {bug}"[:400]})
 
 
 def check_content(path: str, content: bytes | None, options: Options, beat: Beat | None = None) -> Report:
-    """The report of a script; one that cannot be read or lowered is one check that says why."""
+    """The report of a script; one that cannot be read or lowered is one check that says why.
+
+    Raises GradcliError GC999 where there is no process for exact arithmetic.
+    """
     started = monotonic()
     told = dict(options)
     limits = limits_of(told.pop("limits", None))
@@ -69,6 +72,8 @@ def check_content(path: str, content: bytes | None, options: Options, beat: Beat
         report: Report = import_module(CHECKING).check_script(source, limits=limits, beat=beat, **told)
         return report
     except GradcliError as problem:
+        if problem.diagnostics[0].code == "GC999":  # no fault of the script
+            raise
         return timed(refused(problem.diagnostics, file=path), [monotonic() - started])
 
 
