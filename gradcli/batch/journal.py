@@ -20,7 +20,7 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from errno import EDQUOT, EFBIG, ENOSPC
+from errno import EDQUOT, ENOSPC
 from json import dumps, loads
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any
@@ -75,10 +75,11 @@ class Journal:
 
     Raises GradcliError GC692 where the disk is full, here and in `put` and `remember`; what was stored stays whole.
 
-    >>> with Journal(None) as journal:
-    ...     key = journal.key(Case("a.grad"), b"x**2", journal.stamp({}))
-    ...     journal.put(key, '{"report": {}, "seconds": [], "opened": [], "clock": false}')
-    ...     journal.get(key)
+    >>> from gradcli.batch.cases import Case
+    >>> journal = Journal(None)
+    >>> key = journal.key(Case("a.grad"), b"x**2", journal.stamp({}))
+    >>> journal.put(key, '{"report": {}, "seconds": [], "opened": [], "clock": false}')
+    >>> journal.get(key)
     '{"report": {}, "seconds": [], "opened": [], "clock": false}'
     """
 
@@ -153,9 +154,10 @@ class Journal:
             return
         if answer.get("clock", True) or "opened" not in answer or '"GC506"' in line:
             return
+        opened = answer["opened"]
         value = compress(line.encode("utf-8", "surrogatepass"))
-        if len(value) <= LONGEST and all(state != "" for _, state in answer["opened"]):
-            self._do("write", key, dumps(answer["opened"]).encode() if answer["opened"] else b"", value)
+        if len(value) <= LONGEST and all(state != "" for _, state in opened):  # empty: a file that could not be read
+            self._do("write", key, dumps(opened).encode() if opened else b"", value)
 
     def remember(self, path: str, block: int, failed: bool) -> None:
         """Remember whether a case failed; `path` is absolute. It does not depend on the version of gradcli."""
@@ -213,7 +215,7 @@ class Journal:
 
     def _unchanged(self, path: str, state: str | None) -> bool:
         """Whether a data file is as it was; its content is read once, while size and time stay the same."""
-        from gradcli.execution.data import UNREADABLE, signature_of, state_of
+        from gradcli.execution.data import signature_of, state_of
 
         signature = signature_of(path)
         known = self._states.get(path)
@@ -222,7 +224,7 @@ class Journal:
         now = state_of(path)
         if signature is not None and now and time() * 1e9 - signature[2] > RACY:
             self._states[path] = (signature, now)
-        return now == state and now != UNREADABLE
+        return now == state
 
 
 def package_digest() -> bytes:
@@ -304,8 +306,8 @@ class _File:
             import sqlite3
         except ImportError:
             raise _Unusable("this Python was built without sqlite3") from None
-        self._errors = (sqlite3.Error, MemoryError)  # a damaged size may ask for any amount of memory
-        self._full = sqlite3.SQLITE_FULL
+        # a damaged size asks for any amount of memory, and damaged names stand in messages that Python cannot decode
+        self._errors = (sqlite3.Error, MemoryError, UnicodeDecodeError)
         deadline = monotonic() + timeout
         while True:
             try:
@@ -368,11 +370,10 @@ class _File:
     def remember(self, path: bytes, block: int, failed: bool) -> None:
         """Store a failure, or remove it; most cases have none, and nothing is written then."""
         key = digest(path, str(block).encode())
-        if bool(self._run("SELECT 1 FROM failures WHERE key = ?", key)) == failed:
-            return
-        if failed:
+        found = self._run("SELECT path, block FROM failures WHERE key = ?", key)
+        if failed and found != [(path, block)]:
             self._run("INSERT OR REPLACE INTO failures (key, path, block) VALUES (?, ?, ?)", key, path, block)
-        else:
+        elif found and not failed:
             self._run("DELETE FROM failures WHERE key = ?", key)
 
     def failures(self) -> list[tuple[bytes, int]]:
@@ -443,7 +444,7 @@ class _File:
         import sqlite3
 
         code = getattr(wrong, "sqlite_errorcode", None)
-        if code is None and not isinstance(wrong, MemoryError):
+        if code is None and isinstance(wrong, sqlite3.Error):
             return _Unusable(f"{type(wrong).__name__}: {wrong}")
         primary = _primary(wrong)
         if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and not _has_room(self._folder)):
@@ -459,7 +460,9 @@ class _File:
             sqlite3.SQLITE_PROTOCOL: "its file system has no locks that work",
             sqlite3.SQLITE_NOLFS: "its file system has no large files",
         }
-        if primary in unusable and code != sqlite3.SQLITE_IOERR_SHORT_READ:
+        # a damaged header says that the file is of a later SQLite, which may only read it
+        damaged = code == sqlite3.SQLITE_READONLY and os.access(os.path.join(self._folder, NAME), os.W_OK)
+        if primary in unusable and code != sqlite3.SQLITE_IOERR_SHORT_READ and not damaged:
             return _Unusable(unusable[primary])
         return _Damaged(str(wrong))
 
@@ -530,7 +533,7 @@ def _has_room(folder: str) -> bool:
             file.write(bytes(1 << 16))
         return True
     except OSError as wrong:
-        return wrong.errno not in (ENOSPC, EDQUOT, EFBIG)
+        return wrong.errno not in (ENOSPC, EDQUOT)
     finally:
         with suppress(OSError):
             os.unlink(path)

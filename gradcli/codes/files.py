@@ -84,8 +84,8 @@ FILES: dict[str, CodeDoc] = {
     ),
     "GC691": CodeDoc(
         "journal cannot be used",
-        "The reports of a check are not kept for the next run. The folder cannot be made or written to, others may write"
-        " to it, another process holds the file for long, or the file system lacks what SQLite needs. This is a warning.",
+        "Reports are not kept for the next run: the folder cannot be made or written to, others may write to it,"
+        " another process holds the file for long, or the file system lacks what SQLite needs. This is a warning.",
         "Reports that others could have written would be worth nothing, and a check needs no journal: it goes on.",
         "GRADCLI_CACHE=/proc/none gradcli check models/",
         "Set GRADCLI_CACHE to a local folder that is yours alone to write to: chmod 700.",
@@ -99,7 +99,7 @@ FILES: dict[str, CodeDoc] = {
     ),
     "GC693": CodeDoc(
         "journal was damaged",
-        "The file of stored reports was not as gradcli had written it. It is kept as journal.sqlite.bad. This is a note.",
+        "The file of stored reports is not as gradcli wrote it. It is kept as journal.sqlite.bad. This is a note.",
         "A stored report is used only where its checksum fits; all others are checked anew.",
         "gradcli check models/  # after a part of journal.sqlite was overwritten",
         "Nothing needs to be done. Where it happens again, examine the disk.",

@@ -11,7 +11,7 @@ import os
 import stat
 from contextlib import contextmanager
 from contextvars import ContextVar
-from hashlib import blake2b, file_digest
+from hashlib import blake2b
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -180,6 +180,8 @@ def unreadable(path: str, reason: str, span: Span | None = None) -> GradcliError
 
 UNREADABLE = ""  # the state of a file that is there and cannot be read; it counts as changed at every comparison
 
+BLOCK = 1 << 20  # bytes that are read at once
+
 
 @contextmanager
 def recorded() -> Iterator[list[list[str | None]]]:
@@ -235,8 +237,11 @@ def signature_of(path: str) -> tuple[int, int, int] | None:
 def state_of(path: str) -> str | None:
     """A digest of a file's content; None where there is no file of that name, UNREADABLE for any other failure."""
     try:
+        hashed = blake2b(digest_size=32)
         with ordinary_file(os.path.realpath(path), path) as file:
-            return file_digest(file, lambda: blake2b(digest_size=32)).hexdigest()
+            while block := file.read(BLOCK):
+                hashed.update(block)
+        return hashed.hexdigest()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, GradcliError):
