@@ -337,7 +337,9 @@ def lose(run: Iterator[Done | None], found: list[Done], ending: list[subprocess.
 
 
 @pytest.mark.deep
-def test_a_cluster_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(cluster, "LOST", 2.0)
     tasks = [Task(n, f"m{n}.grad", 0, b"x = 2\nsin(x)") for n in range(60)]
     for which in ("workers", "scheduler"):
@@ -349,6 +351,7 @@ def test_a_cluster_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 lose(cluster.supervise_on(dask.address, tasks, {}), found, ending)
             assert problem.value.diagnostics[0].code == "GC743" and 5 <= len(found) < 60
             assert ("no workers for 2 s" if which == "workers" else "its scheduler") in str(problem.value)
+            assert not [record for record in caplog.records if record.exc_info]  # no traceback on the terminal
 
 
 @pytest.mark.deep

@@ -141,7 +141,7 @@ def test_a_key_holds_path_block_content_and_stamp() -> None:
 
 
 def test_a_stamp_holds_options_whatever_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_package", lambda: b"")  # it takes time, and has a test of its own
+    monkeypatch.setattr(module, "package_digest", lambda: b"")  # it takes time, and has a test of its own
     one = {"at": ["x=1"], "dtype": "float64", "limits": None}
     assert Journal.stamp(one) == Journal.stamp(dict(reversed(one.items())))
     for change in ({"at": ["x=2"]}, {"dtype": "float32"}, {"limits": {"nodes": 5}}, {"backend": "jax"}, {"seed": 1}):

@@ -11,6 +11,7 @@ The cluster is trusted: Dask runs what it is sent, and results come back as pick
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -158,6 +159,10 @@ class Cluster:
     def __enter__(self) -> Cluster:
         # a task carries all that it needs, which Dask would warn of
         self._stack.enter_context(self.dask.config.set({"distributed.admin.large-graph-warning-threshold": UNLIMITED}))
+        for name in ("distributed", "distributed.client"):  # what they report, with tracebacks, becomes an error here
+            logger = logging.getLogger(name)
+            self._stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL)
         try:
             # the client waits without end for a server that accepts a connection and then is silent
             with ThreadPoolExecutor(1) as other:
