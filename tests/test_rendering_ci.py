@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_read_is_a_test_with_an_error(
     assert [one["verdict"] for one in found["checks"] if not one["passed"]] == ["ERROR"]
     assert found["checks"][-1]["diagnostics"][0]["code"] in err
     if len(files) > 1:
-        assert out.endswith("2 checks in 2 files: 1 passed, 1 failed\n")
+        assert out.endswith("2 checks in 2 scripts: 1 passed, 1 failed\n")
 
 
 FORGED = "\n::error::forged \x1b[31m\u202e"

@@ -138,9 +138,9 @@ def headline(check: Any, show: str) -> str:
 
 
 def totals(counted: Totals) -> str:
-    """The summary line: `5 checks in 2 files: 4 passed, 1 failed`."""
+    """The summary line: `5 checks in 2 scripts: 4 passed, 1 failed`."""
     counts, checks, files = counted.summary, counted.checks, counted.files
-    where = f" in {files:,} files" if files > 1 else ""
+    where = f" in {files:,} scripts" if files > 1 else ""
     told = [
         f"{counts[name]:,} {name}" for name in ("passed", "failed", "inconclusive") if counts[name] or name == "passed"
     ]
