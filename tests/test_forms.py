@@ -30,6 +30,28 @@ def symbols(size: int = 48) -> tuple[Namespace, list[Form]]:
 # --- forms ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_common_factors_from_the_parts_are_all_of_them(seed: int) -> None:
+    """Sums, products and powers of fractions against the greatest common divisor of what they are written as."""
+    sp, (x, y, z) = symbols(16)
+    tower, random = x.tower, Random(seed)
+    atoms = [x, y, z, x - y, x + 2 * y, 2 * x - 2, *([sp.exp(x), sp.sqrt(y), tower.i] if seed % 2 else [])]
+
+    def fraction() -> Form:
+        top, bottom = (random.choice(atoms) * random.choice(atoms) * random.randint(1, 6) for _ in "ab")
+        return (top + random.randint(0, 1)) / bottom
+
+    for _ in range(60):
+        one, other = fraction(), fraction()
+        product = tower.made(one.num * other.num, one.den * other.den)
+        assert (one * other).same(product), (text(one), text(other))
+        total = tower.made(one.num * other.den + other.num * one.den, one.den * other.den)
+        assert (one + other).same(total), (text(one), text(other))
+        if not tower.relations:  # fractions with roots in them may be written in several ways
+            assert (one + (other - one)).same(other) and (one * (other / one)).same(other), (text(one), text(other))
+        assert (one**3).same(tower.made(one.num**3, one.den**3)), text(one)
+
+
 def test_finer_exponentials_and_roots_replace_coarser_ones() -> None:
     sp, (x, y, _) = symbols()
     whole, half, third = sp.exp(x), sp.exp(x / 2), sp.exp(x / 3)

@@ -11,9 +11,12 @@ import pytest
 from gradcli.checks import worker
 from gradcli.checks.forms import proving, tower
 from gradcli.checks.gradcheck import check_script
+from gradcli.checks.oracle import Session
+from gradcli.graph.flat import Table
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
+from gradcli.primitives import catalogue
 
 RULE = """
 def f(x, y):
@@ -73,6 +76,73 @@ def test_a_proof_ends_with_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tower.Tower.__init__, "__defaults__", (16, 0))
     ended = proving.prove_equal(claim.left, claim.right, ["x"], point)
     assert not ended["proved"] and ended["reason"] == "a proof that is too long"
+
+
+LONG = "y = " + "*".join(f"sin(x + {n})*exp(x**{n})" for n in range(2, 40))  # more generators than a ring has
+ASKED = (
+    "f = x**2*sin(y)\nassert grad(f, x) == 2*x*sin(y)\nassert grad(f, y) == x**2*cos(y)\nassert grad(f, y) == x\nf",
+    "f = detach(x)*x*y\nassert grad(f, x) == detach(x)*y\nassert grad(f, x) == x*y\nassert grad(f, x) == 2*x*y\nf",
+    "f = abs(x - 1.3) + x*abs(y)\nassert grad(f, y) == x\nassert grad(f, y) == x*sign(y)\nf",
+    "f = exp(x/2) + exp(x) + y\nassert grad(f, x) == exp(x/2)/2 + exp(x)\nassert grad(f, x) == exp(x/3)**3 + exp(x/2)/2\nf",
+    "u = x*y\nf = sin(u)*u\nassert grad(f, u) == u*cos(u) + sin(u)\nassert grad(f, u) == cos(x*y)\nf",
+    f"{LONG}\nassert grad(y, x) == 1\nassert grad(y, x) == 2\ny",
+)
+
+
+def asked(script: str, failures: proving.Failures | None) -> list[dict[str, Any]]:
+    """The answers to all claims about derivatives of a script, one after the other."""
+    low = lower(parse(Source(script)), at={"x": 1.3, "y": 0.4})
+    point = {name: ([value], ()) for name, value in (("x", 1.3), ("y", 0.4)) if name in low.program.leaves}
+    found = []
+    for claim in low.claims:
+        assert claim.derivative is not None
+        output, target = claim.derivative
+        found.append(proving.prove_derivative(output, target, claim.right, low.wrt, point, [0], failures=failures))
+    return found
+
+
+@pytest.mark.parametrize("script", ASKED)
+def test_answers_do_not_depend_on_what_is_read_only_once(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once with failures that are remembered and shared parts; once with every claim and every side read by itself."""
+    shared = asked(script, {})
+    plain = tower.Tower.__init__
+
+    def never_shared(self: tower.Tower, *args: Any) -> None:
+        plain(self, *args)
+        self.refined = True
+
+    monkeypatch.setattr(tower.Tower, "__init__", never_shared)
+    assert asked(script, None) == shared
+
+
+def test_a_value_that_cannot_be_read_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    read = proving.Reading.read
+
+    def counted(self: proving.Reading, outputs: Any) -> Any:
+        reads.append(len(outputs))
+        return read(self, outputs)
+
+    monkeypatch.setattr(proving.Reading, "read", counted)
+    failures: proving.Failures = {}
+    first = asked(ASKED[-1], failures)
+    tried = len(reads)
+    assert not first[0]["proved"] and first[0]["reason"] == first[1]["reason"] and failures
+    assert tried == len(failures), "each ring and reader once for both claims"
+    assert asked(ASKED[-1], None) == first and len(reads) == 3 * tried
+
+
+def test_the_oracle_forgets_failures_with_the_program() -> None:
+    session = Session()
+    low = lower(parse(Source(ASKED[-1])), at={"x": 1.3})
+    (output, target), right = low.claims[0].derivative, low.claims[0].right
+    table = Table([right, output, target], catalogue())
+    rows = {"right": table.rows[right], "output": table.rows[output], "target": table.rows[target]}
+    session.answer({"op": "load", "flat": table.flat})
+    answer = session.answer({"op": "prove", "moving": ["x"], "entries": [0], "point": {"x": [[1.3], []]}, **rows})
+    assert not answer["proved"] and any(session.failures.values())
+    session.answer({"op": "load", "flat": table.flat})
+    assert not session.failures
 
 
 def test_a_proof_that_hangs_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:

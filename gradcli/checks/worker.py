@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MOST_MEMORY = 320  # MiB; a process that holds more is replaced before the next script
+MOST_MEMORY = 200  # MiB; a process that holds more is replaced before the next script, for 0.15 s
 FRESH = {"memory": "it has no memory left", "used": "SymPy has worked in it before"}  # what a fresh process may answer
 MOST_PROGRAMS = 4000  # the same, also where the system does not say how much memory a process holds
 

@@ -21,7 +21,7 @@ from tests.benchmarks.load import Seen
 
 MODULES = (
     "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians",
-    "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch",
+    "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files",
 )  # fmt: skip
 
 
