@@ -9,10 +9,11 @@ import os
 import stat
 import sys
 from contextlib import suppress
+from errno import EDQUOT, ENOSPC
 from importlib import import_module
 from time import monotonic
 
-from gradcli.diagnostics import Diagnostic, error, visible
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ SUFFIXES = {
     ".svg": ("svg",), ".html": ("html",), ".dot": ("dot",), ".gv": ("dot",), ".mmd": ("mermaid",),
 }  # fmt: skip
 LISTED = 40  # entries of an array that a table lists
+FULL = (ENOSPC, EDQUOT)
 UNLIMITED = 100_000  # the width of a table that no terminal shows
 
 
@@ -226,12 +228,20 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
+def unwritable(path: str, problem: OSError) -> GradcliError:
+    """The error for a file that cannot be written: GC692 where the disk is full, which is nobody's slip."""
+    told = f"cannot write {visible(path, 200)}: {reason(problem)}"
+    if problem.errno in FULL:
+        return error("GC692", told, help="make room, or write to another disk")
+    return error("GC690", told)
+
+
 def opened(path: str) -> IO[str]:
     """A file for writing; GC690 where that is not possible."""
     try:
         return open(path, "w", encoding="utf-8", newline="\n")
     except OSError as problem:
-        raise error("GC690", f"cannot write {visible(path, 200)}: {reason(problem)}") from None
+        raise unwritable(path, problem) from None
 
 
 def written_whole(path: str, pieces: Iterable[str]) -> None:
@@ -258,7 +268,7 @@ def written_whole(path: str, pieces: Iterable[str]) -> None:
             os.chmod(beside, stat.S_IMODE(os.stat(place).st_mode))
         os.replace(beside, place)
     except OSError as problem:
-        raise error("GC690", f"cannot write {visible(path, 200)}: {reason(problem)}") from None
+        raise unwritable(path, problem) from None
     finally:
         with suppress(OSError):
             os.unlink(beside)  # still there only if it was not moved

@@ -98,8 +98,8 @@ FILES: dict[str, CodeDoc] = {
         "Name a local folder that is yours alone to write to (chmod 700) with --cache or GRADCLI_CACHE.",
     ),
     "GC692": CodeDoc(
-        "no room for the journal",
-        "The disk with the journal of `check`, or your share of it, is full.",
+        "no room on the disk",
+        "The disk with the journal of `check`, or with a file that is to be written, is full, or your share of it is.",
         "A long run would lose its reports silently. What was stored stays whole, and the next run goes on from there.",
         "gradcli check models/ --cache /full/disk",
         "Make room, or name a folder on another disk with --cache or GRADCLI_CACHE. The exit code is 4.",

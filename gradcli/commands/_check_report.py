@@ -13,6 +13,7 @@ from functools import partial
 
 from gradcli.commands import room
 from gradcli.commands._views import View
+from gradcli.diagnostics import GradcliError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,10 +205,19 @@ class Reporting:
         self._print(lambda: self.main.take(report))
 
     def finish(self, totals: Totals) -> None:
-        """Write what is written at the end: report files first, whatever becomes of standard output."""
+        """Write what is written at the end: report files first, whatever becomes of standard output.
+
+        Raises GradcliError GC690 or GC692 for a file that could not be written, once all else is.
+        """
+        problems: list[Diagnostic] = []
         for sink in self.files:
-            sink.finish(totals)
+            try:
+                sink.finish(totals)
+            except GradcliError as problem:
+                problems += problem.diagnostics
         self._print(lambda: self.main.finish(totals))
+        if problems:
+            raise GradcliError(*problems)
         if self.lost is not None:
             raise self.lost
 
