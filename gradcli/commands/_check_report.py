@@ -111,7 +111,8 @@ class Cards:
         self.verbose = verbose
         self.replay = replay
         self._later: list[bytes] = []
-        self._open = output.format == "table"  # whether a blank line has to come before the next card
+        self._gap = output.format == "table"  # whether a blank line has to come before the next card
+        self._line = False  # whether the last report was shown as a line
 
     def take(self, report: Any) -> None:
         if self.verbose or not self.several():
@@ -132,9 +133,9 @@ class Cards:
         self._emit(lambda style: verdicts.part(report, style, self.show, self.replay, line), line, notes)
 
     def _emit(self, document: Callable[[Any], Any], line: bool = False, notes: Sequence[Diagnostic] = ()) -> None:
-        if self._open and not line:
+        if self._gap and not (line and self._line):
             self.output.line("")
-        self._open = line
+        self._gap, self._line = True, line
         self.output.emit(View(document=document, payload=dict, diagnostics=tuple(notes)), framed=False)
 
 

@@ -54,8 +54,8 @@ def reports(
 def part(
     report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None = None, line: bool = False
 ) -> Document:
-    """One report of several, with a blank line behind it; as a `line` where there is nothing to see in it."""
-    return document(passed_line(report)) if line else document(*one_report(report, style, show, replay), GAP)
+    """One report of several; as a `line` where there is nothing to see in it."""
+    return document(passed_line(report)) if line else document(*one_report(report, style, show, replay))
 
 
 def closing(counted: Totals) -> Document:
