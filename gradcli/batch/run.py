@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradcli.batch.cases import Case
     from gradcli.checks.report import Report
 
+OPENED = '"opened": [['  # in the line of a case that read data files
 TICK = 0.1  # seconds between two signs of progress while cases are looked up
 
 
@@ -68,6 +69,7 @@ class Run:
         self.settle = settle
         self.progress = progress
         self.totals = Totals(selected=len(cases))
+        self.opened: set[str] = set()  # data files that scripts have read, or looked for
         self._stamp = self.journal.stamp(self.options)
         self._held: dict[int, bytes] = {}  # done, but an earlier case is not: compressed
         self._next = 0  # the first case that has not been reported
@@ -144,6 +146,8 @@ class Run:
     def _arrived(self, done: Done) -> Iterator[Report]:
         """Take one answer; the reports that can be given now."""
         case = self.cases[done.index]
+        if done.line is not None and OPENED in done.line:
+            self.opened.update(path for path, _ in loads(done.line)["opened"])
         report = self.adjust(report_of(done, case))
         failed = any(not one.passed for one in report.checks)
         self.journal.remember(os.path.abspath(case.path), case.block, failed)

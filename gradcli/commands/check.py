@@ -120,6 +120,7 @@ def check(
     failing: set[Any] = set()
     only = batch.parse_verdicts(verdict) if verdict else frozenset[str]()
     cases: list[Any] = []
+    opened: set[str] = set()
 
     def adjusted(report: Any) -> Any:
         if write_baseline:
@@ -176,6 +177,7 @@ def check(
                 progress=output.progress,
             )
             reported(work, sinks)
+            opened.update(work.opened)
             said = len(journal.notes)
         output.note(*journal.notes[said:])  # closing it may add one
         return ended(work.totals, nothing)
@@ -192,8 +194,9 @@ def check(
     if not watch:
         return run()
     code = 0
-    for _ in batch.changes(targets or (".",), select, exclude, docs):
+    for _ in batch.changes(targets or (".",), select, exclude, docs, also=lambda: opened):
         code = run()
+        output.say("gradcli check: waiting for changes; Ctrl-C ends")
     return code
 
 
