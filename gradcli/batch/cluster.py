@@ -16,7 +16,8 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from importlib import import_module
-from time import monotonic, sleep
+from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -40,8 +41,13 @@ CONNECT = 10.0  # seconds for reaching the scheduler
 LOST = 30.0  # seconds without any worker, after which a run ends
 AHEAD = 4  # tasks in flight for each thread of a worker
 LOOK = 1.0  # seconds between two looks at the workers
-NAP = 0.01  # seconds between two looks at the results
 UNLIMITED = "1 TiB"
+
+
+class _Raised(NamedTuple):
+    """What a task raised in place of a result."""
+
+    problem: BaseException
 
 
 class Failed(NamedTuple):
@@ -205,7 +211,7 @@ class Cluster:
         waiting = iter(items)
         flying: dict[str, Any] = {}  # items by key, until their results are handed on
         ready: dict[str, Any] = {}
-        completed = self.distributed.as_completed(loop=self._client.loop, with_results=True, raise_errors=False)
+        arrived: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         threads = self._threads()
         looked = alive = spoken = monotonic()
         exhausted = False
@@ -219,11 +225,13 @@ class Cluster:
                 key = f"gradcli-{self.run}-{self.taken}"
                 flying[key] = item
                 call = (function, self.versions, *arguments(item))
-                completed.add(self._client.submit(*call, key=key, pure=False))
+                future = self._client.submit(*call, key=key, pure=False)
+                self._client.loop.add_callback(self._fetch, future, arrived)
             if exhausted and not flying:
                 return
-            for future, outcome in completed.next_batch(block=False):
-                ready[future.key] = self._outcome(future, outcome)
+            with suppress(Empty):
+                key, outcome = arrived.get(timeout=PULSE)
+                ready[key] = self._outcome(outcome)
                 alive = monotonic()
             while ready and (key := next(iter(flying)) if ordered else next(iter(ready))) in ready:
                 yield flying.pop(key), ready.pop(key)
@@ -237,7 +245,14 @@ class Cluster:
             if now - spoken > PULSE:
                 yield None
                 spoken = monotonic()
-            sleep(NAP)
+
+    async def _fetch(self, future: Any, arrived: SimpleQueue[tuple[str, Any]]) -> None:
+        """Wait for a result and get it from its worker; Dask computes it again where that worker is lost meanwhile."""
+        try:
+            outcome = await self._client.gather(future, asynchronous=True)
+        except (Exception, asyncio.CancelledError) as problem:
+            outcome = _Raised(problem)
+        arrived.put((future.key, outcome))
 
     def _threads(self) -> int:
         """The number of threads of all workers."""
@@ -255,15 +270,15 @@ class Cluster:
             help=f"{hint}; what is done is kept: the same command goes on from there",
         )
 
-    def _outcome(self, future: Any, outcome: Any) -> Any:
+    def _outcome(self, outcome: Any) -> Any:
         """The result of a task that has ended; raises GradcliError where no other task would have one either."""
-        if future.status == "finished":
-            if isinstance(outcome, dask_worker.Differs):
-                raise self._differs(outcome.text)
+        if isinstance(outcome, dask_worker.Differs):
+            raise self._differs(outcome.text)
+        if not isinstance(outcome, _Raised):
             return outcome
-        if future.status != "error":  # cancelled: the scheduler has gone, or forgotten this client
+        problem = outcome.problem
+        if isinstance(problem, asyncio.CancelledError):  # the scheduler has gone, or forgotten this client
             raise self._gone("the connection to its scheduler is lost", "see whether `dask scheduler` still runs")
-        problem = outcome[1]
         cause = problem.__cause__ or problem
         if isinstance(cause, (ImportError, AttributeError)):
             raise self._differs(f"the scheduler or a worker cannot load {dask_worker.__name__}: {cause}")

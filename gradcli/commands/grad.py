@@ -50,7 +50,7 @@ def grad(
       gradcli grad "-x**2" --at x=3 --order 2
       gradcli grad loss.grad --wrt w,b
       gradcli grad "sin(x)*y" --points points.csv --output slopes.csv
-      gradcli grad loss.grad --points big.npy -o out.npy --cluster tcp://host:8786
+      gradcli grad f.grad --points in.npy -o out.npy --cluster tcp://host:8786
     """
     given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
