@@ -30,7 +30,8 @@ from gradcli.batch.supervisor import Done, Task, supervise
 from gradcli.batch.transport import report_to_json
 from gradcli.diagnostics import GradcliError
 from gradcli.language.source import Source
-from tests.test_points_killed import assert_same, below, runs
+from tests.processes import below, runs
+from tests.test_points_killed import assert_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

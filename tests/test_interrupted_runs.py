@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes import below, runs
+
 FILES = 14
 ROUNDS, ALL_ROUNDS = 2, 200
 
@@ -34,30 +36,6 @@ def finished(folder: Path, *options: str) -> tuple[int, bytes]:
     )
     assert b"Traceback" not in done.stderr
     return done.returncode, path.read_bytes()
-
-
-def children(process: int) -> set[int]:
-    """A process and all that it started, as /proc knows them."""
-    parents: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                stat = Path(f"/proc/{entry}/stat").read_text()
-            except OSError:
-                continue
-            if stat.rpartition(")")[2].split()[0] != "Z":
-                parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
-    found = {process}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +63,7 @@ def disturbed(folder: Path, number: int, seconds: float) -> tuple[Any, float, se
         stderr=subprocess.PIPE,
     )
     time.sleep(seconds)
-    family = children(process.pid)
+    family = below(process.pid) | {process.pid}
     process.send_signal(number)
     started = time.monotonic()
     process.wait(timeout=20)
@@ -119,9 +97,9 @@ def test_a_disturbed_run_is_resumed(tree: tuple[Path, tuple[int, bytes]], number
             seen += 1
         assert took < 2.0
         deadline = time.monotonic() + 3.0
-        while any(map(alive, family)) and time.monotonic() < deadline:
+        while any(map(runs, family)) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert not [one for one in family if alive(one)]
+        assert not [one for one in family if runs(one)]
         assert finished(folder) == whole
     assert rounds < ALL_ROUNDS or number == signal.SIGKILL or seen > ROUNDS
 

@@ -3,7 +3,6 @@ process of theirs is left."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from gradcli.batch.points import answer_points, sources, sweep
 from gradcli.calculator import blocks
 from gradcli.diagnostics import GradcliError
 from tests.forced import patches
+from tests.processes import below, runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,29 +37,6 @@ def started(folder: Path, source: str, out: str, entry: str = ENTRY) -> subproce
     call = [sys.executable, "-c", entry, "grad", SCRIPT, "--points", source, "--out", out]
     with open(folder / "told", "wb") as told:
         return subprocess.Popen(call, cwd=folder, stdout=subprocess.DEVNULL, stderr=told)
-
-
-def below(parent: int) -> set[int]:
-    """The processes that a process has started, and theirs."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as text:
-                parents[int(name)] = int(text.read().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended
-            continue
-    found = {parent}
-    while more := {one for one, its in parents.items() if its in found} - found:
-        found |= more
-    return found - {parent}
-
-
-def runs(process: int) -> bool:
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as text:
-            return text.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @LINUX

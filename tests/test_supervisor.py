@@ -24,6 +24,7 @@ from gradcli.checks.worker import Oracle, TimeOver
 from gradcli.commands.check import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.rendering.verdicts import SENTENCES
+from tests.processes import below, runs
 from tests.report_views import text
 
 ROOT = Path(__file__).parent.parent
@@ -48,27 +49,6 @@ def log(folder: Path) -> list[tuple[str, int]]:
 
 def taken(folder: Path) -> list[str]:
     return [name for name, _ in log(folder)]
-
-
-def below(parent: int) -> set[int]:
-    """The processes that a process has started, and theirs."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended
-            continue
-    found = {parent}
-    while more := {one for one, its in parents.items() if its in found} - found:
-        found |= more
-    return found - {parent}
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def until(met: Callable[[], object], seconds: float = 30.0) -> None:
