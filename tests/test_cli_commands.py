@@ -22,8 +22,8 @@ from gradcli.batch.totals import Totals
 from gradcli.checks.report import refused
 from gradcli.cli import main
 from gradcli.codes import CODES
+from gradcli.commands._acceptance import outcome
 from gradcli.commands._check_inputs import claims
-from gradcli.commands.check import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.graph.domain import Open
 from gradcli.graph.primitive import Kink

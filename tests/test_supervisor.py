@@ -21,7 +21,7 @@ from gradcli.batch.totals import Totals
 from gradcli.batch.worker import answered, check_content, depends_on_machine
 from gradcli.checks.report import VERDICTS
 from gradcli.checks.worker import Oracle, TimeOver
-from gradcli.commands.check import outcome
+from gradcli.commands._acceptance import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.rendering.verdicts import SENTENCES
 from tests.processes import below, runs

@@ -159,7 +159,6 @@ class Reporting:
         self,
         output: Output,
         paths: Mapping[str, str | None],
-        *,
         github: bool,
         only: frozenset[str],
         cards: Callable[[], Sink],

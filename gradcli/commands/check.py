@@ -5,28 +5,25 @@ from __future__ import annotations
 import os
 
 from gradcli.commands import room
+from gradcli.commands._acceptance import Acceptance
 from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
 from gradcli.commands._check_report import Cards, Nothing, Reporting, told
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._expectations import refreshed
 from gradcli.commands._replay import replay
 from gradcli.commands._shared import CLUSTER, EVALUATION, FORMATS, allowed, is_file, load, names, presentation
 from gradcli.diagnostics import GradcliError, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from gradcli import batch, checks
-    from gradcli.batch import baseline as baselines
     from gradcli.batch import discovery
     from gradcli.commands._check_report import Sink
     from gradcli.commands._shared import Output
 else:
-    baselines, batch, checks, discovery = room("baselines"), room("batch"), room("checks"), room("discovery")
+    batch, checks, discovery = room("batch"), room("checks"), room("discovery")
 
-NOTHING = 5  # the exit code where nothing was checked
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
 
@@ -114,43 +111,27 @@ def check(
     ]
     if tap:
         output.format = "tap"
-    journal_folder = None if no_cache else cache or batch.default_folder(os.environ)
-    paths = {"json": json, "junit": junit, "sarif": sarif, "gitlab": gitlab, "markdown": markdown}
-    accepted = baselines.read(baseline) if baseline else None
-    failing: set[Any] = set()
+    accepted = Acceptance(
+        output,
+        baseline=baseline,
+        record=write_baseline,
+        update=update,
+        diff=diff,
+        lenient=lenient,
+        allow_empty=allow_empty,
+    )
+    folder = None if no_cache else cache or batch.default_folder(os.environ)
+    files = {"json": json, "junit": junit, "sarif": sarif, "gitlab": gitlab, "markdown": markdown}
+    annotate = github or os.environ.get("GITHUB_ACTIONS") == "true"
     only = batch.parse_verdicts(verdict) if verdict else frozenset[str]()
     cases: list[Any] = []
     opened: set[str] = set()
 
-    def adjusted(report: Any) -> Any:
-        if write_baseline:
-            failing.update(baselines.entries(report, baselines.folder_of(write_baseline)))
-        return report if accepted is None else baselines.applied(report, accepted)
-
-    def settled(report: Any) -> Any:
-        return refreshed(output, report, diff) if update or diff else report
-
-    def sink() -> Sink:
+    def cards() -> Sink:
         return Nothing() if diff else Cards(output, show, lambda: len(cases) > 1, verbose, replay(targets, asked))
 
-    def reporting() -> Reporting:
-        annotate = github or os.environ.get("GITHUB_ACTIONS") == "true"
-        return Reporting(output, paths, github=annotate, only=only, cards=sink)
-
-    def ended(totals: Any, nothing: str = "") -> int:
-        if accepted is not None:
-            output.note(*accepted.notes())
-        if write_baseline:
-            output.save(write_baseline, (baselines.text(failing),))
-            output.say(f"gradcli check: {counted(len(failing), 'failing check')} listed in {visible(write_baseline)}")
-            return 0
-        code, reason = outcome(totals, lenient)
-        if code:
-            output.say(f"gradcli check: {nothing or reason}")
-        return 0 if code == NOTHING and allow_empty else code
-
     def run() -> int:
-        with reporting() as sinks, batch.Journal(journal_folder) as journal:
+        with Reporting(output, files, annotate, only, cards) as sinks, batch.Journal(folder) as journal:
             try:
                 paths = existing(targets or (".",), at)
             except GradcliError as problem:
@@ -172,20 +153,20 @@ def check(
                 memory=memory,
                 cluster=cluster,
                 fail_fast=fail_fast,
-                adjust=adjusted,
-                settle=settled,
+                adjust=accepted.adjust,
+                settle=accepted.settle,
                 progress=output.progress,
             )
             reported(work, sinks)
             opened.update(work.opened)
             said = len(journal.notes)
         output.note(*journal.notes[said:])  # closing it may add one
-        return ended(work.totals, nothing)
+        return accepted.exit_code(work.totals, nothing)
 
     if python is not None or grad is not None or is_single(targets):
-        with reporting() as sinks:
-            totals = one(output, targets, options, python, grad, sinks, lambda report: adjusted(settled(report)))
-        return ended(totals)
+        with Reporting(output, files, annotate, only, cards) as sinks:
+            totals = one(output, targets, options, python, grad, sinks, accepted)
+        return accepted.exit_code(totals)
     if claim:
         hint = "write the claims as asserts in the scripts"
         raise error("GC725", "--claim needs one expression or one file", help=hint)
@@ -213,7 +194,7 @@ def one(
     python: str | None,
     grad: str | None,
     sinks: Reporting,
-    adjusted: Callable[[Any], Any],
+    accepted: Acceptance,
 ) -> Any:
     """Judge one expression, script or Python function; the counts of its report.
 
@@ -236,7 +217,7 @@ def one(
         file = target if is_file(target) else None
         sinks.refuse(checks.refused(problem.diagnostics, "" if file else target, file))
         raise
-    report = adjusted(report)
+    report = accepted.adjust(accepted.settle(report))
     if not isinstance(sinks.main, Cards):
         output.note(*told(report))
     totals = batch.Totals.of([report])
@@ -250,37 +231,15 @@ def reported(run: Any, sinks: Reporting) -> None:
     try:
         for report in run.reports():
             sinks.take(report)
-    except Exception:
-        raise
-    except BaseException:  # Ctrl-C, or a signal that ends the process in order
-        run.totals.stopped = "interrupted"
+    except BaseException as stop:  # Ctrl-C or a signal that ends the process in order; a lost cluster, a full disk
+        if isinstance(stop, Exception) and not isinstance(stop, GradcliError):
+            raise
+        run.totals.stopped = stop.diagnostics[0].message if isinstance(stop, GradcliError) else "interrupted"
         for report in run.rest():
             sinks.take(report)
         sinks.finish(run.totals)
         raise
     sinks.finish(run.totals)
-
-
-def outcome(totals: Any, lenient: bool) -> tuple[int, str]:
-    """The exit code, the first that occurs in the order 4, 2, 1, 3, 5, 0, and why."""
-    failed = totals.summary["failed"] - totals.broken - totals.unreadable
-    undecided = totals.summary["inconclusive"]
-    if totals.broken:
-        return 4, f"{counted(totals.broken, 'check')} could not be run"
-    if totals.unreadable:
-        noun = "function" if totals.functions else "script"
-        return 2, f"{counted(totals.unreadable, noun)} could not be {'checked' if totals.functions else 'read'}"
-    if failed:
-        return 1, f"{counted(failed, 'check')} failed"
-    if undecided and not lenient:
-        return 3, f"{counted(undecided, 'check')} could not be decided"
-    if not totals.checks:
-        return NOTHING, "nothing to check"
-    return 0, ""
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 TARGETS = Operand(

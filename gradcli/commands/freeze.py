@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradcli.commands import check as checking
 from gradcli.commands import room
+from gradcli.commands._acceptance import counted
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._expectations import text_of
 from gradcli.commands._shared import EVALUATION, allowed, is_file, load, presentation
@@ -73,7 +73,7 @@ def freeze(
         elif after != script.text:
             output.rewrite(path, text_of(path)[0] + after)
             count = sum(line.startswith("#>") for line in source.Source(after).lines()[last:])
-            output.say(f"{visible(path, 200)}: {checking.counted(count, 'expected result')}")
+            output.say(f"{visible(path, 200)}: {counted(count, 'expected result')}")
     return 1 if refused else 0
 
 

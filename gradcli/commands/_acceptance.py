@@ -1,0 +1,96 @@
+"""What a report of `check` counts for: baselines, expected results that are rewritten, and the exit code at the end."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._expectations import refreshed
+from gradcli.diagnostics import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli.batch import baseline as baselines
+    from gradcli.batch.totals import Totals
+    from gradcli.commands._shared import Output
+else:
+    baselines = room("baselines")
+
+NOTHING = 5  # the exit code where nothing was checked
+
+
+class Acceptance:
+    """How reports count in one call of `check`.
+
+    `baseline` is the file whose failures pass, `record` the one that lists the failures of this run. With `update`
+    expected results that differ are rewritten, with `diff` the differences are printed instead. Where `lenient`,
+    INCONCLUSIVE is fine, where `allow_empty`, nothing to check is.
+
+    Raises GradcliError for a baseline that cannot be read.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        *,
+        baseline: str | None,
+        record: str | None,
+        update: bool,
+        diff: bool,
+        lenient: bool,
+        allow_empty: bool,
+    ) -> None:
+        self.output = output
+        self.known = baselines.read(baseline) if baseline else None
+        self.record = record
+        self.update = update
+        self.diff = diff
+        self.lenient = lenient
+        self.allow_empty = allow_empty
+        self._failing: set[Any] = set()
+
+    def adjust(self, report: Any) -> Any:
+        """The report as it counts with the baseline; reports come in any order."""
+        if self.record:
+            self._failing.update(baselines.entries(report, baselines.folder_of(self.record)))
+        return report if self.known is None else baselines.applied(report, self.known)
+
+    def settle(self, report: Any) -> Any:
+        """The report after its expected results were rewritten; reports come in the order of their paths."""
+        return refreshed(self.output, report, self.diff) if self.update or self.diff else report
+
+    def exit_code(self, totals: Totals, nothing: str = "") -> int:
+        """The exit code of a run that has ended; why it is not 0 stands on standard error."""
+        if self.known is not None:
+            self.output.note(*self.known.notes())
+        if self.record:
+            self.output.save(self.record, (baselines.text(self._failing),))
+            told = counted(len(self._failing), "failing check")
+            self.output.say(f"gradcli check: {told} listed in {visible(self.record, 200)}")
+            return 0
+        code, reason = outcome(totals, self.lenient)
+        if code:
+            self.output.say(f"gradcli check: {nothing or reason}")
+        return 0 if code == NOTHING and self.allow_empty else code
+
+
+def outcome(totals: Totals, lenient: bool) -> tuple[int, str]:
+    """The exit code, the first that occurs in the order 4, 2, 1, 3, 5, 0, and why."""
+    failed = totals.summary["failed"] - totals.broken - totals.unreadable
+    undecided = totals.summary["inconclusive"]
+    if totals.broken:
+        return 4, f"{counted(totals.broken, 'check')} could not be run"
+    if totals.unreadable:
+        noun = "function" if totals.functions else "script"
+        return 2, f"{counted(totals.unreadable, noun)} could not be {'checked' if totals.functions else 'read'}"
+    if failed:
+        return 1, f"{counted(failed, 'check')} failed"
+    if undecided and not lenient:
+        return 3, f"{counted(undecided, 'check')} could not be decided"
+    if not totals.checks:
+        return NOTHING, "nothing to check"
+    return 0, ""
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
