@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.commands import check as checking
 from gradcli.commands import room
 from gradcli.commands._acceptance import counted
 from gradcli.commands._declaration import Declaration, Operand, Option
