@@ -51,6 +51,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
         def __init__(self, cases: list[Case], options: dict[str, Any], **told: Any) -> None:
             asked.append(("run", options, told))
             self.totals = Totals(selected=len(cases))
+            self.opened: set[str] = set()
 
         def reports(self) -> Iterator[Any]:
             for one in found.paths:
