@@ -25,7 +25,7 @@ FORBIDDEN += ("socket.", "pickle.find_class", "os.remove", "os.rename", "os.mkdi
 def is_oracle(arguments: tuple[object, ...]) -> bool:
     """Whether a process is the one for exact arithmetic, and nothing but it."""
     program, words, *_ = arguments
-    return program == sys.executable and isinstance(words, list) and len(words) == 4 and words[3].endswith(ORACLE)
+    return program == sys.executable and isinstance(words, list) and len(words) == 5 and words[3].endswith(ORACLE)
 
 
 def child(job: dict[str, object], readable: tuple[str, ...], cli: object) -> None:

@@ -166,7 +166,7 @@ def look(shown: Shown, terminal: bool, settings: dict[str, str]) -> None:
     """What one check of the folder shows, whatever the width: the file, the verdict, both numbers, the counts."""
     assert shown.code == 1
     flat = re.sub(r"\s+", "", shown.out)
-    for text in ("scripts/c.grad", "DISAGREES", "3.6692966676", "3.75", "5checksin3files:4passed,1failed"):
+    for text in ("scripts/c.grad", "DISAGREES", "3.6692966676", "3.75", "5checksin3scripts:4passed,1failed"):
         assert text in flat, shown.out
     assert "gradcli check: 1 check failed" in shown.err
     assert ("::error file=scripts/c.grad,line=2" in shown.err) == ("GITHUB_ACTIONS" in settings)
