@@ -29,6 +29,7 @@ SAMPLES = ROOT / "samples"
 IN_A_FOLDER = 300
 LEFT_OUT = ("errors",)  # folders whose scripts are about an error message
 DATA_LINE = re.compile(r"(?P<head>[A-Za-z_]\w*(?: in [^=]+?)? = )(?P<value>[-\[\]0-9., e]+)(?P<rest>#.*)?")  # not const
+AT_ITS_POINT = re.compile(r"^#>|ignore\[", re.MULTILINE)  # results and suppressions that hold at one point
 DECIMAL = re.compile(r"\d+\.\d+")  # whole numbers may be sizes, indices or exponents
 EVERY = 0.05  # seconds between two looks at the processes
 TICK = os.sysconf("SC_CLK_TCK")
@@ -56,7 +57,8 @@ def variant(text: str, random_numbers: random.Random, turn: int) -> str:
 
 def kinds() -> list[Path]:
     """The scripts that are varied."""
-    return [path for path in sorted(SAMPLES.rglob("*.grad")) if path.parent.name not in LEFT_OUT]
+    found = [path for path in sorted(SAMPLES.rglob("*.grad")) if path.parent.name not in LEFT_OUT]
+    return [path for path in found if not AT_ITS_POINT.search(path.read_text(encoding="utf-8"))]
 
 
 def make(folder: Path, count: int, seed: int = 0) -> list[Path]:
