@@ -17,13 +17,16 @@ from tests.benchmarks.__main__ import MODULES, main, names_of, table, without_pa
 from tests.benchmarks.report import text
 
 BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders"}  # rows whose yardstick is PyTorch or JAX
+LONG = {"eager", "gradbench", "hessians"}  # rows that take half a minute at a tiny size
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.deep if name in LONG else ()) for name in MODULES]
+)
 def test_every_row_runs(name: str) -> None:
-    lines = table((name,), 1, small=True)
     if name in BESIDE_PEERS and importlib.util.find_spec("torch") is None:
         pytest.skip("beside PyTorch and JAX only (extra `peers`)")
+    lines = table((name,), 1, small=True)
     if name == "devices" and devices.gpu() is None:
         pytest.skip("there is no GPU")
     if name == "memory" and not os.access("/proc/self/clear_refs", os.W_OK):

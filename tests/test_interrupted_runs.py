@@ -17,7 +17,7 @@ import pytest
 from tests.processes import below, runs
 
 FILES = 14
-ROUNDS, ALL_ROUNDS = 2, 200
+ROUNDS, ALL_ROUNDS = 1, 200
 
 
 def command(folder: Path, *options: str) -> list[str]:
