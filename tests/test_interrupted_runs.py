@@ -86,7 +86,7 @@ def test_a_disturbed_run_is_resumed(tree: tuple[Path, tuple[int, bytes]], number
         partial = folder / "partial.json"
         partial.unlink(missing_ok=True)
         process, took, family = disturbed(folder, number, chance.uniform(0.2, 3.0))
-        told = process.stderr.read().decode()
+        told = process.communicate()[1].decode()
         assert "Traceback" not in told
         if process.returncode in (-number, 128 + number) and number != signal.SIGKILL and partial.exists():
             report = json.loads(partial.read_text())
