@@ -234,9 +234,10 @@ def reported(run: Any, sinks: Reporting) -> None:
     except BaseException as stop:  # Ctrl-C or a signal that ends the process in order; a lost cluster, a full disk
         if isinstance(stop, Exception) and not isinstance(stop, GradcliError):
             raise
-        run.totals.stopped = stop.diagnostics[0].message if isinstance(stop, GradcliError) else "interrupted"
         for report in run.rest():
             sinks.take(report)
+        if run.totals.files < run.totals.selected:
+            run.totals.stopped = stop.diagnostics[0].message if isinstance(stop, GradcliError) else "interrupted"
         sinks.finish(run.totals)
         raise
     sinks.finish(run.totals)
