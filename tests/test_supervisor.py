@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +166,16 @@ def test_a_worker_that_has_grown_is_replaced(tmp_path: Path) -> None:
     assert first == grown and len(set(later)) == 1 and later[0] != grown
 
 
+@LINUX
+def test_an_oracle_takes_over_the_limit_of_its_worker() -> None:
+    outcomes = supervise([Task(0, "x.grad", 0, b"x = 2; x**2")], {}, jobs=1)
+    with closing(outcomes):
+        assert any(outcomes)
+        limits = [Path(f"/proc/{one}/limits").read_text() for one in below(os.getpid()) if runs(one)]
+        bounds = [re.search(r"Max cpu time +(\S+)", text)[1] for text in limits if "Max cpu time" in text]
+    assert len([one for one in bounds if one != "unlimited"]) >= 2  # the worker and its oracle
+
+
 def test_cpu_time_ends_what_nobody_can_end() -> None:
     code = "from gradcli.checks.process_limits import *; extend_cpu_limit(0.1); import tests.fake_worker as w; w.spin()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False)
@@ -313,8 +325,9 @@ def test_reports_of_what_could_not_be_checked() -> None:
     assert (check.id, check.verdict, check.evidence) == ("crash", "CRASHED", {"reason": "exit code 3"})
     assert (check.file, check.line, check.passed) == ("a.grad", None, False)
     assert crashed.summary == {"passed": 0, "failed": 1, "inconclusive": 0, "CRASHED": 1}
-    block = report_of(Done(0, None, "exit code 3"), Case("a.md", 2, "\n\n\nx**2\n"))
+    block = report_of(Done(0, None, "exit code 3"), Case("a.md", 2, "x**2\n", 4))
     assert block.checks[0].line == 4
+    assert block.block == 2
     failed = report_of(Done(1, '{"failure": "KeyError: 1"}', None), Case("b.grad"))
     assert (failed.checks[0].verdict, failed.checks[0].message) == ("ERROR", "internal error: KeyError: 1")
     real = report_of(Done(2, answered("c.grad", 0, b"x = 2; x**2", {}), None), Case("c.grad"))

@@ -12,6 +12,7 @@ import os
 import signal
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from json import dumps, loads
 from queue import Empty, SimpleQueue
 from subprocess import TimeoutExpired
@@ -111,9 +112,17 @@ def report_of(done: Done, case: Case) -> Report:
 
 def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -> Report:
     """The report of a case without one; its line is where the block begins."""
-    line = None if case.text is None else len(case.text) - len(case.text.lstrip("\n")) + 1
+    line = case.line if case.block else None
     check = Check(name, case.path, line, "gradient", None, verdict, {"reason": reason}, message, passed=False)
-    return summarised("", [check], file=case.path)
+    return replace(summarised("", [check], file=case.path), block=case.block)
+
+
+def cpu_time(patience: float) -> float:
+    """The CPU time of a worker that may be silent for so many seconds.
+
+    It bounds a process that this one cannot kill any more, and never one that this one still can.
+    """
+    return (patience + STARTING) * (os.cpu_count() or 1)
 
 
 class Worker:
@@ -140,8 +149,7 @@ class Worker:
         content = None if task.content is None else task.content.decode("latin-1")
         case = {"number": self.number, "path": task.path, "block": task.block, "content": content}
         case["copies"] = task.copies
-        # CPU time bounds a process that this one cannot kill any more; it never does where this one still can
-        case["cpu"] = (patience + STARTING) * (os.cpu_count() or 1)
+        case["cpu"] = cpu_time(patience)
         self._outgoing.put(dumps(case) + "\n")
 
     def end_of_life(self) -> str:
@@ -205,7 +213,7 @@ class Team:
         if memory is None and options.get("backend", "auto") in ("auto", "numpy"):
             memory = ADDRESS_SPACE
         seconds = seconds or 3 * (options.get("timeout") or 60.0) + GRACE
-        self.setup = dumps({"options": dict(options), "memory": memory}) + "\n"
+        self.setup = dumps({"options": dict(options), "memory": memory, "cpu": cpu_time(seconds)}) + "\n"
         self.jobs = jobs
         self.seconds = seconds
         self.module = module

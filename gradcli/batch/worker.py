@@ -109,6 +109,7 @@ def main(answer: Callable[..., str] = answered) -> None:
     setup = loads(lines.get())
     if setup["memory"] is not None:
         limit_memory(setup["memory"] * MIB)
+    extend_cpu_limit(setup["cpu"])  # before the oracle starts, which takes it over
     if answer is answered:
         shared().warm()
         import_module(CHECKING)  # before the first case, whose time it would take
