@@ -527,7 +527,10 @@ def payload(reports: Sequence[Any], notes: Sequence[Diagnostic] = ()) -> dict[st
     if len(reports) == 1 and reports[0].expression:
         found["expression"] = reports[0].expression
     found["checks"] = [machine.check_fields(one) for report in reports for one in report.checks]
-    found["summary"] = machine.summary(reports)
+    counts = {"passed": 0, "failed": 0, "inconclusive": 0}
+    for word, count in (item for report in reports for item in report.summary.items()):
+        counts[word] = counts.get(word, 0) + count
+    found["summary"] = counts
     noted = [one.as_json() for one in [*notes, *(one for report in reports for one in report.diagnostics)]]
     return found | ({"diagnostics": noted} if noted else {})
 

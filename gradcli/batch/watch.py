@@ -6,16 +6,16 @@ Looking means one `stat` for each file and folder. Folders are only searched ane
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
 from gradcli.batch.discovery import matching_files
+from gradcli.execution.data import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    Signature = tuple[int, int, int] | None  # modification time, size and inode; None where there is no file
+    Signature = tuple[int, int, int] | None
 
 QUIET = 0.1  # seconds without a further change before a change counts: editors write a file in several steps
 LONGEST = 2.0  # seconds after which it counts anyway
@@ -52,7 +52,7 @@ def changes(
         yield
         changed_at: float | None = None
         try:
-            data = {path: data[path] if path in data else signature(path) for path in also()}
+            data = {path: data[path] if path in data else signature_of(path) for path in also()}
             while True:
                 moved = state(trail) != trail
                 if moved or unsettled:
@@ -71,13 +71,4 @@ def changes(
 
 def state(paths: Iterable[str]) -> dict[str, Signature]:
     """The signatures of some paths."""
-    return {path: signature(path) for path in paths}
-
-
-def signature(path: str) -> Signature:
-    """What changes when a file is written or replaced; None where it cannot be found."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return {path: signature_of(path) for path in paths}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.checks.report import NOT_AS_REQUIRED, VERDICT_CODES
+from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED
 from gradcli.diagnostics import NOTE, WARNING, Diagnostic
 from gradcli.language.directives import output_line
 
@@ -74,7 +74,7 @@ def settle_settings(lowered: Lowered, subjects: Sequence[Subject], settings: Set
 
 def rule_of(check: Check) -> str:
     """The id of the rule that a check which did not pass has broken."""
-    return VERDICT_CODES.get(check.verdict, NOT_AS_REQUIRED)
+    return CODE_OF_VERDICT.get(check.verdict, NOT_AS_REQUIRED)
 
 
 def suppressed(

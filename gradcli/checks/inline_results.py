@@ -107,21 +107,16 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
 
 def names(lowered: Lowered, subjects: Sequence[Subject]) -> dict[str, int]:
     """What checks are called behind `#> check`, with their positions: `x`, `f.vjp by a`, and `claim 2` of several."""
-    found: dict[str, int] = {}
-    claims = [one.source is lowered.source for one in lowered.claims]
-    number = 0
+    found: dict[int, str] = {}
+    claims = enumerate(lowered.claims, 1)
     for i, subject in enumerate(subjects):
-        name = subject.text
-        if subject.kind == "claim":
-            number += 1
-            if not claims[number - 1]:
-                continue
-            name = f"claim {number}"
-        count = 1
-        while (name if count == 1 else f"{name}#{count}") in found:
-            count += 1
-        found[name if count == 1 else f"{name}#{count}"] = i
-    return found
+        if subject.kind != "claim":
+            found[i] = subject.text
+        else:
+            number, claim = next(claims)
+            if claim.source is lowered.source:
+                found[i] = f"claim {number}"
+    return dict(zip(numbered(found.values()), found, strict=True))
 
 
 def result_ids(stated: Iterable[Stated]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradcli.checks.expectations import numbered
 from gradcli.language.directives import MARK as DIRECTIVE
 from gradcli.language.inline_expectations import DIGESTS, MARK, read_expected
 from gradcli.language.limits import limits_of
@@ -59,12 +60,7 @@ def titles(lowered: Lowered) -> list[tuple[str, str]]:
                 gradients += sized(f"grad {name}{which}", lowered.program.leaves[name].node.type.size)
             checks.append(f"{name}{which}")
     checks += [f"claim {number}" for number in range(1, len(lowered.claims) + 1)]
-    counts: dict[str, int] = {}
-    for rule in lowered.rules:
-        for leaf in rule.leaves:
-            name = f"{rule.title} by {leaf.name}"
-            counts[name] = counts.get(name, 0) + 1
-            checks.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
+    checks += numbered(f"{rule.title} by {leaf.name}" for rule in lowered.rules for leaf in rule.leaves)
     return [*found, *gradients, *((f"check {name}", "PROVED") for name in checks)]
 
 

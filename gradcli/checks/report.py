@@ -16,7 +16,7 @@ VERDICTS = (
 )  # fmt: skip
 
 # the code of a verdict that does not pass, by which reports name it and suppressions ignore it
-VERDICT_CODES = {
+CODE_OF_VERDICT = {
     "DISAGREES": "GC801",
     "IMPRECISE": "GC802",
     "KINK": "GC803",

@@ -40,7 +40,6 @@ else:
 
 STREAMED = ("jsonl", "csv", "concise", "tap")
 IN_MEMORY = 2**20  # bytes of a report that are collected in memory
-MOST_SUMMARY = 2**20  # bytes of a step summary that GitHub takes
 
 
 class Spooled:
@@ -254,6 +253,5 @@ def annotated(output: Output, pieces: Iterable[str]) -> None:
 
 def summarised(path: str, pieces: Iterable[str]) -> None:
     """Append to the summary of a GitHub step."""
-    text = "".join(pieces).encode()[:MOST_SUMMARY].decode(errors="ignore")
     with open(path, "a", encoding="utf-8") as file:
-        file.write(text)
+        file.writelines(pieces)

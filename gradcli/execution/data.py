@@ -229,7 +229,7 @@ def signature_of(path: str) -> tuple[int, int, int] | None:
     """What shows cheaply that a file has changed: inode, size and time of the last change; None without a file."""
     try:
         state = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no path has such characters
         return None
     return state.st_ino, state.st_size, state.st_mtime_ns
 

@@ -166,15 +166,6 @@ def check_fields(check: Any, block: int = 0) -> Payload:
     return {**fields, **diagnostics(check.diagnostics)}
 
 
-def summary(reports: Sequence[Any]) -> dict[str, int]:
-    """The counts of all reports added up."""
-    total: dict[str, int] = {"passed": 0, "failed": 0, "inconclusive": 0}
-    for report in reports:
-        for name, count in report.summary.items():
-            total[name] = total.get(name, 0) + count
-    return total
-
-
 def answer(identity: object, outcome: Any) -> str:
     """One line of `batch`: the id of the request, then a result, a report, a diagnostic, or plain fields."""
     opening: Payload = {"id": jsonable(identity), "schema_version": SCHEMA_VERSION}
@@ -184,7 +175,7 @@ def answer(identity: object, outcome: Any) -> str:
         return text({**opening, "error": problem(outcome)})
     if hasattr(outcome, "checks"):
         checks = [check_fields(one) for one in outcome.checks]
-        return text({**opening, "checks": checks, "summary": summary([outcome]), **diagnostics(outcome.diagnostics)})
+        return text({**opening, "checks": checks, "summary": outcome.summary, **diagnostics(outcome.diagnostics)})
     return text({**opening, **result_fields(outcome)})
 
 

@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from hashlib import sha256
 
-from gradcli.checks.report import NOT_AS_REQUIRED, VERDICT_CODES
+from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED
 from gradcli.records import NamedTuple
 from gradcli.rendering.verdicts import sentence, subject, title
 
@@ -35,16 +35,16 @@ class Rule(NamedTuple):
 
 # the rule of each verdict, worst first; a good verdict that did not pass is NOT_AS_REQUIRED
 RULES: dict[str, Rule] = {
-    "CRASHED": Rule(VERDICT_CODES["CRASHED"], "error", "blocker"),
-    "ERROR": Rule(VERDICT_CODES["ERROR"], "error", "blocker"),
-    "DISAGREES": Rule(VERDICT_CODES["DISAGREES"], "error", "critical"),
-    "UNDEFINED": Rule(VERDICT_CODES["UNDEFINED"], "error", "major"),
-    "DISCONTINUOUS": Rule(VERDICT_CODES["DISCONTINUOUS"], "error", "major"),
-    "BOUNDARY": Rule(VERDICT_CODES["BOUNDARY"], "error", "major"),
-    "KINK": Rule(VERDICT_CODES["KINK"], "error", "major"),
+    "CRASHED": Rule(CODE_OF_VERDICT["CRASHED"], "error", "blocker"),
+    "ERROR": Rule(CODE_OF_VERDICT["ERROR"], "error", "blocker"),
+    "DISAGREES": Rule(CODE_OF_VERDICT["DISAGREES"], "error", "critical"),
+    "UNDEFINED": Rule(CODE_OF_VERDICT["UNDEFINED"], "error", "major"),
+    "DISCONTINUOUS": Rule(CODE_OF_VERDICT["DISCONTINUOUS"], "error", "major"),
+    "BOUNDARY": Rule(CODE_OF_VERDICT["BOUNDARY"], "error", "major"),
+    "KINK": Rule(CODE_OF_VERDICT["KINK"], "error", "major"),
     "not as required": Rule(NOT_AS_REQUIRED, "error", "major"),
-    "IMPRECISE": Rule(VERDICT_CODES["IMPRECISE"], "error", "minor"),
-    "INCONCLUSIVE": Rule(VERDICT_CODES["INCONCLUSIVE"], "warning", "minor"),
+    "IMPRECISE": Rule(CODE_OF_VERDICT["IMPRECISE"], "error", "minor"),
+    "INCONCLUSIVE": Rule(CODE_OF_VERDICT["INCONCLUSIVE"], "warning", "minor"),
     UNUSED: Rule("GC811", "warning", "info"),
 }
 BY_CODE = {rule.code: rule for rule in RULES.values()}
@@ -87,7 +87,6 @@ def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
         reason, external = suppression(check)
         if check.passed and not (suppressed and reason is not None):
             continue
-        identity = "\0".join((name, block, *case, str(repeated[case])))
         span = span_of(check)
         line = check.line if check.line is not None or span is None else span.line
         yield Issue(
@@ -98,7 +97,7 @@ def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
             span,
             subject(check),
             sentence(check),
-            sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32],
+            fingerprint(name, block, *case, str(repeated[case])),
             reason,
             external,
         )
@@ -108,7 +107,6 @@ def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
 def unused(report: Any, name: str) -> Iterator[Issue]:
     """The suppressions of a script that suppress nothing."""
     for count, one in enumerate(found for found in report.diagnostics if found.code == RULES[UNUSED].code):
-        identity = "\0".join((name, str(report.block or ""), one.code, str(count)))
         yield Issue(
             RULES[UNUSED],
             "UNUSED",
@@ -117,8 +115,13 @@ def unused(report: Any, name: str) -> Iterator[Issue]:
             one.span,
             "suppression",
             one.message,
-            sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32],
+            fingerprint(name, str(report.block or ""), one.code, str(count)),
         )
+
+
+def fingerprint(*parts: str) -> str:
+    """What an issue is known by from run to run."""
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def rule_of(check: Any) -> Rule:

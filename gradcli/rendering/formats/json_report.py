@@ -31,7 +31,7 @@ class JsonReport:
         return text(fields)[:-1] + ', "checks": ['
 
     def part(self, report: Any) -> str:
-        self.expression = getattr(report, "expression", "")
+        self.expression = report.expression
         self.diagnostics += [text(one) for one in diagnostics(report.diagnostics).get("diagnostics", ())]
         parts = []
         for check in report.checks:

@@ -47,7 +47,7 @@ class JUnit:
 
 def suite(report: Any) -> Iterator[str]:
     name = attribute(title(report))
-    file = f' file="{attribute(report.file)}"' if getattr(report, "file", None) else ""
+    file = f' file="{attribute(report.file)}"' if report.file else ""
     yield f'  <testsuite name="{name}"{file} {counts(report.checks)}>'
     for one in report.checks:
         what = attribute(f"{subject(one)} line {one.line}" if one.line else subject(one))
