@@ -156,6 +156,20 @@ class Builder:
         made = table[key] = self._make(primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
         return made
 
+    def copied(self, node: Node, args: tuple[Node, ...]) -> Node:
+        """The operation of a node, made anywhere, on other arguments of the same types; constants stay what they are.
+
+        Nothing is rewritten, as in `expanded`.
+        """
+        primitive = node.primitive
+        if primitive is CONSTANT:
+            return self.constant(node.params["value"], node.type.shape, node.type.kind)
+        simplifying, self.simplifying = self.simplifying, False
+        try:
+            return self.apply(primitive, args, node.params)
+        finally:
+            self.simplifying = simplifying
+
     def expanded(self, node: Node) -> Node:
         """The definition of a composite node, on its arguments as they are.
 

@@ -14,6 +14,7 @@ from gradcli.diagnostics import Span
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.builder import Builder
 from gradcli.graph.domain import Interval
+from gradcli.graph.loop import Body
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 from gradcli.graph.program import Leaf, Program
 from gradcli.graph.types import Type
@@ -108,7 +109,7 @@ def restore_nodes(flat: Mapping[str, Any], vocabulary: Mapping[str, Primitive]) 
             Node(
                 primitive,
                 tuple([nodes[arg] for arg in args]),
-                {key: _from_json(value) for key, value in params.items()},
+                {key: _from_json(value, vocabulary) for key, value in params.items()},
                 Type(kind, tuple(shape)),
                 len(nodes) + 1,
                 None if span is None else Span(*span),
@@ -152,15 +153,43 @@ def _to_json(value: Any) -> Any:
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, (tuple, list)):
         return [_to_json(item) for item in value]
+    if isinstance(value, Body):
+        return {"body": _body_to_json(value)}
     raise TypeError(f"a parameter of type {type(value).__name__} is no static value")
 
 
-def _from_json(value: Any) -> Any:
+def _from_json(value: Any, vocabulary: Mapping[str, Primitive] | None = None) -> Any:
     if isinstance(value, list):
         return tuple(_from_json(item) for item in value)
     if isinstance(value, dict):
+        if "body" in value:
+            assert vocabulary is not None
+            return _body_from_json(value["body"], vocabulary)
         return Fraction(*value["ratio"]) if "ratio" in value else float(value["float"])
     return value
+
+
+def _body_to_json(body: Body) -> dict[str, Any]:
+    """A body as a table of its own, with the rows of its leaves and of the carries after the turn."""
+    table = Table(body.steps, body.builder.vocabulary)
+    rows = table.rows
+    return {
+        "table": table.flat,
+        "carried": [rows[leaf] for leaf in body.carried],
+        "rows": [rows[leaf] for leaf in body.rows],
+        "fixed": [rows[leaf] for leaf in body.fixed],
+        "index": None if body.index is None else rows[body.index],
+        "nexts": [rows[node] for node in body.nexts],
+    }
+
+
+def _body_from_json(flat: Mapping[str, Any], vocabulary: Mapping[str, Primitive]) -> Body:
+    program, nodes = restore_nodes(flat["table"], vocabulary)
+    carried, rows, fixed, nexts = [
+        tuple([nodes[row] for row in flat[part]]) for part in ("carried", "rows", "fixed", "nexts")
+    ]
+    index = None if flat["index"] is None else nodes[flat["index"]]
+    return Body(program.builder, carried, rows, fixed, index, nexts, program.outputs)
 
 
 def _array_to_json(value: Any) -> Any:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from gradcli.graph.arrays import NAMED
 from gradcli.graph.builder import building
+from gradcli.graph.loop import Body
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
 from gradcli.graph.program import Program
 from gradcli.graph.types import Type, size_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 KINDS = ("elementwise", "linear", "bilinear", "structured", "composite", "nondifferentiable")
 AXIS_PARAMS = ("axis", "axes")
-STATIC = (int, float, str, bool, Fraction, type(None))
+STATIC = (int, float, str, bool, Fraction, type(None), Body)
 
 
 class Broken(AssertionError):
@@ -39,6 +40,8 @@ def verify(program: Program | Node | Sequence[Node]) -> None:
     for node in order:
         _check_order(node)
         _check_params(node)
+        if "body" in node.params:
+            verify(node.params["body"].steps)
         if node.primitive in (LEAF, DATA, CONSTANT):
             _check_input(node)
         else:

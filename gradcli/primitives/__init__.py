@@ -36,6 +36,7 @@ MODULES = (
     "shaping",
     "creation",
     "recurrence",
+    "loop",
     "einsum",
     "closed_forms",
     "linalg",

@@ -1,0 +1,426 @@
+"""Loops as nodes: a body of a fixed size that is repeated, and the nodes that read its results.
+
+A `Body` is one turn as a closed graph: its leaves are the carries (the state before the turn), rows (the turn's part
+of stacked arrays), fixed values, and the number of the turn; `nexts` is the state after the turn. Two kinds of nodes
+read a loop, and both are composites: `last` is a carry after the last turn, `turns` is the value of one node of the
+body in every turn, stacked along a new first axis. Their arguments are the initial carries, the stacked arrays and the
+fixed values; the body and the count of turns are parameters. Nodes with the same arguments, body, count and direction
+read the same loop, which is evaluated once for all of them (`loop_key`). What each of them means is its definition: the
+turns written out (`written_out_last`, `written_out_turns`).
+
+Loops are made by tracing: build one turn from fresh leaves in the surrounding builder and `close` it. Whatever does not
+depend on those leaves stays outside of the loop and becomes a fixed value. `Opened` is the way back: the body of a loop
+on fresh leaves in the surrounding builder, for transforms to work on.
+"""
+
+from __future__ import annotations
+
+from gradcli.graph.builder import Builder
+from gradcli.graph.node import CONSTANT, LEAF, Node
+from gradcli.graph.types import FLOAT, Type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.graph.types import Shape
+
+
+class Body:
+    """One turn of a loop as a closed graph; equal bodies compare equal, whatever builder they come from.
+
+    `steps` are all nodes in topological order, first the leaves: carries, rows, fixed values, and `index` if the number
+    of the turn is read (a float that counts from 0). `nexts[k]` is the carry k after the turn, of the type of
+    `carried[k]`. Steps beyond those that `nexts` needs are there for `turns` to read. A body holds no data arrays:
+    these are fixed values.
+    """
+
+    __slots__ = ("_hash", "_key", "builder", "carried", "fixed", "index", "nexts", "positions", "rows", "steps")
+
+    def __init__(
+        self,
+        builder: Builder,
+        carried: tuple[Node, ...],
+        rows: tuple[Node, ...],
+        fixed: tuple[Node, ...],
+        index: Node | None,
+        nexts: tuple[Node, ...],
+        steps: tuple[Node, ...],
+    ) -> None:
+        self.builder = builder
+        self.carried = carried
+        self.rows = rows
+        self.fixed = fixed
+        self.index = index
+        self.nexts = nexts
+        self.steps = steps
+        self.positions = {node: at for at, node in enumerate(steps)}
+        at = self.positions
+        self._key = (
+            len(carried),
+            len(rows),
+            len(fixed),
+            index is not None,
+            tuple([at[node] for node in nexts]),
+            tuple(
+                [
+                    (node.primitive, tuple([at[arg] for arg in node.args]), tuple(node.params.items()), node.type)
+                    if node.primitive is not LEAF
+                    else node.type
+                    for node in steps
+                ]
+            ),
+        )
+        self._hash = hash(self._key)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The leaves that the arguments of a reader stand for: carries, rows, fixed values."""
+        return (*self.carried, *self.rows, *self.fixed)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Body) and self._hash == other._hash and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.steps)} nodes, {len(self.carried)} carried>"
+
+
+class Loop:
+    """A loop in a builder: `args` as its readers take them; `last` and `turns` make readers.
+
+    `close` makes it from traced nodes, which `turns` then takes; a loop of an existing reader takes positions only.
+    """
+
+    __slots__ = ("args", "body", "builder", "count", "ends", "reverse", "traced", "unmoved")
+
+    def __init__(
+        self,
+        builder: Builder,
+        body: Body,
+        args: tuple[Node, ...],
+        count: int,
+        reverse: bool,
+        traced: Mapping[Node, int] | None = None,
+        ends: Sequence[Node | int] | None = None,
+        unmoved: Mapping[Node, Node] | None = None,
+    ) -> None:
+        self.builder = builder
+        self.body = body
+        self.args = args
+        self.count = count
+        self.reverse = reverse
+        self.traced = traced or {}
+        self.ends = range(len(body.carried)) if ends is None else ends
+        self.unmoved = unmoved or {}
+
+    def last(self, carry: int) -> Node:
+        """The carry with this number (as given to `close`) after the last turn."""
+        end = self.ends[carry]
+        return end if isinstance(end, Node) else self._reader("last", "carry", end)
+
+    def turns(self, node: Node) -> Node:
+        """The value of a traced node in every turn, stacked along a new first axis.
+
+        A node that does not depend on the turn is repeated.
+        """
+        at = self.traced.get(node)
+        return repeated(self.builder, self.unmoved.get(node, node), self.count) if at is None else self.stacked(at)
+
+    def stacked(self, at: int) -> Node:
+        """The value of the step of the body with this position in every turn; of a row, the array itself."""
+        first = len(self.body.carried)
+        if first <= at < first + len(self.body.rows):
+            return self.args[at]
+        if first <= at < len(self.body.inputs):
+            return repeated(self.builder, self.args[at], self.count)
+        return self._reader("turns", "at", at)
+
+    def _reader(self, name: str, key: str, place: int) -> Node:
+        if not self.count:
+            if name == "last":
+                return self.args[place]
+            type_ = self.body.steps[place].type
+            return self.builder.constant(0, (0, *type_.shape), type_.kind)
+        params = {"body": self.body, "count": self.count, "reverse": self.reverse, key: place}
+        return self.builder.apply(self.builder.vocabulary[name], self.args, params)
+
+
+def is_reader(node: Node) -> bool:
+    """Whether a node reads a loop."""
+    return "body" in node.params
+
+
+def loop_key(node: Node) -> Any:
+    """What the readers of one loop have in common."""
+    params = node.params
+    return node.args, params["body"], params["count"], params["reverse"]
+
+
+def loop_of(node: Node) -> Loop:
+    """The loop that a reader reads, in the reader's builder."""
+    params = node.params
+    return Loop(node.builder, params["body"], node.args, params["count"], params["reverse"])
+
+
+def repeated(builder: Builder, node: Node, count: int) -> Node:
+    """A value repeated along a new first axis."""
+    raised = builder.call("reshape", node, shape=(1, *node.shape))
+    return raised if count == 1 else builder.call("broadcast", raised, shape=(count, *node.shape))
+
+
+def row(builder: Builder, stack: Node, turn: int) -> Node:
+    """The part of a stacked array that belongs to one turn."""
+    shape = stack.shape
+    start, size = (turn, *(0 for _ in shape[1:])), (1, *shape[1:])
+    part = builder.call("slice", stack, start=start, step=(1,) * len(shape), size=size)
+    return builder.call("reshape", part, shape=shape[1:])
+
+
+# --- making loops ----------------------------------------------------------------------------------------------
+
+
+def close(
+    builder: Builder,
+    count: int,
+    carried: Sequence[tuple[Node, Node]],
+    nexts: Sequence[Node],
+    *,
+    rows: Sequence[tuple[Node, Node]] = (),
+    index: Node | None = None,
+    outputs: Sequence[Node] = (),
+    reverse: bool = False,
+) -> Loop:
+    """The loop that repeats a traced turn `count` times.
+
+    `carried` pairs the fresh leaf of each carry with its initial value, `rows` the leaf of each row with its array of
+    shape [count, ...]; `index` is the leaf that stood for the number of the turn (0 to count - 1; with `reverse` the
+    turns run from the last to the first). `nexts` are the carries after the turn, `outputs` further nodes of the turn
+    that `Loop.turns` will be asked for. All are nodes of `builder`; what does not depend on the leaves is left outside.
+    Raises ValueError where a type does not fit.
+
+    >>> from gradcli.primitives import catalogue
+    >>> builder = Builder(catalogue())
+    >>> x, a = builder.fresh_leaf(FLOAT), builder.leaf("a")
+    >>> loop = close(builder, 40, [(x, builder.constant(1))], [x + x*a])
+    >>> loop.last(0).primitive.name, [step.primitive.name for step in loop.body.steps]
+    ('last', ['leaf', 'leaf', 'mul', 'add'])
+    """
+    for (leaf, init), after in zip(carried, nexts, strict=True):
+        if not leaf.type == init.type == after.type:
+            raise ValueError(f"a carry {leaf.type} that starts as {init.type} and becomes {after.type}")
+    for leaf, stack in rows:
+        if stack.type != Type(leaf.type.kind, (count, *leaf.shape)):
+            raise ValueError(f"a row {leaf.type} of {count} turns in an array {stack.type}")
+    # a carry that no turn changes is a fixed value
+    unmoved = {leaf: init for (leaf, init), after in zip(carried, nexts, strict=True) if after is leaf}
+    moving = [k for k, (leaf, _) in enumerate(carried) if leaf not in unmoved]
+    tracer = _Copy(builder, [carried[k][0] for k in moving], [leaf for leaf, _ in rows], index, unmoved)
+    read_nexts = [nexts[k] for k in moving]
+    tracer.read([*read_nexts, *outputs])
+    places = {k: place for place, k in enumerate(moving)}
+    args = (*(carried[k][1] for k in moving), *(stack for _, stack in rows), *tracer.fixed_values)
+    if not args:  # an operation has an argument: a loop over numbers alone is given one that no turn reads
+        tracer.leaf_of(builder.constant(0))
+        args = tuple(tracer.fixed_values)
+    body = tracer.body(read_nexts)
+    traced = {node: body.positions[copy] for node, copy in tracer.copies.items()}
+    ends: list[Node | int] = [places.get(k, init) for k, (_, init) in enumerate(carried)]
+    return Loop(builder, body, args, count, reverse, traced, ends, unmoved)
+
+
+class _Copy:
+    """The nodes of a traced turn that depend on its leaves, copied into a builder of their own in a canonical order."""
+
+    __slots__ = ("builder", "carried", "copies", "dependent", "fixed", "fixed_values", "index", "replaced", "rows")
+
+    def __init__(
+        self,
+        outer: Builder,
+        carried: Sequence[Node],
+        rows: Sequence[Node],
+        index: Node | None,
+        replaced: dict[Node, Node],
+    ) -> None:
+        self.builder = Builder(outer.vocabulary, outer.limit, outer.entries)
+        self.replaced = replaced
+        self.copies: dict[Node, Node] = {}
+        self.dependent: set[Node] = set()  # on the leaves of the turn
+        self.fixed: dict[Node, Node] = {}
+        self.fixed_values: list[Node] = []
+        self.carried = [self._leaf(leaf, "carry") for leaf in carried]
+        self.rows = [self._leaf(leaf, "row") for leaf in rows]
+        self.index = None if index is None else self._leaf(index, "index")
+
+    def _leaf(self, leaf: Node, what: str) -> Node:
+        self.dependent.add(leaf)
+        made = self.copies[leaf] = self.builder.fresh_leaf(leaf.type, f"~{what}{len(self.copies)}")
+        return made
+
+    def leaf_of(self, value: Node) -> Node:
+        """The leaf of a value that is the same in every turn."""
+        known = self.fixed.get(value)
+        if known is None:
+            known = self.fixed[value] = self.builder.fresh_leaf(value.type, f"~fixed{len(self.fixed_values)}")
+            self.fixed_values.append(value)
+        return known
+
+    def outside(self, value: Node) -> Node:
+        """What stands in the turn for a node that does not depend on it: a constant is copied, else a leaf."""
+        return self.builder.copied(value, ()) if value.primitive is CONSTANT else self.leaf_of(value)
+
+    def read(self, roots: Iterable[Node]) -> None:
+        """Copy what these nodes need, depth first, so that equal turns give equal copies."""
+        roots = list(roots)
+        self._mark(roots)
+        for root in roots:
+            stack = [root]
+            while stack:
+                node = self.replaced.get(stack[-1], stack[-1])
+                if node in self.copies or not self._depends(node):
+                    stack.pop()
+                    continue
+                args = [self.replaced.get(arg, arg) for arg in node.args]
+                waiting = [arg for arg in args if self._depends(arg) and arg not in self.copies]
+                if waiting:
+                    stack.extend(reversed(waiting))
+                    continue
+                stack.pop()
+                operands = tuple([self.copies[arg] if self._depends(arg) else self.outside(arg) for arg in args])
+                self.builder.span = node.span
+                self.copies[node] = self.builder.copied(node, operands)
+
+    def _mark(self, roots: Iterable[Node]) -> None:
+        """Find out which nodes depend on the leaves of the turn: none of those that were made before them."""
+        first = min([leaf.serial for leaf in self.dependent], default=0)
+        inside: set[Node] = set()
+        stack = list(roots)
+        while stack:
+            node = stack.pop()
+            if node.serial >= first and node not in inside and node not in self.dependent:
+                inside.add(node)
+                stack.extend(node.args)
+        for node in sorted(inside, key=lambda node: node.serial):
+            if node not in self.replaced and any(map(self._depends, node.args)):
+                self.dependent.add(node)
+
+    def _depends(self, node: Node) -> bool:
+        return node in self.dependent
+
+    def body(self, nexts: Sequence[Node]) -> Body:
+        """The body, once everything has been read; a next that does not depend on the turn is a fixed value."""
+        ends = []
+        for node in nexts:
+            copy = self.copies.get(node)
+            ends.append(self.outside(self.replaced.get(node, node)) if copy is None else copy)
+        fixed = tuple(self.fixed.values())
+        first = [*self.carried, *self.rows, *fixed, *([] if self.index is None else [self.index])]
+        inner = dict.fromkeys(first)
+        for copy in self.copies.values():
+            for arg in copy.args:
+                inner.setdefault(arg)
+            inner.setdefault(copy)
+        for end in ends:
+            inner.setdefault(end)
+        self.builder.close()
+        return Body(self.builder, tuple(self.carried), tuple(self.rows), fixed, self.index, tuple(ends), tuple(inner))
+
+
+# --- reading loops ---------------------------------------------------------------------------------------------
+
+
+class Opened:
+    """One turn of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
+
+    `nodes[i]` stands for `body.steps[i]`. Fixed values are the loop's arguments, so nodes that depend on these alone are
+    outside of any turn.
+    """
+
+    __slots__ = ("body", "carried", "index", "nexts", "nodes", "rows")
+
+    def __init__(self, loop: Loop) -> None:
+        body, builder = loop.body, loop.builder
+        self.body = body
+        self.carried = tuple([builder.fresh_leaf(leaf.type) for leaf in body.carried])
+        self.rows = tuple([builder.fresh_leaf(leaf.type) for leaf in body.rows])
+        self.index = None if body.index is None else builder.fresh_leaf(FLOAT)
+        fixed = loop.args[len(self.carried) + len(self.rows) :]
+        self.nodes = turn(builder, body, self.carried, self.rows, fixed, self.index)
+        self.nexts = tuple([self.nodes[body.positions[node]] for node in body.nexts])
+
+
+def turn(
+    builder: Builder,
+    body: Body,
+    carried: Sequence[Node],
+    rows: Sequence[Node],
+    fixed: Sequence[Node],
+    index: Node | None,
+) -> list[Node]:
+    """The nodes of one turn on these values, one for each step of the body."""
+    made: dict[Node, Node] = dict(zip(body.inputs, (*carried, *rows, *fixed), strict=True))
+    if body.index is not None:
+        assert index is not None
+        made[body.index] = index
+    outer = builder.span
+    for step in body.steps:
+        if step not in made:
+            builder.span = step.span
+            made[step] = builder.copied(step, tuple([made[arg] for arg in step.args]))
+    builder.span = outer
+    return [made[step] for step in body.steps]
+
+
+def order_of_turns(count: int, reverse: bool) -> range:
+    """The numbers of the turns in the order in which they run."""
+    return range(count - 1, -1, -1) if reverse else range(count)
+
+
+def written_out_last(*args: Node, body: Body, count: int, reverse: bool, carry: int) -> Node:
+    """The definition of `last`: the turns one after the other."""
+    state: Sequence[Node] = args[: len(body.carried)]
+    for nodes in _written_out(args, body, count, reverse):
+        state = [nodes[body.positions[node]] for node in body.nexts]
+    return state[carry]
+
+
+def written_out_turns(*args: Node, body: Body, count: int, reverse: bool, at: int) -> Node:
+    """The definition of `turns`: the turns one after the other, and one value of each stacked."""
+    builder = args[0].builder
+    found: dict[int, Node] = {}
+    for number, nodes in zip(order_of_turns(count, reverse), _written_out(args, body, count, reverse), strict=True):
+        found[number] = nodes[at]
+    raised = [builder.call("reshape", found[number], shape=(1, *found[number].shape)) for number in range(count)]
+    if count == 1:
+        return raised[0]
+    return builder.bind(builder.vocabulary["concat"], tuple(raised), {"axis": -len(raised[0].shape)})
+
+
+def _written_out(args: Sequence[Node], body: Body, count: int, reverse: bool) -> Iterable[list[Node]]:
+    builder = args[0].builder
+    states, stacks = len(body.carried), len(body.rows)
+    state, fixed = args[:states], args[states + stacks :]
+    for number in order_of_turns(count, reverse):
+        rows = [row(builder, stack, number) for stack in args[states : states + stacks]]
+        index = None if body.index is None else builder.constant(number)
+        nodes = turn(builder, body, state, rows, fixed, index)
+        state = tuple([nodes[body.positions[node]] for node in body.nexts])
+        yield nodes
+
+
+# --- types -----------------------------------------------------------------------------------------------------
+
+
+def type_of_last(*args: Type, body: Body, carry: int, **_: Any) -> Type:
+    """The type of `last`."""
+    return body.carried[carry].type
+
+
+def type_of_turns(*args: Type, body: Body, count: int, at: int, **_: Any) -> Type:
+    """The type of `turns`: an axis more in front."""
+    step = body.steps[at].type
+    shape: Shape = (count, *step.shape)
+    return Type(step.kind, shape)
