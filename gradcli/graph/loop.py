@@ -335,8 +335,8 @@ class _Copy:
 class Opened:
     """One turn of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
 
-    `nodes[i]` stands for `body.steps[i]`. Fixed values are the loop's arguments, so nodes that depend on these alone are
-    outside of any turn.
+    `nodes[i]` stands for `body.steps[i]`. Fixed values are the loop's arguments, so nodes that depend on these alone
+    are outside of any turn.
     """
 
     __slots__ = ("body", "carried", "index", "nexts", "nodes", "rows")
