@@ -10,6 +10,7 @@ import re
 import sys
 
 from gradcli.graph.exact import decimal, is_fraction
+from gradcli.graph.loop import is_reader, reader_params
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 
 TYPE_CHECKING = False
@@ -100,7 +101,8 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
         operands = dict(zip(_OPERANDS, [_inside(arg, _ATOM) for arg in args], strict=False))
         text = "".join(operands.get(word, word) for word in re.split(r"\b", template))
         return text, _ATOM if _CALL.fullmatch(template) else -3
-    static = [f"{key}={_static_text(value)}" for key, value in node.params.items() if not is_default(node, value)]
+    params = reader_params(node) if is_reader(node) else node.params
+    static = [f"{key}={_static_text(value)}" for key, value in params.items() if not is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
 
 
