@@ -98,7 +98,7 @@ def answer_points(
         return function.at_points(shared=tuple(shared), gradient=gradient, **given, **shared)
 
     def answers_there(blocks: Blocks) -> Answers:
-        from gradcli.batch.cluster import answer_on
+        from gradcli.batch.workers.cluster import answer_on
 
         question = {"key": key, "options": options, "gradient": gradient, "shared": shared}
         given = (({group.name: block[group.name] for group in groups}, end) for block, _, end in blocks)
