@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gradcli.batch import runner
+from gradcli.batch import check_run
+from gradcli.batch.check_run import Run
 from gradcli.batch.discovery.walk import find_cases
 from gradcli.batch.journal import Journal
-from gradcli.batch.runner import Run
 from gradcli.batch.workers import supervisor
 from gradcli.batch.workers.transport import report_from_json, report_to_json
 from gradcli.checks import check_script
@@ -91,7 +91,7 @@ def test_what_the_journal_knows_is_not_judged_again(folder: Path, monkeypatch: p
     def watched(tasks: Any, *args: Any, **kwargs: Any) -> Any:
         return supervisor.supervise((asked.append(task.path) or task for task in tasks), *args, **kwargs)
 
-    monkeypatch.setattr(runner, "supervise", watched)
+    monkeypatch.setattr(check_run, "supervise", watched)
     with Journal(str(folder / "journal")) as journal:
         again, _ = reports_of(folder, jobs=2, journal=journal)
         assert packed(again) == packed(first)

@@ -21,10 +21,10 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
+from gradcli.batch.check_run import Run
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.discovery.walk import find_cases
 from gradcli.batch.points import answer_points, sweep
-from gradcli.batch.runner import Run
 from gradcli.batch.workers import cluster, dask_worker
 from gradcli.batch.workers.supervisor import Done, Task, supervise
 from gradcli.batch.workers.transport import report_to_json

@@ -1,6 +1,6 @@
 """Many cases: JSON Lines requests, each with an answer, and folders of scripts, each script with a report.
 
-A check of many scripts begins in `runner`: `discovery` says which cases it is about, `journal` holds the reports of
+A check of many scripts begins in `check_run`: `discovery` says which cases it is about, `journal` holds the reports of
 those that were checked before, `workers` judge the rest. `totals` and `baseline` decide how a report counts.
 `json_lines` answers requests, and `points` computes values and gradients for the rows of a file.
 """
@@ -13,12 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gradcli.batch.check_run import Run, packed, unpacked
     from gradcli.batch.discovery.selection import last_failed, parse_verdicts, sharded
     from gradcli.batch.discovery.walk import find_cases, nothing_found
     from gradcli.batch.discovery.watch_files import changes
     from gradcli.batch.journal import Journal, default_folder
     from gradcli.batch.json_lines import serve
-    from gradcli.batch.runner import Run, packed, unpacked
     from gradcli.batch.totals import Totals
 
 __all__ = [
@@ -40,9 +40,9 @@ __all__ = [
 # where each name is defined; its module is loaded at the first use
 _MODULES = {
     "Journal": "journal",
-    "Run": "runner",
-    "packed": "runner",
-    "unpacked": "runner",
+    "Run": "check_run",
+    "packed": "check_run",
+    "unpacked": "check_run",
     "Totals": "totals",
     "changes": "discovery.watch_files",
     "default_folder": "journal",
