@@ -48,8 +48,7 @@ def trace(
     them. A terminal shows 6 digits; elsewhere, and with --digits 17, all of them are there.
 
     With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
-    the order of work, blocks and threads, memory, and how far the results may be from those of the plain
-    evaluator at this point.
+    the order of work, blocks and threads, memory, and what the passes of the planner did.
 
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3
@@ -94,6 +93,6 @@ def planned_view(report: PlanReport) -> View:
 
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
-PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, bounds.")
+PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
 ALL = Option("--all", kind="flag", help="Show every node, also those that nobody wrote, such as reshapes.")
 DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, *OUTPUT))
