@@ -180,6 +180,7 @@ def _body_to_json(body: Body) -> dict[str, Any]:
         "fixed": [rows[leaf] for leaf in body.fixed],
         "index": None if body.index is None else rows[body.index],
         "nexts": [rows[node] for node in body.nexts],
+        "first": body.first,
     }
 
 
@@ -189,7 +190,7 @@ def _body_from_json(flat: Mapping[str, Any], vocabulary: Mapping[str, Primitive]
         tuple([nodes[row] for row in flat[part]]) for part in ("carried", "rows", "fixed", "nexts")
     ]
     index = None if flat["index"] is None else nodes[flat["index"]]
-    return Body(program.builder, carried, rows, fixed, index, nexts, program.outputs)
+    return Body(program.builder, carried, rows, fixed, index, nexts, program.outputs, flat["first"])
 
 
 def _array_to_json(value: Any) -> Any:

@@ -33,10 +33,13 @@ class Body:
     `steps` are all nodes in topological order, first the leaves: carries, rows, fixed values, and `index` if the number
     of the turn is read (a float that counts from 0). `nexts[k]` is the carry k after the turn, of the type of
     `carried[k]`. Steps beyond those that `nexts` needs are there for `turns` to read. A body holds no data arrays:
-    these are fixed values.
+    these are fixed values. `first` counts the turns that were written out before the loop: for people, the turn with
+    the number t is turn first + t + 1. Bodies that differ in nothing else are equal.
     """
 
-    __slots__ = ("_hash", "_key", "builder", "carried", "fixed", "index", "nexts", "positions", "rows", "steps")
+    __slots__ = (
+        *("_hash", "_key", "builder", "carried", "first", "fixed", "index", "nexts", "positions", "rows", "steps"),
+    )
 
     def __init__(
         self,
@@ -47,8 +50,10 @@ class Body:
         index: Node | None,
         nexts: tuple[Node, ...],
         steps: tuple[Node, ...],
+        first: int = 0,
     ) -> None:
         self.builder = builder
+        self.first = first
         self.carried = carried
         self.rows = rows
         self.fixed = fixed
@@ -160,6 +165,18 @@ def loop_key(node: Node) -> Any:
     return node.args, params["body"], params["count"], params["reverse"]
 
 
+def reader_params(node: Node) -> dict[str, int | bool]:
+    """The parameters of a reader as people and JSON see them: the body is left out."""
+    params = node.params
+    several = "carry" in params and len(params["body"].carried) > 1
+    return {
+        "turns": params["count"],
+        **({"carry": params["carry"]} if several else {}),
+        **({"at": params["at"]} if "at" in params else {}),
+        **({"reverse": True} if params["reverse"] else {}),
+    }
+
+
 def loop_of(node: Node) -> Loop:
     """The loop that a reader reads, in the reader's builder."""
     params = node.params
@@ -193,13 +210,15 @@ def close(
     index: Node | None = None,
     outputs: Sequence[Node] = (),
     reverse: bool = False,
+    first: int = 0,
 ) -> Loop:
     """The loop that repeats a traced turn `count` times.
 
     `carried` pairs the fresh leaf of each carry with its initial value, `rows` the leaf of each row with its array of
     shape [count, ...]; `index` is the leaf that stood for the number of the turn (0 to count - 1; with `reverse` the
     turns run from the last to the first). `nexts` are the carries after the turn, `outputs` further nodes of the turn
-    that `Loop.turns` will be asked for. All are nodes of `builder`; what does not depend on the leaves is left outside.
+    that `Loop.turns` will be asked for, `first` counts the turns that were written out before. All are nodes of
+    `builder`; what does not depend on the leaves is left outside.
     Raises ValueError where a type does not fit.
 
     >>> from gradcli.primitives import catalogue
@@ -226,7 +245,7 @@ def close(
     if not args:  # an operation has an argument: a loop over numbers alone is given one that no turn reads
         tracer.leaf_of(builder.constant(0))
         args = tuple(tracer.fixed_values)
-    body = tracer.body(read_nexts)
+    body = tracer.body(read_nexts, first)
     traced = {node: body.positions[copy] for node, copy in tracer.copies.items()}
     ends: list[Node | int] = [places.get(k, init) for k, (_, init) in enumerate(carried)]
     return Loop(builder, body, args, count, reverse, traced, ends, unmoved)
@@ -257,14 +276,19 @@ class _Copy:
 
     def _leaf(self, leaf: Node, what: str) -> Node:
         self.dependent.add(leaf)
-        made = self.copies[leaf] = self.builder.fresh_leaf(leaf.type, f"~{what}{len(self.copies)}")
+        made = self.copies[leaf] = self._named(leaf, f"~{what}{len(self.copies)}")
         return made
+
+    def _named(self, value: Node, otherwise: str) -> Node:
+        """A leaf for a value; leaves that have a name that people know keep it."""
+        name = value.params["name"] if value.primitive is LEAF else otherwise
+        return self.builder.fresh_leaf(value.type, otherwise if name.startswith("~") else name)
 
     def leaf_of(self, value: Node) -> Node:
         """The leaf of a value that is the same in every turn."""
         known = self.fixed.get(value)
         if known is None:
-            known = self.fixed[value] = self.builder.fresh_leaf(value.type, f"~fixed{len(self.fixed_values)}")
+            known = self.fixed[value] = self._named(value, f"~fixed{len(self.fixed_values)}")
             self.fixed_values.append(value)
         return known
 
@@ -310,7 +334,7 @@ class _Copy:
     def _depends(self, node: Node) -> bool:
         return node in self.dependent
 
-    def body(self, nexts: Sequence[Node]) -> Body:
+    def body(self, nexts: Sequence[Node], before: int) -> Body:
         """The body, once everything has been read; a next that does not depend on the turn is a fixed value."""
         ends = []
         for node in nexts:
@@ -326,7 +350,9 @@ class _Copy:
         for end in ends:
             inner.setdefault(end)
         self.builder.close()
-        return Body(self.builder, tuple(self.carried), tuple(self.rows), fixed, self.index, tuple(ends), tuple(inner))
+        return Body(
+            self.builder, tuple(self.carried), tuple(self.rows), fixed, self.index, tuple(ends), tuple(inner), before
+        )
 
 
 # --- reading loops ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import re
 import sys
 
 from gradcli.graph.exact import decimal, is_fraction
+from gradcli.graph.loop import is_reader, reader_params
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Any
 
+    from gradcli.graph.loop import Body
     from gradcli.graph.primitive import Kink
 
 _INFIX = {
@@ -57,7 +59,7 @@ def formulas(
                 args.append((names[arg], _ATOM))
                 continue
             text, rank = found[arg]
-            if step_name is not None and len(text) > longest:
+            if step_name is not None and (len(text) > longest or is_reader(arg)):
                 text, rank = step_name(arg), _ATOM
             args.append((text, rank))
         found[node] = _formula(node, args)
@@ -100,8 +102,20 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
         operands = dict(zip(_OPERANDS, [_inside(arg, _ATOM) for arg in args], strict=False))
         text = "".join(operands.get(word, word) for word in re.split(r"\b", template))
         return text, _ATOM if _CALL.fullmatch(template) else -3
-    static = [f"{key}={_static_text(value)}" for key, value in node.params.items() if not is_default(node, value)]
+    params = reader_params(node) if is_reader(node) else node.params
+    static = [f"{key}={_static_text(value)}" for key, value in params.items() if not is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
+
+
+def body_text(node: Node, longest: int = 400) -> str:
+    """What one turn of the loop of a reader computes, as assignments: `x = x*cos(a*x); n = n + 1`."""
+    body: Body = node.params["body"]
+    found = formulas(body.steps, longest=sys.maxsize)
+    texts = [f"{found[leaf]} = {found[after]}" for leaf, after in zip(body.carried, body.nexts, strict=True)]
+    if "at" in node.params:
+        texts.append(found[body.steps[node.params["at"]]])
+    text = "; ".join(texts).replace("~", "")
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def with_operands(template: str, operands: Mapping[str, str]) -> str:

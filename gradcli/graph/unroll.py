@@ -1,0 +1,158 @@
+"""Loops taken apart: chosen turns are written out, the turns between them stay loops.
+
+A trace shows single turns in this way, and whoever has no rule for loops gets a graph without any. The values are the
+same, bit for bit.
+"""
+
+from __future__ import annotations
+
+from gradcli.graph.loop import Loop, close, is_reader, loop_key, loop_of, order_of_turns, row, turn
+from gradcli.graph.node import Node, reachable
+from gradcli.graph.types import FLOAT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from typing import Any
+
+    from gradcli.graph.builder import Builder
+
+    Turns = Callable[[Loop], Collection[int]]  # the turns of a loop to write out
+
+
+def every_turn(loop: Loop) -> range:
+    """All turns of a loop."""
+    return range(loop.count)
+
+
+def unrolled(
+    builder: Builder, outputs: Sequence[Node], turns: Turns = every_turn, made: dict[Node, int] | None = None
+) -> dict[Node, Node]:
+    """For every node that the outputs need, the node that replaces it: `turns(loop)` of each loop are written out.
+
+    The builder must be open. Loops inside of bodies are taken apart where their turn is written out. In `made`, if it
+    is given, the nodes of the outermost turns that were written out get the numbers of their turns, as people count.
+
+    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.primitives import catalogue
+    >>> builder = Builder(catalogue())
+    >>> x, a = builder.fresh_leaf(FLOAT), builder.leaf("a")
+    >>> last = close(builder, 40, [(x, builder.constant(1))], [x*a]).last(0)
+    >>> [node.primitive.name for node in reachable([unrolled(builder, [last], lambda loop: [0, 39])[last]])]
+    ['leaf', 'constant', 'mul', 'last', 'mul']
+    """
+    return _rebuilt(builder, reachable(outputs), {}, turns, {} if made is None else made)
+
+
+def _rebuilt(
+    builder: Builder, order: Sequence[Node], replaced: dict[Node, Node], turns: Turns, made: dict[Node, int]
+) -> dict[Node, Node]:
+    """Add to `replaced` what replaces the nodes of a topological order that are not in there."""
+    read: dict[Any, list[int]] = {}
+    for node in order:
+        if is_reader(node):
+            places = read.setdefault(loop_key(node), [])
+            if "at" in node.params:
+                places.append(node.params["at"])
+    taken_apart: dict[Any, _Apart] = {}
+    outer = builder.span
+    for node in order:
+        if node in replaced:
+            continue
+        args = tuple([replaced[arg] for arg in node.args])
+        builder.span = node.span
+        if is_reader(node):
+            key = loop_key(node)
+            if key not in taken_apart:
+                loop = loop_of(node)
+                whole = Loop(builder, loop.body, args, loop.count, loop.reverse)
+                taken_apart[key] = _Apart(whole, frozenset(turns(loop)), read[key], turns, made)
+            replaced[node] = taken_apart[key].value(node)
+        else:
+            unchanged = args == node.args and node.builder is builder
+            replaced[node] = node if unchanged else builder.copied(node, args)
+    builder.span = outer
+    return replaced
+
+
+class _Apart:
+    """The pieces of a loop in the order in which they run: single turns, and loops over the turns between them."""
+
+    __slots__ = ("pieces", "state", "whole")
+
+    def __init__(
+        self, whole: Loop, chosen: Collection[int], places: Sequence[int], turns: Turns, made: dict[Node, int]
+    ) -> None:
+        body, builder = whole.body, whole.builder
+        states, stacks = len(body.carried), len(body.rows)
+        self.whole = whole
+        self.state: tuple[Node, ...] = whole.args[:states]
+        self.pieces: dict[int, dict[int, Node]] = {}  # by their first turn: the stacked values
+        fixed = whole.args[states + stacks :]
+        waiting: list[int] = []
+        for number in [*order_of_turns(whole.count, whole.reverse), None]:
+            if number is not None and number not in chosen:
+                waiting.append(number)
+                continue
+            if waiting:
+                self._loop(min(waiting), len(waiting), fixed, places)
+                waiting = []
+            if number is not None:
+                rows = [row(builder, stack, number) for stack in whole.args[states : states + stacks]]
+                leaves = dict(zip(body.inputs, (*self.state, *rows, *fixed), strict=True))
+                if body.index is not None:
+                    leaves[body.index] = builder.constant(number)
+                before = builder.count
+                values = _rebuilt(builder, body.steps, leaves, turns, {})
+                made.update({x: body.first + number + 1 for x in values.values() if x.serial > before})
+                self.state = tuple([values[node] for node in body.nexts])
+                read = {at: values[body.steps[at]] for at in places}
+                self.pieces[number] = {at: builder.call("reshape", x, shape=(1, *x.shape)) for at, x in read.items()}
+
+    def _loop(self, first: int, count: int, fixed: Sequence[Node], places: Sequence[int]) -> None:
+        """A loop over the turns from `first` on."""
+        whole, body, builder = self.whole, self.whole.body, self.whole.builder
+        states = len(body.carried)
+        stacks = [_part(builder, stack, first, count) for stack in whole.args[states : states + len(body.rows)]]
+        if body.index is None or not first:
+            loop = Loop(builder, body, (*self.state, *stacks, *fixed), count, whole.reverse)
+            self.pieces[first] = {at: loop.stacked(at) for at in places}
+        else:
+            carried = [builder.fresh_leaf(leaf.type) for leaf in body.carried]
+            rows = [builder.fresh_leaf(leaf.type) for leaf in body.rows]
+            index = builder.fresh_leaf(FLOAT)
+            nodes = turn(builder, body, carried, rows, fixed, builder.call("add", index, first))
+            loop = close(
+                builder,
+                count,
+                list(zip(carried, self.state, strict=True)),
+                [nodes[body.positions[node]] for node in body.nexts],
+                rows=list(zip(rows, stacks, strict=True)),
+                index=index,
+                outputs=[nodes[at] for at in places],
+                reverse=whole.reverse,
+                first=body.first + first,
+            )
+            self.pieces[first] = {at: loop.turns(nodes[at]) for at in places}
+        self.state = tuple([loop.last(carry) for carry in range(states)])
+
+    def value(self, reader: Node) -> Node:
+        """What stands for a reader of the loop."""
+        carry: int | None = reader.params.get("carry")
+        if carry is not None:
+            return self.state[carry]
+        at: int = reader.params["at"]
+        parts = [self.pieces[first][at] for first in sorted(self.pieces)]
+        if len(parts) == 1:
+            return parts[0]
+        builder = self.whole.builder
+        return builder.bind(builder.vocabulary["concat"], tuple(parts), {"axis": -len(parts[0].shape)})
+
+
+def _part(builder: Builder, stack: Node, first: int, count: int) -> Node:
+    """The part of a stacked array that belongs to some turns."""
+    shape = stack.shape
+    if (first, count) == (0, shape[0]):
+        return stack
+    rest = shape[1:]
+    return builder.call("slice", stack, start=(first, *(0 for _ in rest)), step=(1,) * len(shape), size=(count, *rest))
