@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
+    from gradcli.lowering.turns import Trace
 
     Values = Mapping[str, Any]
 
 
 class Poisoned(Exception):
     """A name whose statement had an error was read: the error is known, this statement is left out silently."""
+
+
+class Untraceable(Exception):
+    """A turn of a loop that is traced did what other turns may do otherwise: the turns are written out instead."""
 
 
 POISON = object()
@@ -61,6 +66,7 @@ class Names:
         self._floats: dict[Node, Any] = {}
         self._positions = 0
         self.fixed_leaves = 0
+        self.traces: list[Trace] = []  # turns of loops that are being traced, the innermost last
         self.reads_positions = False  # whether a function was called that may take positions
 
     # --- meaning of a name --------------------------------------------------------------------------
@@ -126,6 +132,17 @@ class Names:
         self.leaves[name] = Leaf(name, node, default, domain, const, span, declared)
         self.scope[name] = node
         return node
+
+    # --- turns of loops that are traced ---------------------------------------------------------------
+
+    def untraceable(self) -> None:
+        """What is done now is not the same in every turn of a loop: give up the trace of one, if there is any."""
+        if self.traces:
+            raise Untraceable
+
+    def traced(self, node: Node) -> bool:
+        """Whether a node depends on a turn that is being traced."""
+        return any(trace.depends(node) for trace in self.traces)
 
     # --- static values ------------------------------------------------------------------------------
 
@@ -250,6 +267,7 @@ class Names:
 
     def next_position(self) -> int:
         """A number for each random array without a seed, so that two of them differ."""
+        self.untraceable()
         self._positions += 1
         return self._positions
 
