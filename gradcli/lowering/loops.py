@@ -2,8 +2,8 @@
 
 The first turn is always written out: names are first made there, and shapes settle. Then one turn is traced on fresh
 leaves, as an attempt: if it does anything that may differ from turn to turn, everything that it did is undone and the
-turns are written out. A name leaves the loop only if it is read behind it, and goes from turn to turn only if it is read
-before it is assigned.
+turns are written out. A name leaves the loop only if it is read behind it, and goes from turn to turn only if it is
+read before it is assigned.
 """
 
 from __future__ import annotations
@@ -224,14 +224,14 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     places = {leaf: place for place, leaf in enumerate(carried)}
     for name in assigned:
         if name in wanted:
-            ends = [
-                loop.last(places[leaf]) if trace.depends(node) else node for leaf, node in _pairs(before[name], after[name])
-            ]
-            names[name] = _mapped(after[name], lambda _, ends=iter(ends): next(ends), builder)  # type: ignore[misc]
+            pairs = list(_pairs(before[name], after[name]))
+            ends = [loop.last(places[leaf]) if trace.depends(node) else node for leaf, node in pairs]
+            names[name] = _filled(after[name], iter(ends), builder)
         elif name in after:
             names[name] = POISON if _any_depends(trace, after[name], builder) else after[name]
     if statement.target.id not in assigned:
         names[statement.target.id] = numbers[trace.count - 1]
+    lowerer.has_loops = True
     _settle(lowerer, trace, loop)
     return max(made, 1)
 
@@ -286,6 +286,11 @@ def _mapped(value: Any, change: Callable[[Node], Node], builder: Builder) -> Any
     if value is None or value is POISON or isinstance(value, (str, slice)):
         return value
     raise Untraceable
+
+
+def _filled(value: Any, nodes: Iterator[Node], builder: Builder) -> Any:
+    """A value with these nodes in place of its own."""
+    return _mapped(value, lambda _: next(nodes), builder)
 
 
 def _pairs(value: Any, other: Any) -> Iterator[tuple[Node, Node]]:
@@ -360,7 +365,7 @@ class _State:
         self.local = None if lowerer.local is None else dict(lowerer.local)
         self.exponents = set(lowerer._exponents)
         self.const = {leaf: leaf.const for leaf in lowerer.leaves.values()}
-        self.lengths = [len(kept) for kept in (lowerer.notes, lowerer.rules, lowerer.claims)]
+        self.notes = len(lowerer.notes)
         self.known = dict(lowerer.repeated.known)
         self.count, self.span, self.data = builder.count, builder.span, len(builder.data)
         self.other_spans = {node: list(spans) for node, spans in builder.other_spans.items()}
@@ -379,8 +384,7 @@ class _State:
         lowerer._exponents.intersection_update(self.exponents)
         for leaf, const in self.const.items():
             leaf.const = const
-        for listed, length in zip((lowerer.notes, lowerer.rules, lowerer.claims), self.lengths, strict=True):
-            del listed[length:]
+        del lowerer.notes[self.notes :]
         assert builder.table is not None
         for table in builder.table.values():  # a table keeps its nodes in the order in which they were made
             while table:

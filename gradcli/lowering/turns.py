@@ -50,9 +50,9 @@ class Trace:
     __slots__ = ("_dependent", "carries", "count", "exponents", "first", "index", "outer", "rows", "times", "work")
 
     def __init__(self, lowerer: Lowerer, count: int) -> None:
-        self.outer = lowerer.traces[-1] if lowerer.traces else None
+        self.outer: Trace | None = lowerer.traces[-1] if lowerer.traces else None
         self.count = count
-        self.times = count * (self.outer.times if self.outer else 1)  # how often the turn runs in all
+        self.times: int = count * (self.outer.times if self.outer else 1)  # how often the turn runs in all
         self.index = lowerer.builder.fresh_leaf(FLOAT)
         self.first = self.index.serial
         self.carries: dict[Node, Node] = {}  # the leaf of each carry and its value before the first turn
@@ -156,7 +156,7 @@ class Trace:
         return first
 
     def _compared(self, name: str, a: Any, b: Any) -> bool:
-        """Whether a*turn + b compares so with 0 in the first turn; the trace ends with the turn in which this changes."""
+        """Whether a*turn + b compares so with 0 in the first turn; the trace ends where this changes."""
         first = _compare(name, b)
         if a != 0:
             root = rational(-b, a)
@@ -212,13 +212,17 @@ class Trace:
     def entry(self, lowerer: Lowerer, x: Node, items: list[Any], syntax: Subscript) -> Node:
         """x[items], where numbers of turns may stand among the items."""
         read = [
-            item if isinstance(item, Node) and not item.shape and lowerer.traced(item) else index_item(lowerer, item, part)
+            item
+            if isinstance(item, Node) and not item.shape and lowerer.traced(item)
+            else index_item(lowerer, item, part)
             for item, part in zip(items, syntax.items, strict=True)
         ]
         return self._entry(lowerer, x, read, syntax.span)
 
     def _entry(self, lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Node:
-        moving = [at for at, item in enumerate(items) if isinstance(item, Node) and self.depends(item) and not item.shape]
+        moving = [
+            at for at, item in enumerate(items) if isinstance(item, Node) and self.depends(item) and not item.shape
+        ]
         if not moving:
             return selected(lowerer, self.outer, x, items, span)
         if self.depends(x) or any(isinstance(item, tuple) or _is_data(item) for item in items):
@@ -260,7 +264,9 @@ class Trace:
         """The entries of all turns along a new first axis."""
         chosen = {at: found[: self.count] for at, found in row.places.items()}
         (only, found), *more = chosen.items()
-        ints = [at for at, item in enumerate(row.items) if at in chosen or not (item is None or isinstance(item, slice))]
+        ints = [
+            at for at, item in enumerate(row.items) if at in chosen or not (item is None or isinstance(item, slice))
+        ]
         part = _as_slice(found, row.x.shape[sum(item is not None for item in row.items[:only])])
         if more or part is None:
             before = ints[0] if ints == list(range(ints[0], ints[-1] + 1)) else 0
@@ -289,6 +295,10 @@ def moves(lowerer: Lowerer, node: Node) -> bool:
     return any(leaf.params["name"] in known and not lowerer.is_const(leaf) for leaf in read_leaves(node))
 
 
+def _is_number(item: Any) -> bool:
+    return isinstance(item, Node) and not item.shape
+
+
 def _is_data(item: Any) -> bool:
     return isinstance(item, Node) and bool(item.shape)
 
@@ -307,9 +317,10 @@ def _fixed(lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
 
 def _combined(name: str, operands: Sequence[Affine | None]) -> Affine | None:
     """What arithmetic makes of values that are linear in the turn."""
-    if None in operands or not operands:
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < len(operands) or not known:
         return None
-    (a, b), *rest = operands  # type: ignore[misc]
+    (a, b), *rest = known
     if name == "neg":
         return -a, -b
     if len(rest) != 1:
