@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.batch.workers.transport import report_from_json
 from gradcli.checks.child import start, whole_lines
-from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.checks.report import Check, Report, summarised
 from gradcli.diagnostics import error
 from gradcli.language.directives import longest_timeout
 
@@ -107,7 +107,7 @@ def report_of(done: Done, case: Case) -> Report:
     answer = loads(done.line)
     if "failure" in answer:
         return _unchecked(case, "error", "ERROR", answer["failure"], f"internal error: {answer['failure']}")
-    return timed(report_from_json(answer["report"]), answer["seconds"])
+    return report_from_json(answer["report"], answer["seconds"])
 
 
 def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -> Report:
