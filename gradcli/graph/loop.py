@@ -235,7 +235,18 @@ def close(
 class _Copy:
     """The nodes of a traced turn that depend on its leaves, copied into a builder of their own in a canonical order."""
 
-    __slots__ = ("builder", "carried", "copies", "dependent", "fixed", "fixed_values", "index", "replaced", "rows")
+    __slots__ = (
+        "builder",
+        "carried",
+        "copies",
+        "dependent",
+        "fixed",
+        "fixed_values",
+        "index",
+        "outer",
+        "replaced",
+        "rows",
+    )
 
     def __init__(
         self,
@@ -245,6 +256,7 @@ class _Copy:
         index: Node | None,
         replaced: dict[Node, Node],
     ) -> None:
+        self.outer = outer
         self.builder = Builder(outer.vocabulary, outer.limit, outer.entries)
         self.replaced = replaced
         self.copies: dict[Node, Node] = {}
@@ -295,7 +307,7 @@ class _Copy:
 
     def _mark(self, roots: Iterable[Node]) -> None:
         """Find out which nodes depend on the leaves of the turn: none of those that were made before them."""
-        first = min([leaf.serial for leaf in self.dependent], default=0)
+        first = min([leaf.serial for leaf in (*self.dependent, *self.replaced)], default=0)
         inside: set[Node] = set()
         stack = list(roots)
         while stack:
@@ -304,8 +316,13 @@ class _Copy:
                 inside.add(node)
                 stack.extend(node.args)
         for node in sorted(inside, key=lambda node: node.serial):
-            if node not in self.replaced and any(map(self._depends, node.args)):
+            if node in self.replaced:
+                continue
+            if any(map(self._depends, node.args)):
                 self.dependent.add(node)
+            elif not self.replaced.keys().isdisjoint(node.args):  # it depends on carries that no turn changes only
+                args = tuple([self.replaced.get(arg, arg) for arg in node.args])
+                self.replaced[node] = self.outer.apply(node.primitive, args, node.params)
 
     def _depends(self, node: Node) -> bool:
         return node in self.dependent
@@ -335,7 +352,7 @@ class _Copy:
 class Opened:
     """One turn of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
 
-    `nodes[i]` stands for `body.steps[i]`. Fixed values are the loop's arguments, so nodes that depend on these alone are
+    `nodes[i]` stands for `body.steps[i]`. Fixed values are the arguments, so nodes that depend on these alone are
     outside of any turn.
     """
 
