@@ -240,7 +240,7 @@ def equal_inits(count: int) -> Made:
     s = Space()
     x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
     t = s.turn(count)
-    x, y, z = t.carry(x0), t.carry(x0), t.carry(0)
+    x, y, _ = t.carry(x0), t.carry(x0), t.carry(0)
     loop = t.loop(s.sin(x + a), 0.9 * y + 0.1 * x, x)
     return s.made(loop.last(0) * loop.last(1) + loop.last(2) + x0)
 
@@ -361,7 +361,7 @@ def overwritten(count: int) -> Made:
     s = Space()
     x0, a = s.leaf("x", 0), s.leaf("a", 0.5)
     t = s.turn(count)
-    x, y = t.carry(s.sqrt(x0)), t.carry(a)
+    _, y = t.carry(s.sqrt(x0)), t.carry(a)
     loop = t.loop(s.sqrt(y - y), s.sin(y))
     return s.made(loop.last(1) + s.where(s.greater(a, 9), loop.last(0), a))
 

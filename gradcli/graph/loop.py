@@ -180,6 +180,22 @@ def row(builder: Builder, stack: Node, turn: int) -> Node:
     return builder.call("reshape", part, shape=shape[1:])
 
 
+def some_rows(builder: Builder, stack: Node, first: int, count: int) -> Node:
+    """The part of a stacked array that belongs to `count` turns."""
+    shape = stack.shape
+    if count == shape[0]:
+        return stack
+    rest = (0,) * (len(shape) - 1)
+    return builder.call("slice", stack, start=(first, *rest), step=(1,) * len(shape), size=(count, *shape[1:]))
+
+
+def joined(builder: Builder, stacks: Sequence[Node]) -> Node:
+    """Stacked arrays one after the other."""
+    if len(stacks) == 1:
+        return stacks[0]
+    return builder.bind(builder.vocabulary["concat"], tuple(stacks), {"axis": -len(stacks[0].shape)})
+
+
 # --- making loops ----------------------------------------------------------------------------------------------
 
 
@@ -353,19 +369,20 @@ class Opened:
     """One turn of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
 
     `nodes[i]` stands for `body.steps[i]`. Fixed values are the arguments, so nodes that depend on these alone are
-    outside of any turn.
+    outside of any turn. The index counts from 0; what stands for that of the loop is `first` more.
     """
 
     __slots__ = ("body", "carried", "index", "nexts", "nodes", "rows")
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, first: int = 0) -> None:
         body, builder = loop.body, loop.builder
         self.body = body
         self.carried = tuple([builder.fresh_leaf(leaf.type) for leaf in body.carried])
         self.rows = tuple([builder.fresh_leaf(leaf.type) for leaf in body.rows])
         self.index = None if body.index is None else builder.fresh_leaf(FLOAT)
         fixed = loop.args[len(self.carried) + len(self.rows) :]
-        self.nodes = turn(builder, body, self.carried, self.rows, fixed, self.index)
+        number = builder.call("add", self.index, first) if first and self.index is not None else self.index
+        self.nodes = turn(builder, body, self.carried, self.rows, fixed, number)
         self.nexts = tuple([self.nodes[body.positions[node]] for node in body.nexts])
 
 
@@ -410,10 +427,7 @@ def written_out_turns(*args: Node, body: Body, count: int, reverse: bool, at: in
     found: dict[int, Node] = {}
     for number, nodes in zip(order_of_turns(count, reverse), _written_out(args, body, count, reverse), strict=True):
         found[number] = nodes[at]
-    raised = [builder.call("reshape", found[number], shape=(1, *found[number].shape)) for number in range(count)]
-    if count == 1:
-        return raised[0]
-    return builder.bind(builder.vocabulary["concat"], tuple(raised), {"axis": -len(raised[0].shape)})
+    return joined(builder, [repeated(builder, found[number], 1) for number in range(count)])
 
 
 def _written_out(args: Sequence[Node], body: Body, count: int, reverse: bool) -> Iterable[list[Node]]:

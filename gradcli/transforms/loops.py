@@ -4,11 +4,26 @@ Reverse mode makes one loop that runs the other way. It carries the cotangents o
 values, and reads what it needs of the forward turns as rows. Masks leave the loop beside their cotangents, like those
 of any other operation. That no cotangent arrives at a carry is something else than a cotangent of 0, which could meet
 an infinite slope: a carry that cotangents reach in some turns only has a mask, which starts as false.
+
+Forward mode makes one loop that carries tangents beside the carries. A carry that does not move has no tangent, which
+is something else than 0 too: the first turns are written out as long as other carries move in the next turn.
 """
 
 from __future__ import annotations
 
-from gradcli.graph.loop import Opened, close, is_reader, loop_key, loop_of
+from gradcli.graph.loop import (
+    Opened,
+    close,
+    is_reader,
+    joined,
+    loop_key,
+    loop_of,
+    order_of_turns,
+    repeated,
+    row,
+    some_rows,
+    turn,
+)
 from gradcli.graph.node import dependents
 from gradcli.graph.types import Type
 from gradcli.transforms.flows import clean
@@ -24,15 +39,20 @@ if TYPE_CHECKING:
     from gradcli.transforms.flows import Flow
 
     Sweep = Callable[..., list[Flow | None]]
+    Push = Callable[..., list[Node | None]]
+
+
+WRITTEN_OUT = 20_000  # nodes up to which a loop whose moving carries change again and again is written out
 
 
 class Group:
-    """All readers of one loop in some order of nodes: `first` comes first, `flows` are the cotangents of the others."""
+    """All readers of one loop in some order of nodes: `first` comes first, `flows` are their cotangents."""
 
-    __slots__ = ("first", "flows")
+    __slots__ = ("first", "flows", "readers")
 
     def __init__(self, first: Node) -> None:
         self.first = first
+        self.readers: list[Node] = []
         self.flows: dict[Node, Flow] = {}
 
 
@@ -42,7 +62,8 @@ def groups(order: Iterable[Node]) -> dict[Node, Group]:
     found = {}
     for node in order:
         if node.params and is_reader(node):
-            found[node] = by_loop.setdefault(loop_key(node), Group(node))
+            group = found[node] = by_loop.setdefault(loop_key(node), Group(node))
+            group.readers.append(node)
     return found
 
 
@@ -140,7 +161,7 @@ class _Backward:
     def sent(self) -> list[tuple[Node, Flow]]:
         body = self.body
         sets, first = self._presence()
-        present = frozenset().union(*sets)
+        present = first.union(*sets)
         late = {k: [known for known in sets if k not in known] for k in present}
         masked = {k for k, flow in self.ends.items() if flow[1] is not None}
         harmless = set()
@@ -272,3 +293,175 @@ class _Backward:
         found = [(leaf, stack) for leaf, stack in rows.items() if leaf in seen]
         found += [(read[at], self.loop.stacked(at)) for at in sorted(read)]
         return found, turn.index if turn.index in seen else None
+
+
+# --- forward mode ----------------------------------------------------------------------------------------------------
+
+
+def pushed(builder: Builder, readers: Sequence[Node], known: Mapping[Node, Node], push: Push) -> dict[Node, Node]:
+    """The tangents of readers of one loop that move, given those of its arguments; `push` is forward mode."""
+    return _Forward(builder, loop_of(readers[0]), known, push).tangents(readers)
+
+
+class _Forward:
+    """The tangents of a loop, in the making: some turns written out, then a loop."""
+
+    def __init__(self, builder: Builder, loop: Loop, known: Mapping[Node, Node], push: Push) -> None:
+        self.builder, self.loop, self.known, self.push = builder, loop, known, push
+        body = self.body = loop.body
+        states, stacks = len(body.carried), len(body.rows)
+        self.inits, self.stacks = loop.args[:states], loop.args[states : states + stacks]
+        self.fixed = loop.args[states + stacks :]
+        self.open(0)
+
+    def open(self, first: int) -> None:
+        """One turn of the loop on fresh leaves, without the turns before `first`."""
+        self.turn = Opened(self.loop, first)
+        self.moved_rows = {
+            leaf: self.builder.fresh_leaf(leaf.type)
+            for leaf, stack in zip(self.turn.rows, self.stacks, strict=True)
+            if stack in self.known
+        }
+        self.leaves = [self.builder.fresh_leaf(leaf.type) for leaf in self.turn.carried]
+
+    def _moved(
+        self, wanted: Sequence[Node], state: Sequence[Node], moved: Mapping[Node, Node], rows: Mapping[Node, Node]
+    ) -> list[Node | None]:
+        """The tangents of nodes of a turn, given those of its carries and rows."""
+        fixed = {value: self.known[value] for value in self.fixed if value in self.known}
+        return self.push(self.builder, wanted, {**fixed, **rows, **moved}, stops=(*state, *rows, *self.fixed))
+
+    def _next_tangents(self, moving: Iterable[int]) -> dict[int, Node]:
+        """The tangents of the carries after a turn, where these carries move before it."""
+        moved = {self.turn.carried[k]: self.leaves[k] for k in moving}
+        found = self._moved(self.turn.nexts, (*self.turn.carried, *self.turn.rows), moved, self.moved_rows)
+        return {k: one for k, one in enumerate(found) if one is not None}
+
+    def _settled(self) -> tuple[int, set[int]]:
+        """How many turns there are before the moving carries stay the same ones, and these carries.
+
+        Where carries move in some turns again and again, all turns are written out; in a long loop such carries move in
+        all turns, by 0 in those where they do not, which gives NaN where such a 0 meets an infinite slope.
+        """
+        sets = [{k for k, init in enumerate(self.inits) if init in self.known}]
+        while len(sets) <= self.loop.count:
+            after = set(self._next_tangents(sets[-1]))
+            if after == sets[-1]:
+                break
+            if after in sets:
+                if self.loop.count * len(self.body.steps) <= WRITTEN_OUT:
+                    return self.loop.count, after
+                return sets.index(after), set().union(*sets[sets.index(after) :])
+            sets.append(after)
+        return len(sets) - 1, sets[-1]
+
+    def tangents(self, readers: Sequence[Node]) -> dict[Node, Node]:
+        """The tangents of the readers that move."""
+        body, builder, count = self.body, self.builder, self.loop.count
+        places = [node.params["at"] for node in readers if "at" in node.params]
+        early, moving = self._settled()
+        early = min(early, count)
+        state: Sequence[Node] = self.inits
+        moved = {k: self.known[init] for k, init in enumerate(state) if init in self.known}
+        before: dict[int, list[Node | None]] = {}  # by turn, the tangents of the nodes that are read
+        for number in order_of_turns(count, self.loop.reverse)[:early]:
+            rows = [row(builder, stack, number) for stack in self.stacks]
+            moved_rows = {
+                part: row(builder, self.known[stack], number)
+                for part, stack in zip(rows, self.stacks, strict=True)
+                if stack in self.known
+            }
+            index = None if body.index is None else builder.constant(number)
+            nodes = turn(builder, body, state, rows, self.fixed, index)
+            after = [nodes[body.positions[node]] for node in body.nexts]
+            wanted = [*after, *(nodes[at] for at in places)]
+            found = self._moved(wanted, (*state, *rows), {state[k]: one for k, one in moved.items()}, moved_rows)
+            state, moved = after, {k: one for k, one in enumerate(found[: len(after)]) if one is not None}
+            before[number] = found[len(after) :]
+        if early == count:
+            ends: dict[int, Node] = moved
+            stacked: list[Node | None] = [None] * len(places)
+        else:
+            ends, stacked = self._closed(early, state, moved, moving | set(moved), places)
+        tangents: dict[Node, Node] = {}
+        for node in readers:
+            tangent = (
+                ends.get(node.params["carry"])
+                if "carry" in node.params
+                else self._joined(
+                    node,
+                    stacked[places.index(node.params["at"])],
+                    {number: found[places.index(node.params["at"])] for number, found in sorted(before.items())},
+                )
+            )
+            if tangent is not None:
+                tangents[node] = tangent
+        return tangents
+
+    def _joined(self, node: Node, stacked: Node | None, before: Mapping[int, Node | None]) -> Node | None:
+        """The tangent of a value of all turns, of which some are written out."""
+        builder, shape = self.builder, node.shape[1:]
+        if stacked is None and all(one is None for one in before.values()):
+            return None
+        zero = builder.constant(0, shape)
+        parts = [repeated(builder, zero if one is None else one, 1) for one in before.values()]
+        rest = self.loop.count - len(before)
+        if rest:
+            inner = builder.constant(0, (rest, *shape)) if stacked is None else stacked
+            parts = [inner, *parts] if self.loop.reverse else [*parts, inner]
+        return joined(builder, parts)
+
+    def _closed(
+        self, early: int, state: Sequence[Node], moved: Mapping[int, Node], moving: set[int], places: Sequence[int]
+    ) -> tuple[dict[int, Node], list[Node | None]]:
+        """The loop over the other turns: the tangents of its carries at the end, and of these nodes in every turn."""
+        builder, loop = self.builder, self.loop
+        if early and not loop.reverse:
+            self.open(early)
+        opened = self.turn
+        while True:
+            nexts = self._next_tangents(moving)
+            if moving >= nexts.keys():
+                break
+            moving |= nexts.keys()
+        order = sorted(moving)
+        after = [nexts.get(k) or builder.constant(0, loop.body.carried[k].shape) for k in order]
+        tangents = {opened.carried[k]: self.leaves[k] for k in order}
+        found = self._moved(
+            [opened.nodes[at] for at in places], (*opened.carried, *opened.rows), tangents, self.moved_rows
+        )
+        outputs = [one for one in found if one is not None]
+        seen = {*after, *outputs}
+        pending = list(seen)
+        by_leaf = dict(zip(opened.carried, opened.nexts, strict=True))
+        for node in pending:  # the list grows while it is read
+            for arg in (*node.args, *([by_leaf[node]] if node in by_leaf else [])):
+                if arg not in seen:
+                    seen.add(arg)
+                    pending.append(arg)
+        values = [k for k, leaf in enumerate(opened.carried) if leaf in seen]
+        count = loop.count - early
+        first = 0 if loop.reverse else early
+        rows = [
+            (leaf, some_rows(builder, stack, first, count))
+            for leaf, stack in zip(opened.rows, self.stacks, strict=True)
+            if leaf in seen
+        ]
+        rows += [
+            (self.moved_rows[leaf], some_rows(builder, self.known[stack], first, count))
+            for leaf, stack in zip(opened.rows, self.stacks, strict=True)
+            if self.moved_rows.get(leaf) in seen
+        ]
+        made = close(
+            builder,
+            count,
+            [(opened.carried[k], state[k]) for k in values]
+            + [(self.leaves[k], moved.get(k) or builder.constant(0, state[k].shape)) for k in order],
+            [*(opened.nexts[k] for k in values), *after],
+            rows=rows,
+            index=opened.index if opened.index in seen else None,
+            outputs=outputs,
+            reverse=loop.reverse,
+        )
+        ends = {k: made.last(len(values) + place) for place, k in enumerate(order)}
+        return ends, [None if one is None else made.turns(one) for one in found]
