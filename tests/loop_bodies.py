@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -485,3 +486,56 @@ def agree(one: Sequence[Any], other: Sequence[Any], tolerance: float) -> bool:
     return all(
         np.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True) for x, y in zip(one, other, strict=True)
     )
+
+
+# --- random bodies ---------------------------------------------------------------------------------------------
+
+POINTS = (0, 0, 0.5, 1, -0.7, 1.3)
+
+
+def random_loop(seed: int) -> Made:
+    """A loop of one to three carries with operations that have infinite slopes and NaN, at points with zeros."""
+    random = Random(seed)
+    s = Space()
+    count = random.randint(1, 5)
+    a, b = s.leaf("a", random.choice(POINTS)), s.leaf("b", random.choice(POINTS))
+    d = s.leaf("d", [random.choice(POINTS) for _ in range(count)])
+    outer = [a, b, s.builder.constant(random.choice((0, 1, 2)))]
+    loop, seen = _random_loop(s, random, outer, count, d, 2)
+    output = s.builder.constant(0)
+    for k in range(len(loop.ends)):
+        if k == 0 or random.random() < 0.5:
+            output = output + loop.last(k)
+    if random.random() < 0.5:
+        output = output + s.total(loop.turns(seen))
+    return s.made(output + 0 * a)
+
+
+def _random_loop(
+    s: Space, random: Random, outer: list[Node], count: int, stack: Node | None, depth: int
+) -> tuple[Loop, Node]:
+    t = s.turn(count, random.random() < 0.4)
+    carries = [t.carry(random.choice(outer)) for _ in range(random.randint(1, 3))]
+    pool = [*carries, *carries, *outer[:2]]
+    if stack is not None and random.random() < 0.7:
+        pool.append(t.row(stack))
+    if random.random() < 0.3:
+        pool.append(t.index())
+    for _ in range(random.randint(1, 5)):
+        x, y, z = (random.choice(pool) for _ in range(3))
+        kind = random.randrange(12 if depth > 1 else 11)
+        if kind == 11:
+            inner, seen = _random_loop(s, random, [x, y, z], random.randint(1, 3), None, depth - 1)
+            pool.append(inner.last(0) if random.random() < 0.5 else s.total(inner.turns(seen)))
+            continue
+        pool.append(
+            [
+                lambda x, y, z: x + y, lambda x, y, z: x * y, lambda x, y, z: s.sin(x), lambda x, y, z: s.sqrt(x),
+                lambda x, y, z: s.log(x), lambda x, y, z: 1 / x, lambda x, y, z: s.where(s.greater(x, 0), y, z),
+                lambda x, y, z: s.where(s.greater(x, 0), s.sqrt(x), y), lambda x, y, z: x - y, lambda x, y, z: x,
+                lambda x, y, z: s.where(s.less(x, y), z, s.log(y)),
+            ][kind](x, y, z)
+        )  # fmt: skip
+    nexts = [random.choice(pool[-4:] + carries) for _ in carries]
+    seen = pool[-1]
+    return t.loop(*nexts, outputs=[seen]), seen

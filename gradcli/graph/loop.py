@@ -237,12 +237,13 @@ def close(
     tracer = _Copy(builder, [carried[k][0] for k in moving], [leaf for leaf, _ in rows], index, unmoved)
     read_nexts = [nexts[k] for k in moving]
     tracer.read([*read_nexts, *outputs])
+    ends_of_turn = tracer.ends(read_nexts)  # before the fixed values are counted: it may be one
     places = {k: place for place, k in enumerate(moving)}
     args = (*(carried[k][1] for k in moving), *(stack for _, stack in rows), *tracer.fixed_values)
     if not args:  # an operation has an argument: a loop over numbers alone is given one that no turn reads
         tracer.leaf_of(builder.constant(0))
         args = tuple(tracer.fixed_values)
-    body = tracer.body(read_nexts)
+    body = tracer.body(ends_of_turn)
     traced = {node: body.positions[copy] for node, copy in tracer.copies.items()}
     ends: list[Node | int] = [places.get(k, init) for k, (_, init) in enumerate(carried)]
     return Loop(builder, body, args, count, reverse, traced, ends, unmoved)
@@ -343,12 +344,16 @@ class _Copy:
     def _depends(self, node: Node) -> bool:
         return node in self.dependent
 
-    def body(self, nexts: Sequence[Node]) -> Body:
-        """The body, once everything has been read; a next that does not depend on the turn is a fixed value."""
+    def ends(self, nexts: Sequence[Node]) -> list[Node]:
+        """The carries after a turn that has been read; one that does not depend on the turn is a fixed value."""
         ends = []
         for node in nexts:
             copy = self.copies.get(node)
             ends.append(self.outside(self.replaced.get(node, node)) if copy is None else copy)
+        return ends
+
+    def body(self, ends: Sequence[Node]) -> Body:
+        """The body, once everything has been read."""
         fixed = tuple(self.fixed.values())
         first = [*self.carried, *self.rows, *fixed, *([] if self.index is None else [self.index])]
         inner = dict.fromkeys(first)
