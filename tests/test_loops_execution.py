@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gradcli.execution import scan, scan_numpy
 from gradcli.execution.devices import device_plan
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.kernels import kernel_of
@@ -120,6 +121,20 @@ def nested_scalars(made: Made) -> None:
     made.read(loop, 0)
 
 
+def delayed(made: Made, reverse: bool = False) -> None:
+    """Carries that only pass a value on, add up, are swapped, or are read by another group."""
+    b = made.builder
+    x, before, total, twice, p, q, z = (made.fresh() for _ in range(7))
+    u, a, r = made.leaf("u"), made.leaf("a"), made.fresh()
+    rows = made.leaf("rows", (made.count,))
+    loop = close(
+        b, made.count, [(x, u), (before, a), (total, u), (twice, a), (p, u), (q, a), (z, u)],
+        [x * a + r, x * r, total + before * x, twice + twice, q, p, a * u + z * total], rows=[(r, rows)],
+        outputs=[before, total, x * r], reverse=reverse,
+    )  # fmt: skip
+    made.read(loop, 0, 1, 2, 3, 4, 5, 6, stacked=(before, total, x * r))
+
+
 def still(made: Made) -> None:
     b = made.builder
     r, u, x = made.fresh(), made.leaf("u"), made.fresh()
@@ -139,6 +154,8 @@ CASES: dict[str, Callable[[Made], None]] = {
     "nested": nested,
     "nested scalars": nested_scalars,
     "still": still,
+    "delayed": delayed,
+    "delayed backwards": lambda made: delayed(made, reverse=True),
 }
 
 
@@ -172,14 +189,21 @@ def same(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", CASES)
-def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int) -> None:
+def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = case(name, count)
     tape = Tape(made.readers)
     expected = reference(made, made.point, namespace("numpy"))
-    same(tape.run(made.point), expected)
-    same(tape.run(made.point, backend="numpy"), expected)
+    for run in (tape.run(made.point), tape.run(made.point, backend="numpy")):
+        for one, other in zip(run, expected, strict=True):
+            assert np.allclose(one, other, rtol=1e-14 if "vectors" in name else 0, atol=0)
     everything = tape.run_all(made.point)
-    same([everything[node] for node in made.readers], expected)
+    assert [np.shape(everything[node]) for node in made.readers] == [np.shape(one) for one in expected]
+    monkeypatch.setattr(scan, "SMALL", 0)  # in stages, single numbers too
+    monkeypatch.setattr(scan_numpy, "MOST_TURNS", 5)
+    staged = Tape(made.readers).run(made.point, backend="numpy")
+    for one, other in zip(staged, expected, strict=True):  # a product of matrices is added up in another order
+        assert np.shape(one) == np.shape(other)
+        assert np.allclose(one, other, rtol=1e-14 if "vectors" in name else 0, atol=0)
     assert len(tape.loops) == 1
 
 
