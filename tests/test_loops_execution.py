@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradcli.diagnostics import GradcliError, Span
-from gradcli.execution import scan, scan_numpy
+from gradcli.execution import scan, scan_numba, scan_numpy
 from gradcli.execution.devices import device_plan
 from gradcli.execution.domains import explain
 from gradcli.execution.evaluate import Tape, known_floats
@@ -349,3 +349,39 @@ def test_infinities_and_nan_are_those_of_numpy(name: str, monkeypatch: pytest.Mo
     same(Tape(made.readers).run(made.point), expected)
     monkeypatch.setattr(scan, "SMALL", 0)
     same(Tape(made.readers).run(made.point), expected)
+
+
+def mixed(made: Made) -> None:
+    """Functions, choices and truth values between two carries that need one another."""
+    b = made.builder
+    x, y, seen, u, r = made.fresh(), made.fresh(), made.fresh(BOOL), made.leaf("u"), made.fresh()
+    rows = made.leaf("rows", (made.count,))
+    small = made.call("less", x, y)
+    root = made.call("where", small, made.call("sqrt", y), made.call("maximum", x, r))
+    count = made.call("cast", seen, kind="float")
+    loop = close(
+        b, made.count, [(x, u), (y, b.constant(1)), (seen, made.call("less", u, u))],
+        [root / (1 + y * y), r + 0.5 * x * count, made.call("or", made.call("not", seen), small)],
+        rows=[(r, rows)], outputs=[x * y, seen],
+    )  # fmt: skip
+    made.read(loop, 0, 1, 2, stacked=(x * y, seen))
+
+
+@pytest.mark.parametrize("name", ["scalars", "scalars backwards", "stacks", "flags", "mixed", "infinite"])
+def test_machine_code_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    made = Made(33)
+    (mixed if name == "mixed" else CASES["scalars" if name == "infinite" else name])(made)
+    if name == "infinite":
+        made.point["u"] = 0.0
+        made.point["a"] = -1e300
+    expected = reference(made, made.point, namespace("numpy"))
+    monkeypatch.setattr(scan, "SMALL", 0)
+    same(Tape(made.readers).run(made.point, backend="numpy"), expected)
+    monkeypatch.setattr(scan_numba, "WORK", 1)
+    made_code = []
+    compiled = scan_numba.compiled_core
+    monkeypatch.setattr(scan_numba, "compiled_core", lambda *args: made_code.append(compiled(*args)) or made_code[-1])
+    same(Tape(made.readers).run(made.point, backend="numpy"), expected)
+    assert made_code
+    assert None not in made_code

@@ -9,6 +9,7 @@ is computed again, for a block of turns at once.
 
 from __future__ import annotations
 
+from gradcli.execution import scan_numba
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, Unavailable
 from gradcli.execution.scan_python import printed_core
 from gradcli.graph.node import CONSTANT, LEAF
@@ -271,14 +272,16 @@ class Core:
         grouped = {step[1]: step for first in loops for step in owner.group[first]}
         own = {at: owner.by_position[at] for at in core if at not in owner.leader}
         self.steps = owner.work.in_order([*own.values(), *grouped.values()])
+        self.order = sorted({*core, *constants})
         scalar = all(not body.steps[at].shape for at in (*carries, *core, *outside))
         self.printed: Any = None
         if scalar and not loops and owner.xp.dtype == "float64":
             try:
-                self.printed = printed_core(body, sorted({*core, *constants}), carries, self.columns, self.fixed)
+                self.printed = printed_core(body, self.order, carries, self.columns, self.fixed)
             except Unavailable:
                 self.printed = None
-        self.done = 0
+        self.done = 0  # steps of all turns so far
+        self.compiled: Any = None
 
     def run(self, values: list[Any], state: dict[int, Any], turns: int) -> None:
         """Give the states of a block of turns, and the one after it."""
@@ -288,18 +291,47 @@ class Core:
             columns = [owner.column(values, at, turns) for at in self.columns]
             fixed = [values[at] for at in self.fixed]
             before = [state[k] for k in self.carries]
+            self._count(turns)
+            if self.compiled is not None:
+                states = self._on_machine(columns, fixed, before, turns)
+                self._keep(values, state, states[:-1].T, states[-1])
+                return
             try:
                 states, after = self.printed.run(owner.xp, columns, fixed, before, turns, bool(stored))
             except IEEE_DIFFERS:
                 pass  # NumPy says what IEEE arithmetic gives
             else:
-                for place, k in enumerate(self.carries):
-                    kind = owner.xp.kind_type(owner.body.steps[k].type.kind)
-                    state[k] = kind(after[place])
-                    if k in owner.stored:
-                        values[k] = states[place].astype(kind, copy=False)
+                self._keep(values, state, states, after)
                 return
         self._walked(values, state, turns, stored)
+
+    def _keep(self, values: list[Any], state: dict[int, Any], states: Any, after: Any) -> None:
+        """The states of a block, by carry, and those after it."""
+        owner = self.owner
+        for place, k in enumerate(self.carries):
+            kind = owner.xp.kind_type(owner.body.steps[k].type.kind)
+            state[k] = kind(after[place])
+            if k in owner.stored:
+                values[k] = states[place].astype(kind, copy=False)
+
+    def _count(self, turns: int) -> None:
+        """Compile the turns once enough of them have run."""
+        before, self.done = self.done, self.done + turns * len(self.core)
+        if before < scan_numba.WORK <= self.done:
+            self.compiled = scan_numba.compiled_core(
+                self.owner.body, self.order, self.carries, self.columns, self.fixed
+            )
+
+    def _on_machine(self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int) -> Any:
+        """The states before each turn and after the last one, as rows."""
+        library = self.owner.xp.library
+        states = library.empty((turns + 1, len(before)))
+        states[0] = before
+        table = library.empty((len(columns), turns))
+        for place, column in enumerate(columns):
+            table[place] = column
+        self.compiled(turns, states, table, library.array(fixed, dtype=library.float64))
+        return states
 
     def _walked(self, values: list[Any], state: dict[int, Any], turns: int, stored: Sequence[int]) -> None:
         owner, body, xp = self.owner, self.owner.body, self.owner.xp
