@@ -51,8 +51,7 @@ def trace(
     A long loop is one node: its first and its last turn are shown step by step, with --turn 500 also that turn.
 
     With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
-    the order of work, blocks and threads, memory, and how far the results may be from those of the plain
-    evaluator at this point.
+    the order of work, blocks and threads, memory, and what the passes of the planner did.
 
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3
@@ -98,7 +97,7 @@ def planned_view(report: PlanReport) -> View:
 
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
-PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, bounds.")
+PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
 ALL = Option("--all", kind="flag", help="Show every node, also those that nobody wrote, such as reshapes.")
 TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
 DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, TURN, *OUTPUT))

@@ -30,9 +30,10 @@ class Limits:
 
     text: bytes of UTF-8. nodes: of the graph, after differentiation. nesting: brackets, signs, powers and
     blocks inside each other. digits: of one literal. elements: of one array, predicted before it exists.
+    work: steps of loops, turns times the nodes of a turn.
     """
 
-    __slots__ = ("digits", "elements", "nesting", "nodes", "text")
+    __slots__ = ("digits", "elements", "nesting", "nodes", "text", "work")
 
     def __init__(
         self,
@@ -41,12 +42,14 @@ class Limits:
         nesting: int = 200,
         digits: int = 400,
         elements: int = 2**27,
+        work: int = 10**8,
     ) -> None:
         self.text = text
         self.nodes = nodes
         self.nesting = nesting
         self.digits = digits
         self.elements = elements
+        self.work = work
 
     def as_dict(self) -> dict[str, int]:
         """Return the limits by name, in the order in which they are documented."""
@@ -56,7 +59,7 @@ class Limits:
         return f"Limits({', '.join(f'{key}={value}' for key, value in self.as_dict().items())})"
 
 
-NAMES = ("text", "nodes", "nesting", "digits", "elements")
+NAMES = ("text", "nodes", "nesting", "digits", "elements", "work")
 DEFAULT_LIMITS = Limits()
 if TYPE_CHECKING:
     LimitsLike = Limits | Mapping[str, object] | str | None

@@ -34,13 +34,15 @@ def lower(
     limits: Limits | None = None,
     claims: Mapping[str, str] | None = None,
     claiming: str = "kept",
+    loops: str = "auto",
 ) -> Lowered:
     """The program of a script.
 
     `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
     differentiate by, default all that are not const; `claims` are hand-written gradients, a script per leaf.
     `claiming` says what becomes of the claims of the script: "kept", "read" for their errors only (a claim may be too
-    large where the rest is not), or "skipped".
+    large where the rest is not), or "skipped". `loops` says which become nodes: "auto" those that would make very many
+    nodes if their turns were written out, "node" all from 32 turns on, "unroll" none.
     Raises GradcliError with every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
@@ -51,7 +53,7 @@ def lower(
     """
     limits = limits or DEFAULT_LIMITS
     lowerer = Lowerer(script, catalogue(), functions(), limits, at or {})
-    lowerer.claiming = claiming
+    lowerer.claiming, lowerer.loops = claiming, loops
     lowerer.run()
     builder = lowerer.builder
     if lowerer.reads_positions:
@@ -129,7 +131,7 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
     target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
     script = parse(source, limits)
     inner = Lowerer(script, lowerer.vocabulary, lowerer.library, limits, lowerer.at)
-    inner.builder = lowerer.builder
+    inner.builder, inner.loops = lowerer.builder, lowerer.loops
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
     inner.scope = {name: known.node for name, known in lowerer.leaves.items()}
     inner.leaves_allowed = False

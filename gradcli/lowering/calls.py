@@ -208,6 +208,7 @@ def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syn
     """The data of a file, as constants."""
     from gradcli.execution import data  # opens files, which most scripts do not
 
+    lowerer.untraceable()
     if len(args) != 1 or not isinstance(args[0], str):
         raise error("GC205", "load takes the path of a file", syntax.span, help='write load("points.csv")')
     options: dict[str, Any] = {}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def asserted(lowerer: Lowerer, statement: s.Assert) -> None:
     """A claim, as far as it is wanted. One that is only read costs what it costs: no limit counts it."""
     sides = _sides(statement)
+    lowerer.untraceable()
     if lowerer.claiming == "skipped":
         return
     if lowerer.claiming == "kept":

@@ -48,6 +48,8 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
             syntax.args[1].span,
             help="give the expression a name of its own, or make it a leaf",
         )
+    for trace in lowerer.traces:
+        trace.differentiate(lowerer, output, target)
     lowerer.differentiated(target, syntax.args[1].span)
     if name not in ("jacobian", "jvp", "vjp") and output.type.shape:
         raise error(

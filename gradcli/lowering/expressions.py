@@ -168,6 +168,8 @@ def raised(lowerer: Lowerer, x: Node, y: Node, syntax: Expression) -> Node:
         exponent = lowerer.static(y, syntax.span) if _is_finite(y) else None
         if type(exponent) is int:
             return builder.apply(lowerer.vocabulary["power"], (x,), {"n": exponent})
+    for trace in lowerer.traces:
+        trace.raised_to(lowerer, y)
     lowerer.note_exponent(y)
     if x.type.shape != y.type.shape:
         if isinstance(syntax, Binary):

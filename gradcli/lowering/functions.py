@@ -103,6 +103,7 @@ def inline(lowerer: Lowerer, name: str, args: Sequence[Any], keywords: Mapping[s
     if not isinstance(value, Node):
         raise error("GC212", f"{name} has a rule, so it must return one value", syntax.span)
     if name not in lowerer.ruled:
+        lowerer.untraceable()
         lowerer.ruled[name] = _ruled(lowerer, name, len(operands))
         _record_rule(lowerer, name, operands)
     return lowerer.builder.apply(lowerer.ruled[name], (number(lowerer, value), *operands), {})

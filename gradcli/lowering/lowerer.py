@@ -6,12 +6,11 @@ module named after the construct: `expressions`, `subscripts`, `calls`, `derivat
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, Span, cover, error, visible
-from gradcli.graph.exact import count_text, number_text
+from gradcli.diagnostics import Diagnostic, GradcliError, Span, error, visible
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering import assignments, calls, functions, loop_size
+from gradcli.lowering import assignments, calls, functions, loops
 from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
@@ -44,7 +43,7 @@ class Lowerer(Names):
     `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned, both
     of the function that is being inlined, else of the script. `ruled` are the operations made of hand-written rules,
     `scanned` what is known of the bodies of functions, `repeated` the
-    values of their calls. `claiming` says what becomes of claims, as in `lower`.
+    values of their calls. `claiming` and `loops` are as in `lower`.
     """
 
     def __init__(
@@ -83,7 +82,10 @@ class Lowerer(Names):
         self.derived: dict[Node, tuple[str, Node, Node]] = {}  # what a derivative operator made: its name and operands
         self.outputs: list[Node] = []
         self.several = False
-        self.repetitions = 0
+        self.repetitions = 0  # turns of loops that were written out
+        self.work = 0  # steps of loops that became nodes
+        self.loops = "auto"
+        self.read_behind: dict[s.For, frozenset[str]] = {}
         self.text = ""
         self.expect: str | None = None
 
@@ -153,7 +155,7 @@ class Lowerer(Names):
         elif isinstance(statement, s.Declare):
             self._protect((statement.name,), assignments.declare, statement)
         elif isinstance(statement, s.For):
-            return self._loop(statement)
+            return loops.run(self, statement)
         elif isinstance(statement, s.If):
             return self._branch(statement)
         elif isinstance(statement, s.Assert):
@@ -173,62 +175,18 @@ class Lowerer(Names):
 
     # --- loops and branches ---------------------------------------------------------------------------
 
-    def _loop(self, statement: s.For) -> Any:
-        bounds = []
-        for bound in statement.bounds:
-            n = self.static(evaluate(self, bound), bound.span)
-            if type(n) is not int:
-                message = f"a bound of range must be a whole number, not {number_text(n)}"
-                raise error("GC306", message, bound.span, help="round it: floor(...), ceil(...)")
-            bounds.append(n)
-        if len(bounds) == 3 and bounds[2] == 0:
-            raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
-        steps = range(*bounds)
-        self.repetitions += max(
-            0, (steps.stop - steps.start + steps.step - (1 if steps.step > 0 else -1)) // steps.step
-        )
-        if self.repetitions > self.limits.nodes:
-            raise error(
-                "GC505",
-                f"the loop would run {count_text(self.repetitions)} times; {self.limits.nodes:,} nodes are allowed",
-                cover(statement.target.span, statement.bounds[-1].span),
-                help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
-            )
-        steady = self._steady_turn(statement, steps) if len(steps) > loop_size.WORTH else None
-        look = -1 if steady is None else steady + loop_size.LOOKED_AT
-        foreseen = len(steps) - look - 1
-        looked_at = look >= 0 and foreseen >= loop_size.WORTH
-        counts = []  # of nodes, when the turn that is looked at and the one before it began
-        self.looping += 1
-        try:
-            for turn, i in enumerate(steps):
-                self.names()[statement.target.id] = i
-                if looked_at and look - 1 <= turn <= look:
-                    counts.append(self.builder.count)
-                    if turn == look:
-                        before = {name: self.names().get(name) for name in loop_size.targets(statement.body)}
-                result = self.block(statement.body)
-                if result is not None:
-                    return result
-                if looked_at and turn == look:
-                    after = {name: self.names().get(name) for name in before}
-                    least = loop_size.new_in_every_turn(before, after, counts[-2], counts[-1])
-                    self.builder.foresee(least * foreseen)
-        finally:
-            self.looping -= 1
-        return None
-
-    def _steady_turn(self, statement: s.For, steps: range) -> int | None:
-        own = {*self.functions, *self.scope, *(self.local or ())}
-        plain = {name: one for name, one in self.functions.items() if name not in self.hand_written}
-        return loop_size.steady_turn(statement, steps, self.library, own, plain)
-
     def _branch(self, statement: s.If) -> Any:
-        condition = evaluate(self, statement.test)
-        if isinstance(condition, Node):
-            self._refuse_data(condition, statement.test.span)
-        taken = self.static(condition, statement.test.span)
+        taken = self.condition(evaluate(self, statement.test), statement.test.span)
         return self.block(statement.body if taken else statement.orelse)
+
+    def condition(self, condition: Any, span: Span) -> Any:
+        """Whether a condition holds; in a turn that is traced, as long as it keeps its answer."""
+        if isinstance(condition, Node):
+            for trace in self.traces:
+                if trace.depends(condition):
+                    return trace.condition(self, condition, span)
+            self._refuse_data(condition, span)
+        return self.static(condition, span)
 
     def _refuse_data(self, condition: Node, span: Span) -> None:
         """A condition may read sizes and counts, never data: whole-numbered scalars only."""

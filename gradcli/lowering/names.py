@@ -10,7 +10,8 @@ from gradcli.diagnostics import Diagnostic, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import Builder
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.node import CONSTANT, LEAF, Node
+from gradcli.graph.loop import is_reader
+from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
 from gradcli.lowering.scan import CONSTANTS
@@ -18,7 +19,7 @@ from gradcli.lowering.statics import Settled, exact_value, read_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from gradcli.diagnostics import Span
@@ -26,12 +27,17 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
+    from gradcli.lowering.turns import Trace
 
     Values = Mapping[str, Any]
 
 
 class Poisoned(Exception):
     """A name whose statement had an error was read: the error is known, this statement is left out silently."""
+
+
+class Untraceable(Exception):
+    """A turn of a loop that is traced did what other turns may do otherwise: the turns are written out instead."""
 
 
 POISON = object()
@@ -61,6 +67,8 @@ class Names:
         self._floats: dict[Node, Any] = {}
         self._positions = 0
         self.fixed_leaves = 0
+        self.has_loops = False  # whether a loop of the script has become a node
+        self.traces: list[Trace] = []  # turns of loops that are being traced, the innermost last
         self.reads_positions = False  # whether a function was called that may take positions
 
     # --- meaning of a name --------------------------------------------------------------------------
@@ -127,6 +135,17 @@ class Names:
         self.scope[name] = node
         return node
 
+    # --- turns of loops that are traced ---------------------------------------------------------------
+
+    def untraceable(self) -> None:
+        """What is done now is not the same in every turn of a loop: give up the trace of one, if there is any."""
+        if self.traces:
+            raise Untraceable
+
+    def traced(self, node: Node) -> bool:
+        """Whether a node depends on a turn that is being traced."""
+        return any(trace.depends(node) for trace in self.traces)
+
     # --- static values ------------------------------------------------------------------------------
 
     def is_const(self, leaf: Node) -> bool:
@@ -144,7 +163,18 @@ class Names:
             return tuple(self.static(item, span) for item in value) if isinstance(value, tuple) else value
         if value.primitive is CONSTANT and type(exact := value.params["value"]) is int and not value.type.shape:
             return exact
+        if self.traced(value):
+            raise Untraceable
+        value = self._written_out(value)
         return exact_value(value, lambda leaf: self._read(leaf, span), self.evaluate_now, span, self._exact)
+
+    def _written_out(self, node: Node) -> Node:
+        """A value with the turns of the loops that it reads written out: what is exact in each of them stays exact."""
+        if not self.has_loops or not any(is_reader(step) for step in reachable([node], self._exact)):
+            return node
+        from gradcli.graph.unroll import unrolled
+
+        return unrolled(self.builder, [node])[node]
 
     def _read(self, leaf: Node, span: Span | None) -> Any:
         name = leaf.params["name"]
@@ -250,19 +280,30 @@ class Names:
 
     def next_position(self) -> int:
         """A number for each random array without a seed, so that two of them differ."""
+        self.untraceable()
         self._positions += 1
         return self._positions
 
 
 def _readers(outputs: list[Node]) -> dict[str, set[str]]:
-    from gradcli.graph.node import reachable
-
+    """How each leaf is used: the operations that read it; in loops, those that read what stands for it."""
     found: dict[str, set[str]] = {}
-    for node in reachable(outputs):
-        for position, arg in enumerate(node.args):
-            if arg.primitive is LEAF:
-                role = "pow-exponent" if node.primitive.name == "pow" and position == 1 else node.primitive.name
-                found.setdefault(arg.params["name"], set()).add(role)
+    waiting: list[tuple[Sequence[Node], dict[str, str]]] = [(reachable(outputs), {})]
+    while waiting:
+        nodes, names = waiting.pop()
+        for node in nodes:
+            inner = {}
+            for position, arg in enumerate(node.args):
+                if arg.primitive is not LEAF:
+                    continue
+                name = names.get(arg.params["name"], arg.params["name"])
+                if is_reader(node):
+                    inner[node.params["body"].inputs[position].params["name"]] = name
+                else:
+                    role = "pow-exponent" if node.primitive.name == "pow" and position == 1 else node.primitive.name
+                    found.setdefault(name, set()).add(role)
+            if inner:
+                waiting.append((node.params["body"].steps, inner))
     return found
 
 

@@ -49,11 +49,13 @@ def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
     if type(value) is Complex:
         return Complex(*(subscript(lowerer, syntax, [one, *items]) for one in (value.real, value.imag)))
     x = number(lowerer, value, syntax.value)
-    read = [_index_item(lowerer, item, part) for item, part in zip(items, syntax.items, strict=True)]
+    if lowerer.traces:
+        return lowerer.traces[-1].entry(lowerer, x, items, syntax)
+    read = [index_item(lowerer, item, part) for item, part in zip(items, syntax.items, strict=True)]
     return index(lowerer, x, read, syntax.span)
 
 
-def _index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
+def index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
     """A static position, slice, new axis or list of positions; an array of data stays a node."""
     if not isinstance(item, Node):
         if item is None or isinstance(item, slice):
@@ -66,6 +68,8 @@ def _index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
             syntax.span,
             help="use where(condition, x, 0)",
         )
+    if isinstance(syntax, List) and item.primitive is not DATA and lowerer.traced(item):
+        lowerer.untraceable()  # in a turn that is written out it may be DATA
     if not item.type.shape or (item.primitive is DATA and isinstance(syntax, List)):
         position = lowerer.static(item, syntax.span)
         pending = [position]
@@ -91,6 +95,6 @@ def _positions(lowerer: Lowerer, item: Node) -> Node:
     """An array of data as positions: the leaf it may be is never differentiated."""
     if item.type.kind != "float":
         return item
-    if item.primitive is LEAF:
+    if item.primitive is LEAF and item.params["name"] in lowerer.leaves:
         lowerer.fix(lowerer.leaves[item.params["name"]])
     return lowerer.builder.call("cast", item, kind="int")

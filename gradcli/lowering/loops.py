@@ -1,0 +1,404 @@
+"""Loops of a script: a long one becomes a loop of the graph, a short one is written out turn by turn.
+
+The first turn is always written out: names are first made there, and shapes settle. Then one turn is traced on fresh
+leaves, as an attempt: if it does anything that may differ from turn to turn, everything that it did is undone and the
+turns are written out. A name leaves the loop only if it is read behind it, and goes from turn to turn only if it is
+read before it is assigned.
+"""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import GradcliError, cover, error
+from gradcli.graph.exact import count_text, number_text
+from gradcli.graph.loop import close
+from gradcli.graph.node import Node
+from gradcli.graph.operand import Complex
+from gradcli.language import syntax as s
+from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.liveness import read_behind_loops, targets
+from gradcli.lowering.names import POISON, Poisoned, Untraceable
+from gradcli.lowering.turns import Trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.loop import Loop
+    from gradcli.lowering.lowerer import Lowerer
+
+FEWEST = 32  # turns of a loop that may become a node
+NODE_FROM = 100_000  # nodes that the turns would make if they were written out
+MOST_ATTEMPTS = 4  # at one loop: shapes may settle in the first few turns only
+EXACT = 2**53  # up to here every whole number is a float
+
+
+class Unsettled(Untraceable):
+    """A name whose type changed in the turn: it may be the same from the next one on."""
+
+
+def run(lowerer: Lowerer, statement: s.For) -> Any:
+    """What `for` does; the value of a `return` inside, else None."""
+    numbers = _numbers(lowerer, statement)
+    count = _count(numbers)
+    place = cover(statement.target.span, statement.bounds[-1].span)
+    if count > lowerer.limits.work:
+        raise _too_much(lowerer, f"the loop would run {count_text(count)} times", place)
+    names, turn, made, attempts, again = lowerer.names(), 0, 0, MOST_ATTEMPTS, 1
+    lowerer.looping += 1
+    try:
+        while turn < count:
+            left = count - turn
+            if attempts and turn >= again and _worth(lowerer, left, made):
+                found = _attempt(lowerer, statement, numbers[turn:], turn)
+                attempts -= not found.done
+                again = turn + found.again
+                if found.done:
+                    turn += found.done
+                    made = lowerer.limits.nodes  # what comes now is another kind of turn
+                    continue
+            if lowerer.repetitions + (left if not attempts else 1) > lowerer.limits.nodes:
+                told = count_text(lowerer.repetitions + left)
+                message = f"the loop would run {told} times; {lowerer.limits.nodes:,} nodes are allowed"
+                raise error(
+                    "GC505",
+                    message,
+                    place,
+                    help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
+                )
+            lowerer.repetitions += 1
+            before = lowerer.builder.count
+            names[statement.target.id] = numbers[turn]
+            result = lowerer.block(statement.body)
+            if result is not None:
+                return result
+            made = lowerer.builder.count - before
+            turn += 1
+    finally:
+        lowerer.looping -= 1
+    return None
+
+
+def _numbers(lowerer: Lowerer, statement: s.For) -> range:
+    bounds = []
+    for bound in statement.bounds:
+        n = lowerer.static(evaluate(lowerer, bound), bound.span)
+        if type(n) is not int:
+            message = f"a bound of range must be a whole number, not {number_text(n)}"
+            raise error("GC306", message, bound.span, help="round it: floor(...), ceil(...)")
+        bounds.append(n)
+    if len(bounds) == 3 and bounds[2] == 0:
+        raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
+    return range(*bounds)
+
+
+def _count(numbers: range) -> int:
+    """The length of a range, however long it is."""
+    step = numbers.step
+    return max(0, (numbers.stop - numbers.start + step - (1 if step > 0 else -1)) // step)
+
+
+def _worth(lowerer: Lowerer, left: int, made: int) -> bool:
+    """Whether so many turns, of which the last one made so many nodes, may become a node of the graph."""
+    if left < FEWEST - 1 or lowerer.loops == "unroll":
+        return False
+    return lowerer.loops == "node" or 2 * left * max(made, 1) * _times(lowerer) > NODE_FROM
+
+
+def _times(lowerer: Lowerer) -> int:
+    """How often what is lowered now runs, in the loops around it that are traced."""
+    return lowerer.traces[-1].times if lowerer.traces else 1
+
+
+def _too_much(lowerer: Lowerer, what: str, span: Any) -> GradcliError:
+    return error(
+        "GC505",
+        f"{what}; {lowerer.limits.work:,} steps are allowed",
+        span,
+        help="use arrays instead of a loop over scalars, or raise it with --limit work=...",
+    )
+
+
+# --- an attempt ------------------------------------------------------------------------------------------
+
+
+class _Found:
+    """What came of an attempt: how many turns are done, and after how many another attempt may be made."""
+
+    __slots__ = ("again", "done")
+
+    def __init__(self, done: int, again: int) -> None:
+        self.done = done
+        self.again = again
+
+
+def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> _Found:
+    """Make a loop node of turns with these numbers, as many as are alike."""
+    never = len(numbers)
+    if max(abs(numbers[0]), abs(numbers[-1])) > EXACT:
+        return _Found(0, never)
+    before = _State(lowerer)
+    trace = None
+    try:
+        trace = Trace(lowerer, len(numbers))
+        made = _traced(lowerer, statement, numbers, first, trace)
+    except Unsettled:
+        before.restore(lowerer)
+        return _Found(0, 1)
+    except (GradcliError, Poisoned, Untraceable):
+        before.restore(lowerer)
+        return _Found(0, never)
+    if trace.count < len(numbers) and not made:
+        before.restore(lowerer)
+        return _Found(0, trace.count + 1)
+    if not made:
+        before.restore(lowerer)
+        return _Found(0, never)
+    _charge(lowerer, statement, trace, made)
+    return _Found(trace.count, trace.count + 1)
+
+
+def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, made: int) -> None:
+    """Count what the turns cost; raises GradcliError GC505 where that is too much."""
+    steps = trace.count * made
+    if lowerer.traces:
+        lowerer.traces[-1].work += steps
+    else:
+        lowerer.work += steps
+    if lowerer.work > lowerer.limits.work or steps > lowerer.limits.work:
+        what = f"the loop would take {count_text(steps)} steps, {count_text(made)} in each turn"
+        raise _too_much(lowerer, what, cover(statement.target.span, statement.bounds[-1].span))
+
+
+def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trace: Trace) -> int:
+    """Trace a turn and close the loop; the steps that a turn takes, or 0 where writing the turns out is as good."""
+    builder, names = lowerer.builder, lowerer.names()
+    notes = len(lowerer.notes)
+    assigned = sorted(targets(statement.body))
+    before = {name: _on_leaves(lowerer, trace, names[name]) for name in assigned if name in names}
+    names.update(before)
+    names[statement.target.id] = _number_of_turn(builder, numbers, trace.index)
+    lowerer.traces.append(trace)
+    try:
+        shown = lowerer.last_expression
+        if lowerer.block(statement.body) is not None:
+            raise Untraceable
+        if len(lowerer.notes) > notes or lowerer.last_expression is not shown:
+            raise Untraceable
+    finally:
+        lowerer.traces.pop()
+    after = {name: _mapped(names[name], lambda node: node, builder) for name in assigned if name in names}
+    nexts: dict[Node, Node | None] = dict.fromkeys(trace.carries)
+    for name, value in before.items():
+        for leaf, node in _pairs(value, after[name]):
+            if node.type == leaf.type:
+                nexts[leaf] = leaf if node is trace.carries.get(leaf) else node
+    live = _live(lowerer, statement)
+    wanted = [name for name in assigned if name in live and _any_depends(trace, after[name], builder)]
+    for name in wanted:
+        if name in lowerer.targets:
+            raise Untraceable
+        if name not in before or not all(leaf.type == node.type for leaf, node in _pairs(before[name], after[name])):
+            raise Unsettled
+    needed = _needed(trace, nexts, [leaf for name in wanted for leaf, _ in _pairs(before[name], after[name])])
+    inside = trace.inside([node for node in (nexts[leaf] for leaf in needed) if node is not None])
+    _check(lowerer, trace, nexts, inside)
+    made = sum(1 for node in inside if node.args) + trace.work
+    if trace.count < FEWEST - 1:
+        return 0
+    if lowerer.loops == "auto" and trace.count * max(made, 1) * _times(lowerer) <= NODE_FROM:
+        return 0
+    builder.span = statement.span
+    rows = [row for row in trace.rows.values() if row.leaf in inside]
+    carried = [leaf for leaf in trace.carries if leaf in needed]
+    loop = close(
+        builder,
+        trace.count,
+        [(leaf, trace.carries[leaf]) for leaf in carried],
+        [nexts[leaf] for leaf in carried],  # type: ignore[misc]
+        rows=[(row.leaf, trace.stack(lowerer, row)) for row in rows],
+        index=trace.index if trace.index in inside else None,
+        first=first,
+    )
+    places = {leaf: place for place, leaf in enumerate(carried)}
+    for name in assigned:
+        if name in wanted:
+            pairs = list(_pairs(before[name], after[name]))
+            ends = [loop.last(places[leaf]) if trace.depends(node) else node for leaf, node in pairs]
+            names[name] = _filled(after[name], iter(ends), builder)
+        elif name in after:
+            names[name] = POISON if _any_depends(trace, after[name], builder) else after[name]
+    if statement.target.id not in assigned:
+        names[statement.target.id] = numbers[trace.count - 1]
+    lowerer.has_loops = True
+    _settle(lowerer, trace, loop)
+    return max(made, 1)
+
+
+def _settle(lowerer: Lowerer, trace: Trace, loop: Loop) -> None:
+    """Leave nothing behind that belongs to the turn."""
+    if lowerer.last_names is not None:
+        value, echoed, expect = lowerer.last_names
+        found = [lowerer.scope[name.id] for name in echoed] if isinstance(echoed, tuple) else [value]
+        lowerer.last_names = (found[0] if len(found) == 1 else tuple(found), echoed, expect)
+    for node in [node for node in lowerer.derived if trace.depends(node)]:
+        del lowerer.derived[node]
+    for name in [name for name in lowerer.uses if name not in lowerer.leaves]:
+        del lowerer.uses[name]
+    steps, spans = loop.body.steps, lowerer.builder.other_spans
+    for node in [node for node in spans if trace.depends(node)]:
+        found = spans.pop(node)
+        if node in loop.traced:
+            spans[steps[loop.traced[node]]] = found
+
+
+def _number_of_turn(builder: Builder, numbers: range, index: Node) -> Node:
+    """The number that the loop counts, from that of the turn; a subtraction, so that 0 is never -0."""
+    if abs(numbers.step) != 1:
+        index = builder.call("mul", index, abs(numbers.step))
+    if numbers.step < 0:
+        return builder.call("sub", numbers[0], index)
+    return index if numbers[0] == 0 else builder.call("add", index, numbers[0])
+
+
+def _on_leaves(lowerer: Lowerer, trace: Trace, value: Any) -> Any:
+    """A value of the turn before as fresh leaves."""
+
+    def leaf(node: Node) -> Node:
+        made = lowerer.builder.fresh_leaf(node.type)
+        trace.carries[made] = node
+        return made
+
+    return _mapped(value, leaf, lowerer.builder)
+
+
+def _mapped(value: Any, change: Callable[[Node], Node], builder: Builder) -> Any:
+    """A value of the language with its nodes changed."""
+    if isinstance(value, Node):
+        return change(value)
+    if type(value) is int:  # the variable of a loop
+        return change(builder.constant(value))
+    if isinstance(value, tuple):
+        return tuple([_mapped(item, change, builder) for item in value])
+    if isinstance(value, Complex):
+        return Complex(_mapped(value.real, change, builder), _mapped(value.imag, change, builder))
+    if value is None or value is POISON or isinstance(value, (str, slice)):
+        return value
+    raise Untraceable
+
+
+def _filled(value: Any, nodes: Iterator[Node], builder: Builder) -> Any:
+    """A value with these nodes in place of its own."""
+    return _mapped(value, lambda _: next(nodes), builder)
+
+
+def _pairs(value: Any, other: Any) -> Iterator[tuple[Node, Node]]:
+    """The nodes of two values, place by place; raises Unsettled where they are built in different ways."""
+    if isinstance(value, Node) and isinstance(other, Node):
+        yield value, other
+    elif isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
+        for one, two in zip(value, other, strict=True):
+            yield from _pairs(one, two)
+    elif isinstance(value, Complex) and isinstance(other, Complex):
+        yield from ((value.real, other.real), (value.imag, other.imag))
+    elif isinstance(value, (Node, tuple, Complex)) or value != other:
+        raise Unsettled
+
+
+def _any_depends(trace: Trace, value: Any, builder: Builder) -> bool:
+    found: list[bool] = []
+
+    def look(node: Node) -> Node:
+        found.append(trace.depends(node))
+        return node
+
+    _mapped(value, look, builder)
+    return any(found)
+
+
+def _live(lowerer: Lowerer, statement: s.For) -> frozenset[str]:
+    """The names that may be read behind a loop."""
+    if not lowerer.read_behind:
+        functions = (*lowerer.functions.values(), *lowerer.hand_written.values())
+        lowerer.read_behind = read_behind_loops(lowerer.script, functions)
+    return lowerer.read_behind[statement]
+
+
+def _needed(trace: Trace, nexts: Mapping[Node, Node | None], wanted: list[Node]) -> set[Node]:
+    """The carries that are read behind the loop or in a next turn."""
+    needed: set[Node] = set()
+    waiting = list(wanted)
+    while waiting:
+        leaf = waiting.pop()
+        if leaf in needed:
+            continue
+        needed.add(leaf)
+        after = nexts[leaf]
+        if after is None:
+            raise Unsettled
+        waiting += [read for read in trace.leaves([after]) if read in trace.carries]
+    return needed
+
+
+def _check(lowerer: Lowerer, trace: Trace, nexts: Mapping[Node, Node | None], inside: set[Node]) -> None:
+    """End the trace where a turn that is written out would be something else."""
+    trace.settled_exponents(lowerer, nexts)
+    for node in inside:
+        if node.primitive.name == "cast" and node.params["kind"] == "int" and node.args[0] in trace.carries:
+            raise Untraceable  # a leaf of the script that is read as positions becomes a constant
+
+
+class _State:
+    """What an attempt may change, as it was before."""
+
+    DICTS = (
+        *("leaves", "values", "uses", "statics", "sizes", "_static_spans", "_gradient_spans"),
+        *("scope", "numbers", "derived", "ruled"),
+    )
+    VALUES = ("_positions", "fixed_leaves", "reads_positions", "idle", "repetitions", "last_names", "last_expression")
+
+    def __init__(self, lowerer: Lowerer) -> None:
+        builder = lowerer.builder
+        self.dicts = {name: dict(getattr(lowerer, name)) for name in self.DICTS}
+        self.values = {name: getattr(lowerer, name) for name in self.VALUES}
+        self.local = None if lowerer.local is None else dict(lowerer.local)
+        self.exponents = set(lowerer._exponents)
+        self.const = {leaf: leaf.const for leaf in lowerer.leaves.values()}
+        self.notes = len(lowerer.notes)
+        self.known = dict(lowerer.repeated.known)
+        self.count, self.span, self.data = builder.count, builder.span, len(builder.data)
+        self.other_spans = {node: list(spans) for node, spans in builder.other_spans.items()}
+        self.traces = [(trace.count, dict(trace.rows), list(trace.exponents), trace.work) for trace in lowerer.traces]
+
+    def restore(self, lowerer: Lowerer) -> None:
+        """Undo everything since."""
+        builder = lowerer.builder
+        for name, kept in self.dicts.items():
+            _refill(getattr(lowerer, name), kept)
+        if self.local is not None and lowerer.local is not None:
+            _refill(lowerer.local, self.local)
+        for name, value in self.values.items():
+            setattr(lowerer, name, value)
+        _refill(lowerer.repeated.known, self.known)
+        lowerer._exponents.intersection_update(self.exponents)
+        for leaf, const in self.const.items():
+            leaf.const = const
+        del lowerer.notes[self.notes :]
+        assert builder.table is not None
+        for table in builder.table.values():  # a table keeps its nodes in the order in which they were made
+            while table:
+                key, node = table.popitem()
+                if node.serial <= self.count:
+                    table[key] = node
+                    break
+        while len(builder.data) > self.data:
+            builder.data.popitem()
+        builder.count, builder.span, builder.other_spans = self.count, self.span, self.other_spans
+        for trace, (_, rows, exponents, work) in zip(lowerer.traces, self.traces, strict=True):
+            trace.rows, trace.exponents, trace.work = rows, exponents, work
+
+
+def _refill(kept: dict[Any, Any], before: dict[Any, Any]) -> None:
+    kept.clear()
+    kept.update(before)

@@ -1,0 +1,365 @@
+"""A turn of a loop that is traced: what it may do with the number of the turn, and with the names of the turn before.
+
+The number of the turn is a leaf, so it may stand in arithmetic. An entry `x[i]` at a position that only the number of
+the turn decides is a leaf as well, a row: the loop is given all these entries as one array. A condition on the number
+is settled as far as it keeps its answer; the trace then holds for so many turns. Anything else that has to be known
+while the script is lowered ends the trace, because it may differ from turn to turn.
+"""
+
+from __future__ import annotations
+
+from gradcli.graph.exact import is_fraction, rational, whole_or_fraction
+from gradcli.graph.node import CONSTANT, Node, reachable
+from gradcli.graph.types import FLOAT
+from gradcli.lowering.names import Untraceable
+from gradcli.lowering.statics import exact_value, read_leaves
+from gradcli.lowering.subscripts import index, index_item
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.diagnostics import Span
+    from gradcli.language.syntax import Subscript
+    from gradcli.lowering.lowerer import Lowerer
+
+    Affine = tuple[Any, Any]  # a, b of a*turn + b
+
+MOST_COMPUTED = 100_000  # turns of which a position or condition that is not linear in the turn is computed one by one
+MOST_GATHERED = 2**22  # entries of an array of rows that is no part of the array they come from
+_COMPARED = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+
+
+class Row:
+    """An entry or part of an array that depends on the number of the turn: `places` are the items that do."""
+
+    __slots__ = ("items", "leaf", "places", "span", "x")
+
+    def __init__(self, x: Node, items: list[Any], places: dict[int, Any], leaf: Node, span: Span | None) -> None:
+        self.x = x
+        self.items = items
+        self.places = places
+        self.leaf = leaf
+        self.span = span
+
+
+class Trace:
+    """A turn on fresh leaves. `count` is the number of turns that it stands for, at most."""
+
+    __slots__ = ("_dependent", "carries", "count", "exponents", "first", "index", "outer", "rows", "times", "work")
+
+    def __init__(self, lowerer: Lowerer, count: int) -> None:
+        self.outer: Trace | None = lowerer.traces[-1] if lowerer.traces else None
+        self.count = count
+        self.times: int = count * (self.outer.times if self.outer else 1)  # how often the turn runs in all
+        self.index = lowerer.builder.fresh_leaf(FLOAT)
+        self.first = self.index.serial
+        self.carries: dict[Node, Node] = {}  # the leaf of each carry and its value before the first turn
+        self.rows: dict[Any, Row] = {}
+        self.exponents: list[list[Node]] = []  # carries of which one has to depend on what moves, in every turn
+        self.work = 0  # of loops inside
+        self._dependent: dict[Node, bool] = {}
+
+    # --- what depends on the turn -------------------------------------------------------------------------
+
+    def depends(self, node: Node) -> bool:
+        """Whether a node depends on a leaf of this turn."""
+        if node.serial < self.first:
+            return False
+        known = self._dependent
+        pending = [node]
+        while pending:
+            here = pending[-1]
+            if here in known:
+                pending.pop()
+                continue
+            waiting = [arg for arg in here.args if arg.serial >= self.first and arg not in known]
+            if waiting:
+                pending += waiting
+                continue
+            pending.pop()
+            known[here] = self.owns(here) or any(known.get(arg, False) for arg in here.args)
+        return known[node]
+
+    def owns(self, leaf: Node) -> bool:
+        """Whether this is a leaf of this turn."""
+        return leaf is self.index or leaf in self.carries or any(leaf is row.leaf for row in self.rows.values())
+
+    def leaves(self, roots: Iterable[Node]) -> set[Node]:
+        """The leaves of this turn that some nodes depend on."""
+        return {node for node in self.inside(roots) if not node.args}
+
+    def inside(self, roots: Iterable[Node]) -> set[Node]:
+        """The nodes of this turn that some nodes depend on, its leaves included."""
+        found: set[Node] = set()
+        pending = [root for root in roots if self.depends(root)]
+        while pending:
+            here = pending.pop()
+            if here not in found:
+                found.add(here)
+                pending += [arg for arg in here.args if self.depends(arg)]
+        return found
+
+    def row_of(self, leaf: Node) -> Row | None:
+        """The row that a leaf stands for."""
+        return next((row for row in self.rows.values() if row.leaf is leaf), None)
+
+    # --- values that the number of the turn decides -------------------------------------------------------------
+
+    def linear(self, lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
+        """a and b, if a node is a*turn + b with exact numbers."""
+        known: dict[Node, Affine | None] = {self.index: (1, 0)}
+        for here in sorted(self.inside([node]), key=lambda one: one.serial):
+            if here in known:
+                continue
+            operands = [known[arg] if self.depends(arg) else _fixed(lowerer, arg, span) for arg in here.args]
+            known[here] = _combined(here.primitive.name, operands)
+        return known[node]
+
+    def sequence(self, lowerer: Lowerer, node: Node, span: Span | None) -> list[Any]:
+        """The exact values of a node in all turns; ends the trace where they depend on more than the turn's number."""
+        if self.count > MOST_COMPUTED:
+            raise Untraceable
+        given: dict[Node, Sequence[Any]] = {}
+        for leaf in self.leaves([node]):
+            row = self.row_of(leaf)
+            if row is not None and not leaf.shape:
+                given[leaf] = lowerer.static(self.stack(lowerer, row), span)
+            elif leaf is self.index:
+                given[leaf] = range(self.count)
+            else:
+                raise Untraceable
+        order = sorted(self.inside([node]), key=lambda one: one.serial)
+        fixed = {arg: lowerer.static(arg, span) for one in order for arg in one.args if not self.depends(arg)}
+        found = []
+        for turn in range(self.count):
+            known = {**fixed, **{leaf: rational(values[turn], 1) for leaf, values in given.items()}}
+            found.append(exact_value(node, _none_left, _none_left, span, known))
+        return found
+
+    def condition(self, lowerer: Lowerer, node: Node, span: Span) -> bool:
+        """The answer of a condition in this turn; the trace ends with the turn in which it changes."""
+        if node.primitive.name in ("and", "or", "not"):
+            answers = [lowerer.condition(arg, span) for arg in node.args]
+            if node.primitive.name == "not":
+                return not answers[0]
+            return all(answers) if node.primitive.name == "and" else any(answers)
+        if node.primitive.name in _COMPARED:
+            sides = [self.linear(lowerer, x, span) if self.depends(x) else _fixed(lowerer, x, span) for x in node.args]
+            if sides[0] is not None and sides[1] is not None:
+                a, b = (one - other for one, other in zip(*sides, strict=True))
+                return self._compared(node.primitive.name, a, b)
+        answers = self.sequence(lowerer, node, span)
+        first = bool(answers[0])
+        self.count = next((turn for turn, answer in enumerate(answers) if bool(answer) != first), self.count)
+        return first
+
+    def _compared(self, name: str, a: Any, b: Any) -> bool:
+        """Whether a*turn + b compares so with 0 in the first turn; the trace ends where this changes."""
+        first = _compare(name, b)
+        if a != 0:
+            root = rational(-b, a)
+            at = root.numerator // root.denominator  # where the sign changes
+            turns = [turn for turn in (at - 1, at, at + 1, at + 2) if 0 <= turn < self.count]
+            self.count = next((turn for turn in turns if _compare(name, a * turn + b) != first), self.count)
+        return first
+
+    # --- what other turns may do otherwise ------------------------------------------------------------------
+
+    def raised_to(self, lowerer: Lowerer, exponent: Node) -> None:
+        """An exponent that stands for a power of floats here must do so in every turn.
+
+        It would be a whole power, were there nothing that moves in it. A carry moves in every turn if it does in the
+        first one and in the one behind any in which it does; `settled_exponents` looks at that in the end.
+        """
+        if not self.depends(exponent) or exponent.shape:
+            return
+        carries = []
+        for leaf in self.leaves([exponent]):
+            row = self.row_of(leaf)
+            if leaf in self.carries:
+                carries.append(leaf)
+            elif row is not None and moves(lowerer, row.x):
+                return
+        if not moves(lowerer, exponent):
+            self.exponents.append(carries)
+
+    def settled_exponents(self, lowerer: Lowerer, nexts: Mapping[Node, Node | None]) -> None:
+        """End the trace where an exponent may be a whole number in some turn."""
+        for carries in self.exponents:
+            if not any(self._moves_on(lowerer, leaf, nexts.get(leaf)) for leaf in carries):
+                raise Untraceable
+
+    def _moves_on(self, lowerer: Lowerer, leaf: Node, after: Node | None) -> bool:
+        if after is None or not moves(lowerer, self.carries[leaf]):
+            return False
+        return moves(lowerer, after) or leaf in self.leaves([after])
+
+    def differentiate(self, lowerer: Lowerer, output: Node, target: Node) -> None:
+        """End the trace where a derivative by a variable would have to go through turns before."""
+        if self.owns(target):
+            raise Untraceable
+        if target.serial > self.first:
+            return
+        for leaf in self.leaves([output]):
+            row = self.row_of(leaf)
+            if leaf in self.carries or (row is not None and target in reachable([row.x])):
+                raise Untraceable
+
+    # --- entries of arrays --------------------------------------------------------------------------------------
+
+    def entry(self, lowerer: Lowerer, x: Node, items: list[Any], syntax: Subscript) -> Node:
+        """x[items], where numbers of turns may stand among the items."""
+        read = [
+            item
+            if isinstance(item, Node) and not item.shape and lowerer.traced(item)
+            else index_item(lowerer, item, part)
+            for item, part in zip(items, syntax.items, strict=True)
+        ]
+        return self._entry(lowerer, x, read, syntax.span)
+
+    def _entry(self, lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Node:
+        moving = [
+            at for at, item in enumerate(items) if isinstance(item, Node) and self.depends(item) and not item.shape
+        ]
+        if not moving:
+            return selected(lowerer, self.outer, x, items, span)
+        if self.depends(x) or any(isinstance(item, tuple) or _is_data(item) for item in items):
+            raise Untraceable
+        key = (x, *[("slice", item.start, item.stop, item.step) if isinstance(item, slice) else item for item in items])
+        known = self.rows.get(key)
+        if known is not None:
+            return known.leaf
+        places = {at: self._positions(lowerer, x, items, at, span) for at in moving}
+        first = [places[at][0] if at in places else item for at, item in enumerate(items)]
+        sample = selected(lowerer, self.outer, x, first, span)
+        leaf = lowerer.builder.fresh_leaf(sample.type)
+        self.rows[key] = Row(x, items, places, leaf, span)
+        return leaf
+
+    def _positions(self, lowerer: Lowerer, x: Node, items: list[Any], at: int, span: Span | None) -> Sequence[int]:
+        """The positions of an item in all turns; the trace ends with the first turn in which there is no such entry."""
+        axis = sum(item is not None for item in items[:at])
+        if axis >= x.type.rank:
+            raise Untraceable
+        size = x.shape[axis]
+        linear = self.linear(lowerer, items[at], span)
+        if linear is not None:
+            a, b = linear
+            if type(a) is not int or type(b) is not int or not a:
+                raise Untraceable
+            found: Sequence[Any] = range(b, b + a * self.count, a)
+            outside = next((turn for turn in _leaving(a, b, size) if turn < self.count), self.count)
+        else:
+            found = self.sequence(lowerer, items[at], span)
+            wrong = (turn for turn, p in enumerate(found) if type(p) is not int or not -size <= p < size)
+            outside = next(wrong, self.count)
+        if not outside:
+            raise Untraceable
+        self.count = outside
+        return found
+
+    def stack(self, lowerer: Lowerer, row: Row) -> Node:
+        """The entries of all turns along a new first axis."""
+        chosen = {at: found[: self.count] for at, found in row.places.items()}
+        (only, found), *more = chosen.items()
+        ints = [
+            at for at, item in enumerate(row.items) if at in chosen or not (item is None or isinstance(item, slice))
+        ]
+        part = _as_slice(found, row.x.shape[sum(item is not None for item in row.items[:only])])
+        if more or part is None:
+            before = ints[0] if ints == list(range(ints[0], ints[-1] + 1)) else 0
+            if row.leaf.type.size * self.count > max(MOST_GATHERED, row.x.type.size):
+                raise Untraceable
+            items = [tuple(chosen[at]) if at in chosen else item for at, item in enumerate(row.items)]
+        else:
+            before = only - sum(at < only for at in ints)
+            items = [part if at == only else item for at, item in enumerate(row.items)]
+        stacked = selected(lowerer, self.outer, row.x, items, row.span)
+        if not before:
+            return stacked
+        rank = stacked.type.rank
+        axes = (before, *[axis for axis in range(rank) if axis != before])
+        return lowerer.builder.call("permute", stacked, axes=tuple([axis - rank for axis in axes]))
+
+
+def selected(lowerer: Lowerer, trace: Trace | None, x: Node, items: list[Any], span: Span | None) -> Node:
+    """x[items] in a turn, or in none."""
+    return index(lowerer, x, items, span) if trace is None else trace._entry(lowerer, x, items, span)
+
+
+def moves(lowerer: Lowerer, node: Node) -> bool:
+    """Whether a node depends on a leaf of the script that is not const."""
+    known = lowerer.leaves
+    return any(leaf.params["name"] in known and not lowerer.is_const(leaf) for leaf in read_leaves(node))
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, Node) and not item.shape
+
+
+def _is_data(item: Any) -> bool:
+    return isinstance(item, Node) and bool(item.shape)
+
+
+def _none_left(node: Node) -> Any:
+    raise Untraceable
+
+
+def _fixed(lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
+    """A value that is the same in every turn."""
+    if node.shape or (node.primitive is not CONSTANT and lowerer.moving_leaf(node) is not None):
+        return None
+    value = lowerer.static(node, span)
+    return (0, value) if type(value) is int or is_fraction(value) else None
+
+
+def _combined(name: str, operands: Sequence[Affine | None]) -> Affine | None:
+    """What arithmetic makes of values that are linear in the turn."""
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < len(operands) or not known:
+        return None
+    (a, b), *rest = known
+    if name == "neg":
+        return -a, -b
+    if len(rest) != 1:
+        return None
+    ((c, d),) = rest
+    if name in ("add", "sub"):
+        a, b = (a + c, b + d) if name == "add" else (a - c, b - d)
+        return whole_or_fraction(a), whole_or_fraction(b)
+    if name == "mul" and (a == 0 or c == 0):
+        return whole_or_fraction(a * d + b * c), whole_or_fraction(b * d)
+    if name == "div" and c == 0 and d != 0:
+        return rational(a, d), rational(b, d)
+    return None
+
+
+def _compare(name: str, difference: Any) -> bool:
+    return bool(
+        {
+            "less": difference < 0,
+            "less_equal": difference <= 0,
+            "greater": difference > 0,
+            "greater_equal": difference >= 0,
+            "equal": difference == 0,
+            "not_equal": difference != 0,
+        }[name]
+    )
+
+
+def _leaving(a: int, b: int, size: int) -> list[int]:
+    """The first turn in which a*turn + b is no position of an axis, if there is one."""
+    if not -size <= b < size:
+        return [0]
+    return [(size - b - 1) // a + 1 if a > 0 else (b + size) // -a + 1]
+
+
+def _as_slice(positions: Sequence[int], size: int) -> slice | None:
+    """The slice that has these positions, if there is one."""
+    if not isinstance(positions, range) or (positions[0] < 0) != (positions[-1] < 0):
+        return None
+    wrapped = size if positions[0] < 0 else 0
+    stop = positions.stop + wrapped
+    return slice(positions.start + wrapped, stop if stop >= 0 else None, positions.step)
