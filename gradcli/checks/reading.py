@@ -349,7 +349,7 @@ class Turns:
         walk, base, point = _Walk(self, reading, args), None, None
         if self.holds and field.hold:
             raise Unsupported("a value that is held at the point, in a loop")
-        if self.holds and field.holding:
+        if self.holds and field.holding and field.base:  # in the walk beside itself there is none
             point = field.base
             if any(arg not in point for arg in self.readers[0].args):
                 raise Unsupported("a value that is held at the point, in a loop within a definition")
