@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gradcli.checks import balls, reading
+from gradcli.checks import balls, reading, relations
 from gradcli.checks.entries import Failure, Unsupported
 from gradcli.checks.series.here import Asked, Fields, Here
 from gradcli.graph.builder import Builder
@@ -208,3 +208,51 @@ def test_long_loops_are_enclosed(count):
         if all(not isinstance(x, Failure) and x.rel_accuracy_bits() >= balls.GOOD_BITS for x in found):
             return
     raise AssertionError(f"{found} with {bits} bits")
+
+
+def judged(output: Node, target: Node, claim: Node, point=POINT) -> str:
+    """How the entries of a claim stand to the derivative, as `check` compares them."""
+    asked = Asked(output, target, ("a", "x"))
+    here = Here(asked, Fields(), point)
+    return relations.compared(here.exact, here.claimed(claim), asked.entries, None, asked.work(claim))["relations"]
+
+
+@pytest.mark.parametrize(
+    ("late", "fewer", "relation"), [(False, 0, "="), (True, 0, "!"), (False, 1, "!")], ids=["right", "late", "short"]
+)
+def test_a_derivative_by_a_loop_is_judged_and_slips_in_it_are_refuted(late, fewer, relation):
+    """A right tangent loop, one that takes the next state for the present one, and one with a turn too few."""
+    count = 300
+    builder = Builder(catalogue())
+    a, x, y, t = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    after = y + a * y * (1 - y / 3) / 100
+    output = close(builder, count, [(y, x)], [after]).last(0)
+    state = after if late else y
+    slope = t + (state * (1 - state / 3) + a * t * (1 - 2 * state / 3)) / 100
+    zero = builder.constant(0)
+    claim = close(builder, count - fewer, [(y, x), (t, zero)], [after, slope]).last(1)
+    assert judged(output, a, claim) == relation
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_an_adjoint_loop_is_judged_and_a_wrong_residual_is_refuted(wrong):
+    count = 40
+    builder = Builder(catalogue())
+    a, x, y = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT)
+    sine = builder.call("sin", y)
+    forward = close(builder, count, [(y, x)], [a * sine + y / 2], outputs=[y])
+    states = forward.turns(y)
+    if wrong:  # the states of the next turn, the last one twice
+        rest = builder.call("slice", states, start=(1,), step=(1,), size=(count - 1,))
+        end = builder.call("slice", states, start=(count - 1,), step=(1,), size=(1,))
+        states = builder.bind(builder.vocabulary["concat"], (rest, end), {"axis": -1})
+    c, total, row = (builder.fresh_leaf(FLOAT) for _ in range(3))
+    back = close(
+        builder,
+        count,
+        [(c, builder.constant(1)), (total, builder.constant(0))],
+        [c * (a * builder.call("cos", row) + Fraction(1, 2)), total + c * builder.call("sin", row)],
+        rows=[(row, states)],
+        reverse=True,
+    )
+    assert judged(forward.last(0), x, back.last(0)) == judged(forward.last(0), a, back.last(1)) == "=!"[wrong]

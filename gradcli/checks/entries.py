@@ -37,16 +37,17 @@ class Failure:
     """In place of an entry that has no value: why, and at which node. It passes through arithmetic unchanged.
 
     `kind` is "undefined", "undecided" (more digits may help) or "range" (too large for any precision). Where a turn of
-    a loop failed, `node` reads the loop, `inner` is the node of the body, and the reason names the turn.
+    a loop failed, `node` reads the loop, `inner` is the node of the body, and `turn` says which turn it was, in words.
     """
 
-    __slots__ = ("inner", "kind", "node", "reason")
+    __slots__ = ("inner", "kind", "node", "reason", "turn")
 
-    def __init__(self, kind: str, node: Node | None, reason: str, inner: Node | None = None) -> None:
+    def __init__(self, kind: str, node: Node | None, reason: str, inner: Node | None = None, turn: str = "") -> None:
         self.kind = kind
         self.node = node
         self.reason = reason
         self.inner = inner
+        self.turn = turn
 
     def _itself(self, *_: Any) -> Failure:
         return self

@@ -365,7 +365,7 @@ class Turns:
                 for node, rows in stored.items():
                     rows.append(walk.inner.known[node].flat)
                 if done % LOOK == LOOK - 1 and field.is_lost(walk.state, done + 1, len(self.order)):
-                    lost = Failure("undecided", None, f"the digits are lost{walk.told(number)}")
+                    lost = Failure("undecided", None, f"the digits are lost, in turn {self.body.first + number + 1}")
                     return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
         finally:
             if base is not None:
@@ -429,20 +429,18 @@ class _Walk:
                 if type(x) is Failure and id(x) not in self.passed and id(x) not in self.failed:
                     self.failed[id(x)] = x, number
 
-    def told(self, number: int) -> str:
-        """A turn as people count."""
-        return f", in turn {self.first + number + 1}"
-
     def outside(self, entry: Any, reader: Node) -> Any:
         """An entry of the turn as one of a reader: what failed in a turn says in which one."""
         found = self.failed.get(id(entry))
         if found is None:
             return entry
         failure, number = found
-        turn = self.told(number)
-        if failure.inner is not None:
-            turn = f" of the loop inside of{turn[4:]}"
-        return Failure(failure.kind, reader, failure.reason + turn, failure.inner or failure.node)
+        turn = f"turn {self.first + number + 1}"
+        reason = failure.reason
+        if failure.turn:
+            turn = f"{failure.turn} of the loop inside of {turn}"
+            reason = reason.removesuffix(f", in {failure.turn}")
+        return Failure(failure.kind, reader, f"{reason}, in {turn}", failure.inner or failure.node, turn)
 
 
 def needed_in(readers: Sequence[Node]) -> tuple[list[int], list[Node]]:
