@@ -177,6 +177,24 @@ def reader_params(node: Node) -> dict[str, int | bool]:
     }
 
 
+def nodes_in(nodes: Iterable[Node]) -> int:
+    """How many nodes these are with those of the bodies of their loops, each of which counts once."""
+    nodes = list(nodes)
+    bodies = {node.params["body"] for node in nodes if is_reader(node)}
+    return len(nodes) + sum(nodes_in(body.steps) for body in bodies)
+
+
+def written_nodes(nodes: Iterable[Node]) -> int:
+    """How many nodes these would be with the turns of their loops written out, roughly."""
+    total, loops = 0, set()
+    for node in nodes:
+        total += 1
+        if is_reader(node) and loop_key(node) not in loops:
+            loops.add(loop_key(node))
+            total += node.params["count"] * written_nodes(node.params["body"].steps)
+    return total
+
+
 def loop_of(node: Node) -> Loop:
     """The loop that a reader reads, in the reader's builder."""
     params = node.params
