@@ -6,20 +6,20 @@ module named after the construct: `expressions`, `subscripts`, `calls`, `derivat
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, Span, cover, error, visible
-from gradcli.graph.exact import count_text, number_text
+from gradcli.diagnostics import Diagnostic, GradcliError, Span, error, visible
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering import assignments, calls, functions, loop_size
+from gradcli.lowering import assignments, calls, functions, loop_size, ranges
 from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.lists import ScriptList, plain
 from gradcli.lowering.lowered import Claim
 from gradcli.lowering.names import POISON, Names, Poisoned
 from gradcli.lowering.operands import number
 from gradcli.lowering.repeated import Repeated
-from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
+from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import Settled
 
 TYPE_CHECKING = False
@@ -41,9 +41,9 @@ NEED_SHAPES = ("GC301", "GC302", "GC303", "GC305", "GC309", "GC321")
 class Lowerer(Names):
     """The pass itself. `library` is what scripts may call; `leaves_allowed` is off in a claim, which assigns no leaf.
 
-    `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned, both
-    of the function that is being inlined, else of the script. `ruled` are the operations made of hand-written rules,
-    `scanned` what is known of the bodies of functions, `repeated` the
+    `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned,
+    `appended` the names that hold lists, all of the function that is being inlined, else of the script. `ruled` are
+    the operations made of hand-written rules, `scanned` what is known of the bodies of functions, `repeated` the
     values of their calls. `claiming` says what becomes of claims, as in `lower`.
     """
 
@@ -64,6 +64,7 @@ class Lowerer(Names):
         self.looping = 0
         self._counts = Settled()
         self.assigned = assigned_names(script.statements)
+        self.appended = appended_names(script.statements)
         self.targets = derivative_targets(script, script.source.text)
         self.functions: dict[str, s.FunctionDef] = {}
         self.hand_written: dict[str, s.FunctionDef] = {}
@@ -73,7 +74,7 @@ class Lowerer(Names):
         self.leaves_allowed = True
         self.claiming = "kept"
         self.repeated = Repeated()
-        self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]]]] = {}
+        self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]], dict[str, int]]] = {}
         self.reassigned: dict[str, Span] = {}
         self.last_names: Output | None = None
         self.last_expression: Output | None = None
@@ -146,14 +147,20 @@ class Lowerer(Names):
         self.builder.span = statement.span
         if isinstance(statement, s.Assign):
             self._protect(statement.targets, assignments.assign, statement, top)
+        elif isinstance(statement, s.Append):
+            self._protect((statement.name,), assignments.append, statement)
         elif isinstance(statement, s.ExpressionStatement):
-            value = evaluate(self, statement.value)
+            value = plain(self, evaluate(self, statement.value))
             if self.local is None:
                 self.last_expression = (value, statement.value, statement.expect)
         elif isinstance(statement, s.Declare):
             self._protect((statement.name,), assignments.declare, statement)
         elif isinstance(statement, s.For):
-            return self._loop(statement)
+            outer, self.growing = self.growing, self.growing | self._grown(statement)
+            try:
+                return self._loop(statement)
+            finally:
+                self.growing = outer
         elif isinstance(statement, s.If):
             return self._branch(statement)
         elif isinstance(statement, s.Assert):
@@ -174,26 +181,8 @@ class Lowerer(Names):
     # --- loops and branches ---------------------------------------------------------------------------
 
     def _loop(self, statement: s.For) -> Any:
-        bounds = []
-        for bound in statement.bounds:
-            n = self.static(evaluate(self, bound), bound.span)
-            if type(n) is not int:
-                message = f"a bound of range must be a whole number, not {number_text(n)}"
-                raise error("GC306", message, bound.span, help="round it: floor(...), ceil(...)")
-            bounds.append(n)
-        if len(bounds) == 3 and bounds[2] == 0:
-            raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
-        steps = range(*bounds)
-        self.repetitions += max(
-            0, (steps.stop - steps.start + steps.step - (1 if steps.step > 0 else -1)) // steps.step
-        )
-        if self.repetitions > self.limits.nodes:
-            raise error(
-                "GC505",
-                f"the loop would run {count_text(self.repetitions)} times; {self.limits.nodes:,} nodes are allowed",
-                cover(statement.target.span, statement.bounds[-1].span),
-                help="use arrays instead of a loop over scalars, or raise it with --limit nodes=...",
-            )
+        values = [evaluate(self, bound) for bound in statement.bounds]
+        steps = ranges.counted(self, statement.target, statement.bounds, values, "loop")
         steady = self._steady_turn(statement, steps) if len(steps) > loop_size.WORTH else None
         look = -1 if steady is None else steady + loop_size.LOOKED_AT
         foreseen = len(steps) - look - 1
@@ -218,19 +207,26 @@ class Lowerer(Names):
             self.looping -= 1
         return None
 
+    def _grown(self, statement: s.For) -> frozenset[tuple[int, str]]:
+        """The lists that a loop appends to, as far as it matters: where something is differentiated by one."""
+        if self.appended.keys().isdisjoint(self.targets):
+            return frozenset()
+        return frozenset([(len(self.inside), name) for name in appended_names(statement.body)])
+
     def _steady_turn(self, statement: s.For, steps: range) -> int | None:
         own = {*self.functions, *self.scope, *(self.local or ())}
         plain = {name: one for name, one in self.functions.items() if name not in self.hand_written}
         return loop_size.steady_turn(statement, steps, self.library, own, plain)
 
     def _branch(self, statement: s.If) -> Any:
-        condition = evaluate(self, statement.test)
+        condition = plain(self, evaluate(self, statement.test))
         if isinstance(condition, Node):
-            self._refuse_data(condition, statement.test.span)
+            instead = "use where(condition, a, b), which has a gradient on both sides"
+            self.refuse_data(condition, statement.test.span, instead)
         taken = self.static(condition, statement.test.span)
         return self.block(statement.body if taken else statement.orelse)
 
-    def _refuse_data(self, condition: Node, span: Span) -> None:
+    def refuse_data(self, condition: Node, span: Span, instead: str) -> None:
         """A condition may read sizes and counts, never data: whole-numbered scalars only."""
         leaf = self._counts.other(condition, self._is_count)
         if leaf is not None:
@@ -238,7 +234,7 @@ class Lowerer(Names):
                 "GC308",
                 f"`if` reads `{visible(leaf.params['name'])}`, which is data: the program would depend on a value",
                 span,
-                help="use where(condition, a, b), which has a gradient on both sides",
+                help=instead,
             )
 
     def _is_count(self, leaf: Node) -> bool:
@@ -274,6 +270,8 @@ class Lowerer(Names):
         if name == "load":
             return calls.load(self, args, keywords, syntax)
         primitive = self.library.get(name)
+        if name == "len" and len(args) == 1 and type(args[0]) is ScriptList and not keywords:
+            return self.builder.constant(len(args[0].items))
         if primitive is None:
             raise calls.unknown_function(self, syntax)
         return calls.call_library(self, primitive, args, keywords, name, syntax)
