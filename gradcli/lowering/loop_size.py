@@ -94,6 +94,8 @@ def alike(
             if one.shape is not None or one.const or len(one.targets) != 1 or one.operator not in (None, *OPERATORS):
                 return False
             waiting.append(one.value)
+        elif isinstance(one, s.Append):
+            waiting.append(one.value)
         elif isinstance(one, s.Binary):
             if one.op not in OPERATORS and not (one.op == "**" and settled(one.right, changing)):
                 return False
