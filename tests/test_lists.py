@@ -63,7 +63,7 @@ def test_forms(script: str, value: Any, slope: Any) -> None:
     assert np.shape(found) == np.shape(value)
     np.testing.assert_allclose(found, value, rtol=1e-14)
     *above, last = script.split("\n")
-    if slope != 0 or np.size(value):
+    if np.size(value):
         total = "\n".join([*above, f"sum({last})"])
         np.testing.assert_allclose(grad(total).gradient["x"], slope, rtol=1e-14)
 
