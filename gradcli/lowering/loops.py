@@ -9,7 +9,7 @@ read before it is assigned.
 from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, cover, error
-from gradcli.graph.exact import count_text, number_text
+from gradcli.graph.exact import count_text
 from gradcli.graph.loop import close
 from gradcli.graph.node import Node
 from gradcli.graph.operand import Complex
@@ -17,6 +17,7 @@ from gradcli.language import syntax as s
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.liveness import read_behind_loops, targets
 from gradcli.lowering.names import POISON, Poisoned, Untraceable
+from gradcli.lowering.ranges import length, range_of
 from gradcli.lowering.turns import Trace
 
 TYPE_CHECKING = False
@@ -40,8 +41,8 @@ class Unsettled(Untraceable):
 
 def run(lowerer: Lowerer, statement: s.For) -> Any:
     """What `for` does; the value of a `return` inside, else None."""
-    numbers = _numbers(lowerer, statement)
-    count = _count(numbers)
+    numbers = range_of(lowerer, statement.bounds, [evaluate(lowerer, bound) for bound in statement.bounds])
+    count = length(numbers)
     place = cover(statement.target.span, statement.bounds[-1].span)
     if count > lowerer.limits.work:
         raise _too_much(lowerer, f"the loop would run {count_text(count)} times", place)
@@ -78,25 +79,6 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
     finally:
         lowerer.looping -= 1
     return None
-
-
-def _numbers(lowerer: Lowerer, statement: s.For) -> range:
-    bounds = []
-    for bound in statement.bounds:
-        n = lowerer.static(evaluate(lowerer, bound), bound.span)
-        if type(n) is not int:
-            message = f"a bound of range must be a whole number, not {number_text(n)}"
-            raise error("GC306", message, bound.span, help="round it: floor(...), ceil(...)")
-        bounds.append(n)
-    if len(bounds) == 3 and bounds[2] == 0:
-        raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
-    return range(*bounds)
-
-
-def _count(numbers: range) -> int:
-    """The length of a range, however long it is."""
-    step = numbers.step
-    return max(0, (numbers.stop - numbers.start + step - (1 if step > 0 else -1)) // step)
 
 
 def _worth(lowerer: Lowerer, left: int, made: int) -> bool:
