@@ -11,7 +11,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from gradcli.batch import worker
+from gradcli.batch.workers import local_worker
 from gradcli.checks.child import start
 
 PIPE = -1  # where answers go
@@ -85,7 +85,7 @@ def answered(path: str, block: int, content: bytes | None, options: dict[str, An
 
 
 def worker_limit() -> int:
-    from gradcli.batch.supervisor import MOST_MEMORY
+    from gradcli.batch.workers.supervisor import MOST_MEMORY
 
     return MOST_MEMORY + 1
 
@@ -102,4 +102,4 @@ def main() -> None:
         time.sleep(600)
     PIPE = os.dup(1)
     sys.set_int_max_str_digits(0)
-    worker.main(answered)
+    local_worker.main(answered)

@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.batch.totals import Totals
 from gradcli.checks.report import Report
 from gradcli.diagnostics import Diagnostic, Span
-from gradcli.execution.reports import PlanBound, PlanLoop, PlanMemory, PlanReport, PlanRewrite, PlanStep
+from gradcli.execution.reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
 from gradcli.execution.results import (
     BackwardStep,
     Contribution,
@@ -139,14 +139,8 @@ plan = PlanReport(
     ),
     PlanMemory(481_600, 481_608, 0, 4_936),
     (
-        PlanRewrite("exact", "19 operations become 9 steps: equal ones are one"),
-        PlanRewrite("reordered", "3 matrix products of up to 300 terms"),
-        PlanRewrite("vector function", "cos, sin: at most 2.5 ulp from the exact value"),
-    ),
-    (
-        PlanBound("value", "f64", 274.0, "bounded", 1.63e-10, 5.94e-13),
-        PlanBound("d/dA", "f64[300,200]", 1.75, "unknown", float("inf"), None, ("qr_q",)),
-        PlanBound("d/dx", "f64[200]", 8.52, "exact", 0.0, 0.0),
+        PlanPass("record", "19 operations become 9 steps: equal ones are one"),
+        PlanPass("blocks", "1 loop over blocks of arrays that stay in cache"),
     ),
 )
 

@@ -7,7 +7,7 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gradcli.batch.cases import Case
+from gradcli.batch.discovery.cases import Case
 from gradcli.batch.journal import Journal
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from gradcli.batch import run, supervisor
-from gradcli.batch.discovery import cases
+from gradcli.batch import check_run
+from gradcli.batch.check_run import Run
+from gradcli.batch.discovery.walk import find_cases
 from gradcli.batch.journal import Journal
-from gradcli.batch.run import Run
-from gradcli.batch.transport import report_from_json, report_to_json
+from gradcli.batch.workers import supervisor
+from gradcli.batch.workers.transport import report_from_json, report_to_json
 from gradcli.checks import check_script
 from gradcli.language.limits import Limits
 
@@ -53,12 +54,12 @@ EXPECTED = {
 
 
 def test_discovery(folder: Path) -> None:
-    found = [str(Path(case.path).relative_to(folder)) for case in cases([str(folder), str(folder / "b.grad")])]
+    found = [str(Path(case.path).relative_to(folder)) for case in find_cases([str(folder), str(folder / "b.grad")])]
     assert found == list(EXPECTED)
 
 
 def reports_of(folder: Path, options: dict[str, Any] | None = None, **run: Any) -> tuple[list[Any], Run]:
-    work = Run(cases([str(folder)]), options, **run)
+    work = Run(find_cases([str(folder)]), options, **run)
     return list(work.reports()), work
 
 
@@ -90,7 +91,7 @@ def test_what_the_journal_knows_is_not_judged_again(folder: Path, monkeypatch: p
     def watched(tasks: Any, *args: Any, **kwargs: Any) -> Any:
         return supervisor.supervise((asked.append(task.path) or task for task in tasks), *args, **kwargs)
 
-    monkeypatch.setattr(run, "supervise", watched)
+    monkeypatch.setattr(check_run, "supervise", watched)
     with Journal(str(folder / "journal")) as journal:
         again, _ = reports_of(folder, jobs=2, journal=journal)
         assert packed(again) == packed(first)
@@ -109,7 +110,7 @@ def test_a_run_ends_at_the_first_failure(folder: Path) -> None:
 
 
 def test_reports_of_an_interrupted_run(folder: Path) -> None:
-    work = Run(cases([str(folder)]), jobs=1)
+    work = Run(find_cases([str(folder)]), jobs=1)
     stream = work.reports()
     taken = [next(stream), next(stream)]
     stream.close()
@@ -124,7 +125,7 @@ def test_no_scripts(tmp_path: Path) -> None:
 
 def test_a_report_survives_its_journey() -> None:
     report = check_script("1 + log(x - 3)", at={"x": 1.0})
-    after = report_from_json(json.loads(json.dumps(report_to_json(report))))
+    after = report_from_json(json.loads(json.dumps(report_to_json(report))), [one.seconds for one in report.checks])
     assert after.summary == report.summary
     one, other = report.checks[0], after.checks[0]
     assert (one.id, one.verdict, one.evidence, one.message) == (other.id, other.verdict, other.evidence, other.message)

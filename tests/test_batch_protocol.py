@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from gradcli.batch import serve
-from gradcli.batch.kept import MOST_SCRIPTS, Kept
-from gradcli.batch.protocol import Answer
+from gradcli.batch.json_lines import MOST_SCRIPTS, Answer, QuestionCache
 from gradcli.diagnostics import Diagnostic
 from gradcli.rendering import machine
 
@@ -136,7 +135,7 @@ def test_a_fault_of_ours_is_answered_too(monkeypatch: pytest.MonkeyPatch) -> Non
     def broken(*_: Any) -> Any:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(Kept, "answer", broken)
+    monkeypatch.setattr(QuestionCache, "answer", broken)
     found = answers({"id": 7, "command": "eval", "script": "1"})
     assert found[0]["error"]["code"] == "GC999"
     assert found[0]["id"] == 7
@@ -159,11 +158,11 @@ def test_a_kept_script_is_asked_again_at_its_own_values() -> None:
 
 
 def test_the_number_of_kept_scripts_is_bounded() -> None:
-    kept = Kept()
+    cache = QuestionCache()
     for i in range(MOST_SCRIPTS + 40):
-        kept.answer("eval", f"x + {i}", {"x": 1.0}, None)
-    assert len(kept._questions) == MOST_SCRIPTS
-    assert kept._nodes < 10 * MOST_SCRIPTS
+        cache.answer("eval", f"x + {i}", {"x": 1.0}, None)
+    assert len(cache._questions) == MOST_SCRIPTS
+    assert cache._nodes < 10 * MOST_SCRIPTS
 
 
 def test_memory_does_not_grow_with_the_number_of_requests() -> None:

@@ -90,6 +90,23 @@ def test_parts_of_a_row_are_chosen_by_name(capsys: pytest.CaptureFixture[str], t
         driver.Choice.peers = driver.LIBRARIES
 
 
+def test_a_pass_is_left_out_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "as_it_is.py").write_text(
+        "from gradcli.execution.plans import blocks\n"
+        "def found(size): return (lambda: None), float(blocks.turned.__name__ == 'turned')\n"
+    )
+    monkeypatch.setattr(driver, "environment", lambda: {**os.environ, "PYTHONPATH": f"{tmp_path}:{driver.ROOT}"})
+    for left_out, expected in (("", 1.0), ("marks,turning", 0.0)):
+        monkeypatch.setenv("BENCHMARK_WITHOUT", left_out)
+        worker = driver.Worker("as_it_is:found", 0)
+        assert worker.result == expected and worker.run() >= 0
+        worker.close()
+    with pytest.raises(SystemExit, match="no pass is called turn; there are ranges"):
+        main(["--only", "scalar", "--without", "turn"])
+    with pytest.raises(SystemExit):
+        main(["--only", "scalar", "--without", "blocks", "--json", str(tmp_path / "rows.json")])
+
+
 def test_a_round_beside_others_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = iter([0.0, 5.0, 5.0, 5.0, 5.0, 5.1, 5.1, 5.1])
     monkeypatch.setattr(load, "others", lambda watched: next(busy))

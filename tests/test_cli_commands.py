@@ -16,8 +16,7 @@ from handmade import check, report
 
 import gradcli
 from gradcli import batch
-from gradcli.batch import discovery
-from gradcli.batch.cases import Case
+from gradcli.batch.discovery.cases import Case
 from gradcli.batch.totals import Totals
 from gradcli.checks.report import refused
 from gradcli.cli import main
@@ -85,8 +84,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     compiled = SimpleNamespace(gradient_formula=lambda leaf: "exp(x)")
     monkeypatch.setattr(gradcli, "evaluate", lambda text: SimpleNamespace(value=1.0), raising=False)
     monkeypatch.setattr(gradcli, "compile", lambda text: compiled, raising=False)
-    monkeypatch.setattr(discovery, "cases", cases)
-    for name, value in {"Run": Run, "serve": serve}.items():
+    for name, value in {"Run": Run, "find_cases": cases, "serve": serve}.items():
         monkeypatch.setattr(batch, name, value, raising=False)
     for name, content in fakes.items():
         module = ModuleType(name)

@@ -21,13 +21,13 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
-from gradcli.batch import cluster, dask_worker
-from gradcli.batch.cases import Case
-from gradcli.batch.discovery import cases
+from gradcli.batch.check_run import Run
+from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.walk import find_cases
 from gradcli.batch.points import answer_points, sweep
-from gradcli.batch.run import Run
-from gradcli.batch.supervisor import Done, Task, supervise
-from gradcli.batch.transport import report_to_json
+from gradcli.batch.workers import cluster, dask_worker
+from gradcli.batch.workers.supervisor import Done, Task, supervise
+from gradcli.batch.workers.transport import report_to_json
 from gradcli.diagnostics import GradcliError
 from gradcli.language.source import Source
 from tests.processes import below, runs
@@ -242,7 +242,7 @@ def test_one_point_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_worker_is_killed_while_it_checks(failures: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = scripts(tmp_path, 70)
     monkeypatch.chdir(tmp_path)
-    local = plain(Run(cases(paths)).reports())
+    local = plain(Run(find_cases(paths)).reports())
     with machines(tmp_path / "dask", 2, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=failures) as dask:
         killed: set[int] = set()
 
@@ -254,7 +254,7 @@ def test_a_worker_is_killed_while_it_checks(failures: str, tmp_path: Path, monke
                 assert killed  # the processes that checked for it
 
         worker_ready(dask)
-        assert plain(Run(cases(paths), cluster=dask.address, progress=progress).reports()) == local
+        assert plain(Run(find_cases(paths), cluster=dask.address, progress=progress).reports()) == local
         assert gone(killed)
         children = below(dask.workers[1].pid)
         assert children
@@ -306,7 +306,7 @@ def test_what_nobody_waits_for_ends(how: str, tmp_path: Path) -> None:
     """The processes that check end with the run that wanted it, and the workers of Dask stay."""
     (tmp_path / "slow.grad").write_bytes(SLOW)
     code = (
-        "import sys; from gradcli.batch.cluster import *; "
+        "import sys; from gradcli.batch.workers.cluster import *; "
         "print([1 for _ in supervise_on(sys.argv[1], [Task(0, 'x.grad', 0, open(sys.argv[2], 'rb').read())], {})])"
     )
     with machines(tmp_path / "dask", 1) as dask:

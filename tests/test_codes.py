@@ -143,7 +143,9 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     if code.startswith("GC8"):  # the code of a verdict stands in report files only
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
         return ran(["check", script, *options])
-    return ran([{"GC725": "check", "GC735": "check", "GC510": "graph"}.get(code, "grad"), script, *options])
+    return ran(
+        [{"GC725": "check", "GC735": "check", "GC510": "graph", "GC728": "trace"}.get(code, "grad"), script, *options]
+    )
 
 
 def ran(arguments: list[str]) -> list[str]:

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli import cli
-from gradcli.batch.cases import Case
-from gradcli.batch.discovery import cases, matching_files, nothing_found
+from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.walk import find_cases, find_files, nothing_found
 from gradcli.diagnostics import GradcliError
 
 FILES = ["a.grad", "b.grad", "b.txt", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad", ".x/f.grad"]
@@ -33,7 +33,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_rules_every_script_is_taken(tree: Path) -> None:
-    assert matching_files(["."]) == [
+    assert find_files(["."]) == [
         "a.grad",
         "b.grad",
         "build/c.grad",
@@ -66,10 +66,10 @@ def ignored_by_git(tree: Path) -> set[str]:
 
 @pytest.mark.parametrize(("files", "without"), RULES, ids=[" ".join(files) for files, _ in RULES])
 def test_what_git_ignores_is_left_out(files: dict[str, str], without: str, tree: Path) -> None:
-    everything = set(matching_files(["."]))
+    everything = set(find_files(["."]))
     for name, text in files.items():
         (tree / name).write_text(text)
-    assert everything - set(matching_files(["."])) == set(without.split())
+    assert everything - set(find_files(["."])) == set(without.split())
     if shutil.which("git"):
         assert ignored_by_git(tree) == set(without.split())
 
@@ -96,35 +96,35 @@ def test_rules_mean_what_git_means(
     (tree / "deep" / ".gitignore").write_text("\n".join(inner))
     ignored = ignored_by_git(tree)
     everything = {name for name in FILES if name.endswith(".grad") and not name.startswith(".")}
-    found = {str(Path(path).relative_to(tree)) for path in matching_files([str(tree)])}
+    found = {str(Path(path).relative_to(tree)) for path in find_files([str(tree)])}
     assert found == everything - ignored
 
 
 def test_the_rules_of_a_repository_hold_in_its_folders(tree: Path) -> None:
     (tree / ".gitignore").write_text("e.grad\n")
-    assert matching_files(["deep/er"]) == [
+    assert find_files(["deep/er"]) == [
         "deep/er/e.grad",
         "deep/er/keep.grad",
     ]  # no repository: the folder above says nothing
     (tree / ".git").mkdir()
-    assert matching_files(["deep/er"]) == ["deep/er/keep.grad"]
+    assert find_files(["deep/er"]) == ["deep/er/keep.grad"]
 
 
 def test_a_file_that_is_named_is_always_taken(tree: Path) -> None:
     (tree / ".gitignore").write_text("*\n")
-    assert matching_files(["a.grad", "deep"], exclude=["*"]) == ["a.grad"]
+    assert find_files(["a.grad", "deep"], exclude=["*"]) == ["a.grad"]
 
 
 def test_patterns(tree: Path) -> None:
-    assert matching_files(["."], select=["deep"]) == ["deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
-    assert matching_files(["."], select=["/a.grad", "**/er/*"]) == ["a.grad", "deep/er/e.grad", "deep/er/keep.grad"]
-    assert matching_files(["."], exclude=["deep", "build"]) == ["a.grad", "b.grad"]
-    assert matching_files(["."], select=["deep"], exclude=["e.grad"]) == ["deep/d.grad", "deep/er/keep.grad"]
+    assert find_files(["."], select=["deep"]) == ["deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
+    assert find_files(["."], select=["/a.grad", "**/er/*"]) == ["a.grad", "deep/er/e.grad", "deep/er/keep.grad"]
+    assert find_files(["."], exclude=["deep", "build"]) == ["a.grad", "b.grad"]
+    assert find_files(["."], select=["deep"], exclude=["e.grad"]) == ["deep/d.grad", "deep/er/keep.grad"]
 
 
 def test_a_pattern_that_cannot_be_read_is_an_error(tree: Path) -> None:
     with pytest.raises(GradcliError) as caught:
-        matching_files(["."], select=["a", "!"])
+        find_files(["."], select=["a", "!"])
     assert caught.value.diagnostics[0].code == "GC721"
 
 
@@ -138,8 +138,8 @@ def test_on_the_command_line(tree: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_names_that_start_with_a_dot_are_left_out(tree: Path) -> None:
     (tree / ".#a.grad").write_text("x")
-    assert ".#a.grad" not in matching_files(["."])
-    assert matching_files([".#a.grad"]) == [".#a.grad"]
+    assert ".#a.grad" not in find_files(["."])
+    assert find_files([".#a.grad"]) == [".#a.grad"]
 
 
 BLOCK = "text\n\n```gradcli\nx**2\n```\n"
@@ -164,19 +164,21 @@ def documents(tree: Path) -> Path:
 
 def test_documents_are_searched_on_demand(documents: Path) -> None:
     scripts = ["a.grad", "b.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
-    assert cases(["."]) == [Case(path) for path in scripts]
-    names = [case.name for case in cases([".", "guide.md"], docs=True)]
+    assert find_cases(["."]) == [Case(path) for path in scripts]
+    names = [case.name for case in find_cases([".", "guide.md"], docs=True)]
     blocks = ["guide.md (block 1)", "guide.md (block 2)"]
     assert names == [*scripts[:4], scripts[4], "deep/notes.rst (block 1)", *blocks]
-    assert [case.name for case in cases(["."], select=["*.md"], docs=True)] == blocks
-    assert [case.name for case in cases(["."], exclude=["*.grad", "guide*"], docs=True)] == ["deep/notes.rst (block 1)"]
-    assert [(case.block, case.line) for case in cases(["guide.md"], docs=True)] == [(1, 4), (2, 9)]
-    assert cases(["README.markdown"], docs=True) == []
+    assert [case.name for case in find_cases(["."], select=["*.md"], docs=True)] == blocks
+    assert [case.name for case in find_cases(["."], exclude=["*.grad", "guide*"], docs=True)] == [
+        "deep/notes.rst (block 1)"
+    ]
+    assert [(case.block, case.line) for case in find_cases(["guide.md"], docs=True)] == [(1, 4), (2, 9)]
+    assert find_cases(["README.markdown"], docs=True) == []
 
 
 def test_a_document_needs_the_option(documents: Path) -> None:
     with pytest.raises(GradcliError) as caught:
-        cases(["a.grad", "guide.md"])
+        find_cases(["a.grad", "guide.md"])
     (problem,) = caught.value.diagnostics
     assert (problem.code, problem.message) == ("GC721", "guide.md is a document, not a script")
     assert problem.help == "add --docs to check its blocks"
@@ -205,5 +207,5 @@ def test_why_nothing_was_found(arguments: tuple[Any, ...], text: str, documents:
     (documents / "docs" / "a.md").write_text(BLOCK)
     (documents / "plain").mkdir()
     (documents / "plain" / "a.md").write_text("```python\n```\n")
-    assert cases(*arguments) == []
+    assert find_cases(*arguments) == []
     assert nothing_found(*arguments) == text

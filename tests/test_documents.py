@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcli.batch.cases import Case, block_limits
-from gradcli.batch.discovery import cases
-from gradcli.batch.documents import blocks, is_document, markdown, restructured
+from gradcli.batch.discovery.cases import Case, block_limits
+from gradcli.batch.discovery.documents import blocks, is_document, markdown, restructured
+from gradcli.batch.discovery.walk import find_cases
 from gradcli.checks import check_script
 from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import Limits
@@ -194,9 +194,9 @@ def test_a_document_that_cannot_be_read(tmp_path: Path) -> None:
 def test_pipes_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     os.mkfifo(tmp_path / "pipe.grad")
-    for case in cases([str(tmp_path)], docs=True):
+    for case in find_cases([str(tmp_path)], docs=True):
         assert case.content() is None
-    assert len(cases([str(tmp_path)], docs=True)) == 2
+    assert len(find_cases([str(tmp_path)], docs=True)) == 2
 
 
 def test_the_lines_above_a_block_do_not_count_as_its_text(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ import pytest
 
 from gradcli import cli
 from gradcli.batch import journal as module
-from gradcli.batch.cases import Case
+from gradcli.batch.discovery.cases import Case
 from gradcli.batch.journal import NAME, Journal, default_folder
-from gradcli.batch.transport import report_to_json
+from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.gradcheck import check_script
 from gradcli.checks.report import refused
 from gradcli.diagnostics import GradcliError, error
@@ -847,7 +847,7 @@ def test_failures_are_remembered_by_path_and_block(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_ten_thousand_look_ups_take_little(tmp_path: Path) -> None:
     program = (
-        "import resource, sys, time; from gradcli.batch.journal import Journal; from gradcli.batch.cases import Case\n"
+        "import resource, sys, time; from gradcli.batch.journal import Journal; from gradcli.batch.discovery.cases import Case\n"
         "start = time.perf_counter(); journal = Journal(sys.argv[1]); stamp = journal.stamp({})\n"
         "for number in range(10_000):\n"
         "    key = journal.key(Case(f'{number}.grad'), b'x**2*y' * 40, stamp)\n"

@@ -1,7 +1,7 @@
 """Plans against the evaluator on random scripts that broadcast, slice, transpose, reduce, sort, join and multiply arrays.
 
-Blocks of one entry and more, any number of threads, short floats, infinities and NaN: within the bounds, the same bits
-from run to run and on any number of threads. What was found this way stands below, each as small as it gets.
+Blocks of one entry and more, any number of threads, short floats, infinities and NaN: as far off as rounding allows,
+the same bits from run to run and on any number of threads. What was found this way stands below, each as small as it gets.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.plans import Plan, blocks, kernels, ranges, running, schedule
-from gradcli.execution.plans.bounds import bounds
 from tests.array_programs import make, odd, read, scalar
-from tests.test_plans import printed, question
+from tests.rounding import allowed, beyond
+from tests.test_plans import question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,19 +62,15 @@ def small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judge(seed: int, tape: Tape, values: dict[str, Any], dtype: str, mended: bool = False) -> None:
     """`mended`: entries that nobody reads are left out, so there is 0 where the evaluator says NaN."""
-    plain = tape.run(values, backend="numpy", dtype=dtype)
+    rows = allowed(tape, values, dtype)
     plans = [Plan(tape, dtype, threads=threads) for threads in (1, 2, 3)]
     answers = [plan.answer(values) for plan in plans for _ in range(2)]
     for answer in answers[1:]:
         assert all(np.array_equal(one, other, equal_nan=True) for one, other in zip(answer, answers[0], strict=True)), (
             seed
         )
-    for one, other, bound in zip(answers[0], plain, printed(tape, values, plans[0], dtype), strict=True):
-        assert np.shape(one) == np.shape(other)
-        with np.errstate(all="ignore"):
-            off = np.abs(np.subtract(one, other, dtype=float))
-        same = np.isinf(bound.gap) | np.equal(one, other) | (np.isnan(one) & np.isnan(other)) | (off <= bound.gap)
-        assert np.all(same | (mended & np.isnan(other))), (seed, np.argwhere(~same)[:3])
+    found = beyond(answers[0], rows)
+    assert all(mended and np.isnan(rows[at].value[place]) for at, place in found), (seed, found[:3])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -144,31 +140,13 @@ def test_negatives_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     judge(0, tape, values, "float64")
 
 
-def test_vector_forms_go_forward_only() -> None:
-    """NumPy's exponentials, powers and their like have other last bits where memory is read backwards."""
-    x = np.abs(np.random.default_rng(0).normal(size=(40, 9))) + 0.1
-    for text in ("2**x[:, ::-1]", "sinh(x[::-1])", "x[:, ::-1]**2.3", "arctan2(x[:, ::-1], x)"):
-        found, point = gradcli.compile(text)._question("value", value_question, {"x": x})
-        bound = bounds(found.tape, found.values(point))[0]
-        assert np.all(bound.gap > 0), text
-        assert np.all(bound.gap < 1e-14 * np.abs(bound.value)), text
-    exact, point = gradcli.compile("x[:, ::-1]*2 + sqrt(x)")._question("value", value_question, {"x": x})
-    assert bounds(exact.tape, exact.values(point))[0].exact()
-
-
-def test_an_infinity_that_may_be_none_is_not_divided_by() -> None:
-    """1e308 + 1e308 - inf is -inf or no number, by the order of additions; a quotient by it is 0, or no number."""
-    tape, values = question("t = sum(x)\nsum(y/(2 + t**2))", {"x": [1e308, 1e308, -np.inf], "y": [1.0, 2.0]})
-    assert np.isinf(bounds(tape, values)[0].gap)
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_scales_of_norms(dtype: str) -> None:
     """A norm is no whole step any more: it is cut into blocks, with a power of two for each of them."""
     rng = np.random.default_rng(0)
     for turn in range(60):
         x = rng.normal(size=[(7,), (4, 5), (3, 4, 2)][turn % 3]) * 10.0 ** rng.integers(-320, 300)
-        x[rng.random(x.shape) < 0.1 * (turn % 3)] = rng.choice([0.0, np.inf, 5e-324, np.nan])
+        x[rng.random(x.shape) < 0.1 * (turn % 3)] = rng.choice([0.0, np.inf, np.nan])
         tape, values = question("sum(norm(x, axis=-1))" if turn % 2 else "norm(x)", {"x": x})
         assert not any(getattr(event, "kind", "") == "call" for event in Plan(tape).schedule.events)
         judge(turn, tape, values, dtype)

@@ -1,7 +1,7 @@
 """Plans at points with infinities, NaN, zeros, huge and tiny numbers: what the evaluator says, but for one law.
 
 The law: an entry that no result reads has the derivative 0, whatever stands there. The evaluator multiplies its zero by
-an infinity and says NaN; a plan that leaves such entries out says 0. Nowhere else do they differ beyond the bounds.
+an infinity and says NaN; a plan that leaves such entries out says 0. Elsewhere they differ as far as rounding allows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import gradcli
 from gradcli.execution import kernels
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.plans import Plan, ranges
-from gradcli.execution.plans.bounds import bounds
+from tests.rounding import allowed, beyond
 from tests.sliced_programs import N, make, odd
-from tests.test_plans import printed, question, small_blocks
+from tests.test_plans import question, small_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,15 +35,9 @@ def cases(start: int, count: int, strange: bool = True) -> Iterator[tuple[Tape, 
 
 
 def differences(tape: Tape, values: dict[str, Any], made: Any) -> list[tuple[float, float]]:
-    """Pairs of entries that differ by more than the bounds allow: what a plan says, what the evaluator says."""
-    found = []
-    with np.errstate(all="ignore"):
-        for one, bound in zip(made.answer(values), printed(tape, values, made), strict=True):
-            one, other = np.asarray(one), bound.value
-            same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= bound.gap)
-            known = ~same & ~np.isinf(bound.gap)
-            found += list(zip(one[known].tolist(), other[known].tolist(), strict=True))
-    return found
+    """Pairs of entries that differ by more than rounding allows: what a plan says, what the evaluator says."""
+    answer, rows = made.answer(values), allowed(tape, values)
+    return [(float(np.asarray(answer[at])[place]), float(rows[at].value[place])) for at, place in beyond(answer, rows)]
 
 
 @pytest.fixture
@@ -121,14 +115,3 @@ def test_a_number_that_is_added_to_a_part_stays_there() -> None:
     expected = np.full(40_000, 0.025)
     expected[5:20_000] += 1
     np.testing.assert_allclose(slopes[:, 0], expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("text", ["z*sum(x)", "sum(x)*z + 1", "z/(1 + sum(x))", "(1 + z*sum(x))**2"])
-def test_nothing_times_a_sum_that_may_overflow_is_not_known(text: str) -> None:
-    """In the order of the evaluator it does not, in another one it does: 0 * inf is NaN."""
-    huge = np.array([1e308, -1e308, 1e308, -1e308] * 3)
-    tape, values = question(text, {"x": huge, "z": 0.0})
-    first = bounds(tape, values)[0]
-    assert np.isfinite(first.value)
-    assert np.isinf(first.gap)
-    assert first.remarks.lost

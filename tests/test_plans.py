@@ -1,16 +1,11 @@
-"""Plans against the evaluator: bit by bit where no sum is involved, else within what the roundings of sums can do.
-
-The bound is measured: the evaluator runs again with every sum and matrix product off by as much as another order of
-additions can make of it, and a plan may differ by as much as that does.
-"""
+"""Plans against the evaluator: mostly the same bits, else within what rounding can do (`rounding.py`)."""
 
 from __future__ import annotations
 
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,52 +14,13 @@ import gradcli
 from gradcli.calculator.compiled import _gradient
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution import namespaces
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.kernels import Kernel
-from gradcli.execution.kernels import described as kernel_rows
-from gradcli.execution.namespaces.numpy_ import NumpyNamespace
-from gradcli.execution.plans import Plan, described, libraries, ranges
-from gradcli.execution.plans.bounds import Bound, bounds
+from gradcli.execution.plans import Plan, libraries, ranges
 from gradcli.execution.plans.schedule import Loop
 from tests.benchmarks import gradbench
 from tests.forced import BLOCKS, patches
 from tests.random_programs import make
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-EPS = float(np.finfo(float).eps)
-
-
-class Reordered(NumpyNamespace):
-    """NumPy, but every sum comes out as another order of additions might make it, for better or worse."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(np, "float64")
-        self.random = np.random.default_rng(seed)
-
-    def off(self, exact: Any, size: Any, count: int) -> Any:
-        return exact + self.random.choice((-1.0, 1.0), np.shape(exact)) * EPS * max(count - 1, 0) * size
-
-    def sum(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        exact = np.sum(x, axis=axis, keepdims=keepdims)
-        count = x.size // max(np.size(exact), 1)
-        return self.off(exact, np.sum(np.abs(x), axis=axis, keepdims=keepdims), count)
-
-    def matmul(self, x: Any, y: Any) -> Any:
-        return self.off(np.matmul(x, y), np.matmul(np.abs(x), np.abs(y)), x.shape[-1] + 1)
-
-
-@contextmanager
-def reordered(seed: int) -> Iterator[None]:
-    key = ("numpy", "float64")
-    usual = namespaces.namespace(*key)
-    namespaces._made[key] = Reordered(seed)
-    try:
-        yield
-    finally:
-        namespaces._made[key] = usual
+from tests.rounding import allowed, beyond
 
 
 def question(text: str, values: dict[str, Any]) -> tuple[Tape, dict[str, Any]]:
@@ -73,36 +29,16 @@ def question(text: str, values: dict[str, Any]) -> tuple[Tape, dict[str, Any]]:
     return found.tape, found.values(point)
 
 
-def printed(tape: Tape, values: Mapping[str, Any], made: Any, dtype: str = "float64") -> list[Bound]:
-    """The evaluator's results and how far those of a plan or kernel may be from them, as its report says."""
-    rows = kernel_rows if isinstance(made, Kernel) else described
-    return bounds(tape, values, dtype, rows.liberties(made))
-
-
 def judge(tape: Tape, values: dict[str, Any], plan: Plan) -> bool:
-    """Whether the plan gave the evaluator's bits; an assertion fails where it is further off than sums allow."""
+    """Whether the plan gave the evaluator's bits; an assertion fails where it is further off than rounding allows."""
     answer = plan.answer(values)
     assert answer is not None
-    plain = tape.run(values, backend="numpy")
-    noisy = []
-    for seed in range(4):
-        with reordered(seed):
-            noisy.append(Tape(tape.outputs, tape.data).run(values, backend="numpy"))
-    same = True
-    # exponentials beside largest entries have factors: no order of additions tells what these do
-    told = printed(tape, values, plan) if described.liberties(plan).online else []
-    for place, (one, other) in enumerate(zip(answer, plain, strict=True)):
-        spread = np.max([np.abs(np.subtract(run[place], other)) for run in noisy], axis=0)
-        gap = np.abs(np.subtract(one, other))
-        whole = np.max(spread, initial=0.0)  # what reaches one entry reaches others in other signs
-        assert np.shape(one) == np.shape(other)
-        most = told[place].gap if told else 4 * whole
-        assert np.all((gap <= most) | (np.isnan(one) & np.isnan(other)) | (one == other)), (gap, spread)
-        same = same and bool(np.all(gap == 0))
+    rows = allowed(tape, values)
+    assert not beyond(answer, rows)
     again = plan.answer(values)
     assert again is not None
     assert all(np.array_equal(one, other, equal_nan=True) for one, other in zip(answer, again, strict=True))
-    return same
+    return all(np.array_equal(one, row.value, equal_nan=True) for one, row in zip(answer, rows, strict=True))
 
 
 def random_case(seed: int) -> tuple[Tape, dict[str, Any]]:

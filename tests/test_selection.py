@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcli.batch.cases import Case
-from gradcli.batch.selection import last_failed, parse_verdicts, sharded
+from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.selection import last_failed, parse_verdicts, sharded
 from gradcli.checks.report import VERDICTS
 from gradcli.diagnostics import GradcliError
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from gradcli.batch import supervisor
-from gradcli.batch.cases import Case
-from gradcli.batch.supervisor import Done, Task, report_of, supervise
+from gradcli.batch.discovery.cases import Case
 from gradcli.batch.totals import Totals
-from gradcli.batch.worker import answered, check_content, depends_on_machine
+from gradcli.batch.workers import supervisor
+from gradcli.batch.workers.local_worker import answered, check_content, depends_on_machine
+from gradcli.batch.workers.supervisor import Done, Task, report_of, supervise
 from gradcli.checks.report import VERDICTS
 from gradcli.checks.worker import Oracle, TimeOver
 from gradcli.commands._acceptance import outcome
@@ -241,7 +241,7 @@ def test_a_closed_generator_leaves_no_process(tmp_path: Path) -> None:
 def test_a_parent_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     """Though a worker and a process of its own are inside C code that lets no thread of theirs run."""
     code = (
-        "import sys; from gradcli.batch.supervisor import Task, supervise; "
+        "import sys; from gradcli.batch.workers.supervisor import Task, supervise; "
         "list(supervise([Task(0, 'family', 0, None)], {'folder': sys.argv[1]}, jobs=1, module='tests.fake_worker'))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -11,8 +11,7 @@ import pytest
 
 import gradcli
 from gradcli import check, grad
-from gradcli.batch.kept import Kept
-from gradcli.batch.protocol import answered
+from gradcli.batch.json_lines import QuestionCache, answered
 from gradcli.calculator.questions import gradient_question, prepare
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
@@ -156,20 +155,20 @@ def test_random_parts(shape: tuple[int, ...]) -> None:
 
 def test_scripts_are_freed_without_the_collector() -> None:
     """A prepared script is part of no cycle: in a stream of scripts nothing waits for the collector."""
-    kept = Kept()
+    cache = QuestionCache()
     lines = [
         json.dumps({"id": i, "command": command, "script": f"y = x*{i}\nif n > 2:\n    y = y**n\nsin(y)", "at": at})
         for i in range(4)
         for command, at in (("grad", {"x": 1.5, "n": 3}), ("hessian", {"x": 0.5, "n": 4}), ("eval", {"x": 2, "n": 1}))
     ]
     for line in lines:
-        assert "result" in str(answered(line, 1, kept)) or answered(line, 1, kept).outcome is not None
-    kept = Kept()
+        assert "result" in str(answered(line, 1, cache)) or answered(line, 1, cache).outcome is not None
+    cache = QuestionCache()
     gc.collect()
     gc.disable()
     try:
         for line in lines:
-            answered(line, 1, Kept())
+            answered(line, 1, QuestionCache())
         assert gc.collect() == 0
     finally:
         gc.enable()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gradcli.batch.watch import QUIET, changes
+from gradcli.batch.discovery.watch_files import QUIET, changes
 
 Act = Callable[[], object]
 

@@ -1,7 +1,8 @@
 """Many cases: JSON Lines requests, each with an answer, and folders of scripts, each script with a report.
 
-A check of many scripts begins in `run`: `discovery` and `selection` say which cases it is about, `journal` what is
-known of them, `supervisor` (or `cluster`) judges the rest in processes. `protocol` serves requests.
+A check of many scripts begins in `check_run`: `discovery` says which cases it is about, `journal` holds the reports of
+those that were checked before, `workers` judge the rest. `totals` and `baseline` decide how a report counts.
+`json_lines` answers requests, and `points` computes values and gradients for the rows of a file.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gradcli.batch.check_run import Run, packed, unpacked
+    from gradcli.batch.discovery.selection import last_failed, parse_verdicts, sharded
+    from gradcli.batch.discovery.walk import find_cases, nothing_found
+    from gradcli.batch.discovery.watch_files import changes
     from gradcli.batch.journal import Journal, default_folder
-    from gradcli.batch.protocol import serve
-    from gradcli.batch.run import Run, packed, unpacked
-    from gradcli.batch.selection import last_failed, parse_verdicts, sharded
+    from gradcli.batch.json_lines import serve
     from gradcli.batch.totals import Totals
-    from gradcli.batch.watch import changes
 
 __all__ = [
     "Journal",
@@ -25,7 +27,9 @@ __all__ = [
     "Totals",
     "changes",
     "default_folder",
+    "find_cases",
     "last_failed",
+    "nothing_found",
     "packed",
     "parse_verdicts",
     "serve",
@@ -36,16 +40,18 @@ __all__ = [
 # where each name is defined; its module is loaded at the first use
 _MODULES = {
     "Journal": "journal",
-    "Run": "run",
-    "packed": "run",
-    "unpacked": "run",
+    "Run": "check_run",
+    "packed": "check_run",
+    "unpacked": "check_run",
     "Totals": "totals",
-    "changes": "watch",
+    "changes": "discovery.watch_files",
     "default_folder": "journal",
-    "last_failed": "selection",
-    "parse_verdicts": "selection",
-    "serve": "protocol",
-    "sharded": "selection",
+    "find_cases": "discovery.walk",
+    "last_failed": "discovery.selection",
+    "nothing_found": "discovery.walk",
+    "parse_verdicts": "discovery.selection",
+    "serve": "json_lines",
+    "sharded": "discovery.selection",
 }
 
 

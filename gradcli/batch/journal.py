@@ -32,7 +32,7 @@ from gradcli.execution.user_cache import cache_root, digest, private
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gradcli.batch.cases import Case
+    from gradcli.batch.discovery.cases import Case
 
 NAME = "journal.sqlite"
 APPLICATION = 0x47434A01  # "GCJ" and the number of the schema, as SQLite's application_id: whose file it is
@@ -75,7 +75,7 @@ class Journal:
 
     Raises GradcliError GC692 where the disk is full, here and in `put` and `remember`; what was stored stays whole.
 
-    >>> from gradcli.batch.cases import Case
+    >>> from gradcli.batch.discovery.cases import Case
     >>> journal = Journal(None)
     >>> key = journal.key(Case("a.grad"), b"x**2", journal.stamp({}))
     >>> journal.put(key, '{"report": {}, "seconds": [], "opened": [], "clock": false}')

@@ -150,11 +150,14 @@ def trace(
     limits: LimitsLike = None,
     why_topo: bool = False,
     torch: bool = False,
+    turn: int | None = None,
 ) -> Trace:
     """The forward and the backward pass of a scalar script, step by step; see `execution.results.Trace`.
 
     With `why_topo`, beside it the depth-first walk that does not wait for all contributions; with `torch`, nodes have
-    PyTorch's names. Raises GradcliError as `grad` does.
+    PyTorch's names. Of a long loop the first and the last turn are shown, and turn number `turn`.
+
+    Raises GradcliError as `grad` does, and GC728 where no loop has that turn.
 
     >>> found = trace("x*x + x", at={"x": 2})
     >>> [(step.text, step.value) for step in found.forward]
@@ -163,6 +166,7 @@ def trace(
     [1.0, 1.0, 3.0, 5.0]
     """
     from gradcli.calculator.tracing import in_torch_names, trace_passes
+    from gradcli.calculator.turns import with_turns
 
     lowered, point, notes = _prepared(script, at, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
@@ -170,7 +174,10 @@ def trace(
     found = question.run(values, backend, dtype)
     diagnostics = diagnose_answer(question, values, found, notes, dtype)
     at_point = point_of(lowered, values)
-    passes = trace_passes(lowered, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True)
+    shown, turns = with_turns(lowered, turn)
+    passes = trace_passes(
+        shown, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True, turns=turns
+    )
     return in_torch_names(passes) if torch else passes
 
 
@@ -215,12 +222,15 @@ def why(
     """
     from gradcli.calculator.reasons import explain
     from gradcli.calculator.tracing import trace_passes
+    from gradcli.calculator.turns import to_explain
 
     lowered, point, _ = _prepared(script, at, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
-    result = trace_passes(lowered, question.names, values, point_of(lowered, values), dtype, backend, False, ())
-    return explain(lowered, result, tensor, values, dtype)
+    shown, turns = to_explain(lowered, values, dtype)
+    at_point = point_of(lowered, values)
+    result = trace_passes(shown, question.names, values, at_point, dtype, backend, False, (), turns=turns)
+    return explain(shown, result, tensor, values, dtype)
 
 
 def graph(

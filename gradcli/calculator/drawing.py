@@ -7,8 +7,9 @@ from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.graphs import Graph, Vertex
+from gradcli.graph.loop import is_reader
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
-from gradcli.graph.text import formulas, step_names
+from gradcli.graph.text import body_text, formulas, step_names
 from gradcli.lowering import missing_values
 from gradcli.transforms import derivatives
 
@@ -95,6 +96,8 @@ def vertex(
         cotangent,
         tuple(sent.get((place, position)) for position in range(len(node.args))),
         "" if role == "leaf" else labels.get(node, ""),
+        turns=node.params["count"] if is_reader(node) else 0,
+        body=body_text(node) if is_reader(node) else "",
     )
 
 

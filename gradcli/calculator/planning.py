@@ -1,17 +1,11 @@
-"""A question and a point go in; out comes how it is computed when it is asked again: by what, in which order, how well.
-
-The bounds are evaluated at the point, by `execution/plans/bounds.py`, which reads no plan.
-"""
+"""How a question is computed when it is asked again: by what, in which order, in how much memory."""
 
 from __future__ import annotations
 
 from gradcli.calculator.answers import LARGE, point_of
 from gradcli.calculator.questions import gradient_question, value_question
-from gradcli.execution import kernels
-from gradcli.execution.kernels import described as kernel_rows
-from gradcli.execution.plans import described as plan_rows
-from gradcli.execution.plans import measured
-from gradcli.execution.plans.bounds import bounds, same, told
+from gradcli.execution import plan_report
+from gradcli.execution.kernels import Kernel
 from gradcli.execution.reports import PlanLoop, PlanMemory, PlanReport
 from gradcli.execution.straightline import MOST_NODES as MOST_STRAIGHT
 
@@ -22,7 +16,7 @@ if TYPE_CHECKING:
 
     from gradcli.calculator.prepared import Question
     from gradcli.diagnostics import Diagnostic
-    from gradcli.execution.reports import PlanRewrite, PlanStep
+    from gradcli.execution.reports import PlanPass, PlanStep
     from gradcli.lowering import Lowered
 
 
@@ -39,36 +33,26 @@ def plan_of(
 ) -> PlanReport:
     """The report of a question at a point; raises GradcliError as its evaluation does."""
     values, tape = question.values(point), question.tape
-    plain = question.run(values, backend, dtype)
+    question.run(values, backend, dtype)
     runs, reason = _runner(question, dtype, backend)
     order: tuple[PlanStep | PlanLoop, ...] = ()
-    rewrites: tuple[PlanRewrite, ...] = ()
-    constants, threads, found = 0, 1, same(plain)
+    passes: tuple[PlanPass, ...] = ()
+    constants, threads = 0, 1
+    temporaries = 0 if runs == "straight line" else plan_report.evaluator_bytes(tape, dtype)
     made = question.ready(dtype) if runs == "plan" else None
     if made is not None:
         made.answer(values)  # machine code is made in the first run
-        if isinstance(made, kernels.Kernel):
-            liberties = kernel_rows.liberties(made)
-            order, beside = kernel_rows.order_of(made), kernel_rows.beside(made)
+        if isinstance(made, Kernel):
             runs = "machine code" if any(one is not None for one in made.made_native()) else "kernel"
             reason = "all arrays lie along one line, which is cut into blocks"
-        else:
-            liberties = plan_rows.liberties(made)
-            order, beside = plan_rows.order_of(made), made.room() + measured.passing_bytes(made.schedule.events)
-            constants = measured.constant_bytes(made)
-            beside = max(beside, measured.beside(made, values))
+        order = plan_report.order_of(made)
+        constants, temporaries = plan_report.constant_bytes(made), plan_report.temporaries(made)
+        passes = tuple(plan_report.passes_of(made, order))
         threads = max([row.threads for row in order if isinstance(row, PlanLoop)], default=1)
-        rewrites = tuple(plan_rows.rewrites(tape, dtype, order, liberties))
-        found = bounds(tape, values, dtype, liberties)
-    else:
-        beside = 0 if runs == "straight line" else measured.alive(tape, dtype)
-        if runs == "plan":
-            runs, reason = "evaluator", "no plan takes this program"
-    names = [f"value {i}" for i in range(len(tape.outputs))] if question.lowered.several else ["value"]
-    names += [f"d/d{name}" for name in question.names]
-    rows = zip(names, tape.outputs, found, strict=True)
+    elif runs == "plan":
+        runs, reason = "evaluator", "no plan takes this program"
     steps = sum([len(row.steps) if isinstance(row, PlanLoop) else 1 for row in order])
-    inputs = measured.size_in_bytes([node for node, _ in tape.inputs], dtype)
+    inputs = plan_report.bytes_of([node for node, _ in tape.inputs], dtype)
     return PlanReport(
         expression=question.lowered.text,
         at=point_of(question.lowered, values),
@@ -79,9 +63,8 @@ def plan_of(
         nodes=len(tape.nodes),
         steps=steps or len(tape.nodes),
         order=order,
-        memory=PlanMemory(inputs, measured.size_in_bytes(tape.outputs, dtype), constants, beside),
-        rewrites=rewrites,
-        bounds=tuple([told(name, node.type.text(dtype), one) for name, node, one in rows]),
+        memory=PlanMemory(inputs, plan_report.bytes_of(tape.outputs, dtype), constants, temporaries),
+        passes=passes,
         diagnostics=tuple(notes),
     )
 

@@ -11,6 +11,7 @@ from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.findings import AtStep, Explanation, Finding
 from gradcli.graph.builder import building
+from gradcli.graph.exact import count_text
 from gradcli.graph.node import Node
 from gradcli.graph.text import kink_texts
 
@@ -77,7 +78,9 @@ class _Story:
     def at(self, index: int) -> str:
         """A step as people read it."""
         step = self.steps[index]
-        where = f"line {step.span[0]}: " if step.span else ""
+        turn = "" if step.turn is None else f"turn {count_text(step.turn)}"
+        where = ", ".join([*([f"line {step.span[0]}"] if step.span else []), *([turn] if turn else [])])
+        where = f"{where}: " if where else ""
         text = step.text if len(step.text) <= 60 else step.primitive
         return f"{where}`{text}`"
 

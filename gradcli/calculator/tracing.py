@@ -10,6 +10,7 @@ from gradcli.calculator.folding import Folding
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.graph.builder import building
+from gradcli.graph.loop import is_reader, reader_params
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents
 from gradcli.graph.text import formulas, is_default, step_names
 from gradcli.transforms.reverse import clean, contributions, sweep
@@ -41,8 +42,12 @@ def trace_passes(
     why_topo: bool,
     diagnostics: tuple[Diagnostic, ...],
     fold: bool = False,
+    turns: Mapping[Node, int] | None = None,
 ) -> Trace:
-    """The trace of a lowered script whose output is a scalar; with `fold`, beside it without inserted nodes."""
+    """The trace of a lowered script whose output is a scalar; with `fold`, beside it without inserted nodes.
+
+    `turns` are the turns of loops that nodes belong to.
+    """
     program = lowered.program
     output = program.outputs[0]
     order = program.nodes()
@@ -64,7 +69,8 @@ def trace_passes(
         folded = list(_folded(builder, folding, index, seen, dependents(order, targets))) if folding.inserted else []
     tape = Tape([*order, *gradients, *(node for step in (*steps, *folded) for node in step.needed())])
     known = tape.run_all(values, backend=backend, dtype=dtype)
-    forward = _forward(order, index, index, {}, known, lowered, dtype, folding.inserted)
+    turns = turns or {}
+    forward = _forward(order, index, index, {}, known, lowered, dtype, folding.inserted, turns)
     backward = _backward(steps, known)
     gradient = {name: known[node] for name, node in zip(names, gradients, strict=True)}
 
@@ -78,7 +84,7 @@ def trace_passes(
         kept = [node for node in order if node not in folding.inserted]
         shown = {node: index[folding.stands_for(node)] for node in order}
         written = Passes(
-            _forward(kept, index, shown, folding.ends, known, lowered, dtype, ()),
+            _forward(kept, index, shown, folding.ends, known, lowered, dtype, (), turns),
             _backward(folded, known),
             None if not why_topo else walk(folding, folded),
         )
@@ -94,6 +100,7 @@ def _forward(
     lowered: Lowered,
     dtype: str,
     inserted: Collection[Node],
+    turns: Mapping[Node, int],
 ) -> tuple[ForwardStep, ...]:
     """The steps forward of some nodes; `shown` are the numbers by which they name what they read."""
     texts = formulas(sorted(shown, key=index.__getitem__), step_names(shown), lowered.names)
@@ -109,9 +116,10 @@ def _forward(
                 known[end],
                 texts[end],
                 node.span,
-                dict(node.params),
+                dict(reader_params(node) if is_reader(node) else node.params),
                 torch_name(node),
                 node in inserted,
+                turns.get(node),
             )
         )
     return tuple(found)
@@ -142,7 +150,7 @@ def in_torch_names(trace: Trace) -> Trace:
     def passes(found: Trace | Passes) -> Passes:
         forward = tuple(
             ForwardStep(one.index, one.torch if one.inputs else one.primitive, one.inputs, one.type, one.value,
-                        one.text, one.span, {}, one.torch, one.inserted)
+                        one.text, one.span, {}, one.torch, one.inserted, one.turn)
             for one in found.forward
         )  # fmt: skip
         naive = found.naive

@@ -97,6 +97,13 @@ OPTIONS: dict[str, CodeDoc] = {
         "check.lenient = true  # in gradcli.toml",
         "Nothing has to be done where it is meant. gradcli --show-settings lists what counts.",
     ),
+    "GC728": CodeDoc(
+        "turn that no loop has",
+        "--turn names a turn of a loop, but the script has no long loop, or none with so many turns.",
+        "A trace shows the first and the last turn of a long loop, and with --turn one more; short loops are whole.",
+        "x**2  # with --turn 3",
+        "Leave --turn out, or name a turn from 1 to the number that the message gives.",
+    ),
     "GC731": CodeDoc(
         "Python target is not there",
         "The text is not TARGET:NAME, the file does not exist, or the module has no such name.",

@@ -40,7 +40,6 @@ ROOMS: dict[str, str] = {
     "calculus": "gradcli.rendering.calculus",
     "catalogue": "gradcli.rendering.catalogue",
     "checks": "gradcli.checks",
-    "discovery": "gradcli.batch.discovery",
     "formats": "gradcli.rendering.graphs.formats",
     "limits": "gradcli.language.limits",
     "listings": "gradcli.rendering.listings",

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import batch, checks
-    from gradcli.batch import discovery
     from gradcli.commands._check_report import Sink
     from gradcli.commands._shared import Output
 else:
-    batch, checks, discovery = room("batch"), room("checks"), room("discovery")
+    batch, checks = room("batch"), room("checks")
 
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
@@ -137,8 +136,8 @@ def check(
             except GradcliError as problem:
                 sinks.refuse(checks.refused(problem.diagnostics))
                 raise
-            cases[:] = discovery.cases(paths, select, exclude, docs=docs)
-            nothing = "" if cases else discovery.nothing_found(paths, select, exclude, docs)
+            cases[:] = batch.find_cases(paths, select, exclude, docs=docs)
+            nothing = "" if cases else batch.nothing_found(paths, select, exclude, docs)
             cases[:] = batch.sharded(cases, shard) if shard else cases
             if last_failed:
                 cases[:], note = batch.last_failed(cases, journal.failed())

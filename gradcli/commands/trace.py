@@ -33,6 +33,7 @@ def trace(
     style: str,
     plan: bool,
     all: bool,
+    turn: int | None,
 ) -> int:
     """The forward and the backward pass, step by step.
 
@@ -47,9 +48,10 @@ def trace(
     what is sent to them is shown where it arrives. With --all they are shown too; JSON and CSV always have
     them. A terminal shows 6 digits; elsewhere, and with --digits 17, all of them are there.
 
+    A long loop is one node: its first and its last turn are shown step by step, with --turn 500 also that turn.
+
     With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
-    the order of work, blocks and threads, memory, and how far the results may be from those of the plain
-    evaluator at this point.
+    the order of work, blocks and threads, memory, and what the passes of the planner did.
 
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3
@@ -60,12 +62,13 @@ def trace(
     """
     source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
     if plan:
-        if why_topo or all or style == "torch":
-            named = "--why-topo" if why_topo else "--all" if all else "--style"
+        given = {"--why-topo": why_topo, "--all": all, "--style": style == "torch", "--turn": turn is not None}
+        named = next((name for name, there in given.items() if there), None)
+        if named is not None:
             raise error("GC721", f"{named} does not go with --plan")
         output.emit(planned_view(calculator.plan(source, **told)))
         return 0
-    result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch")
+    result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch", turn=turn)
     output.emit(traced_view(result, all))
     return 0
 
@@ -94,6 +97,7 @@ def planned_view(report: PlanReport) -> View:
 
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
-PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, bounds.")
+PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
 ALL = Option("--all", kind="flag", help="Show every node, also those that nobody wrote, such as reshapes.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, *OUTPUT))
+TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
+DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, TURN, *OUTPUT))

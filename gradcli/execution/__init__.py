@@ -1,1 +1,4 @@
-"""From a program to values: namespaces, the evaluator, data files, domains, records of results. Parses no script."""
+"""From a program to values: namespaces, the evaluator, plans, data files, domains, results.
+
+`passes.py` lists what the planner does.
+"""

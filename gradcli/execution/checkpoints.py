@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from math import isqrt
 
+from gradcli.graph.loop import is_reader
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +31,7 @@ MOST_PIECES = 1 << 12
 class Chain:
     """Nodes in topological order as slots: what each reads, and the bytes that it takes."""
 
-    __slots__ = ("args", "nbytes", "outputs", "steps")
+    __slots__ = ("args", "nbytes", "outputs", "readers", "steps")
 
     def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node]) -> None:
         slots = {node: slot for slot, node in enumerate(nodes)}
@@ -40,6 +42,7 @@ class Chain:
                 self.nbytes[slot] = -1
         self.steps = [slot for slot, args in enumerate(self.args) if args]
         self.outputs = {slots[output] for output in outputs}
+        self.readers = [slot for slot, node in enumerate(nodes) if is_reader(node)]  # a loop runs once for all of them
 
     def work(self, steps: Iterable[int]) -> Work:
         """These steps, without those that nobody reads, each with the slots that die with it."""
@@ -150,7 +153,7 @@ def _twice(chain: Chain, forward: Sequence[int], back: Sequence[int], count: int
             gathered += max(chain.nbytes[slot], 0)
             if gathered * count > total * (piece + 1):
                 piece += 1
-    kept = set(chain.outputs)
+    kept = {*chain.outputs, *chain.readers}
     for slot in forward:
         kept.update([arg for arg in chain.args[slot] if piece_of.get(arg, piece_of[slot]) != piece_of[slot]])
     members: dict[int, list[int]] = {}

@@ -11,7 +11,8 @@ from math import isfinite
 
 from gradcli.diagnostics import error
 from gradcli.execution.inputs import data_value, leads_differ, leaf_value, missing_values, plain_number
-from gradcli.execution.namespaces import BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.scan import Scan, loops_of, picked
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
 from gradcli.graph.program import Program
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from gradcli.diagnostics import GradcliError
     from gradcli.execution.results import Value
     from gradcli.graph.types import Shape
 
     Computation = Program | Node | Sequence[Node]
 
 INPUTS = (LEAF, DATA, CONSTANT)
-IEEE_DIFFERS = (ValueError, OverflowError, ZeroDivisionError)
 _TWO = 2
 _UNKNOWN: Any = object()  # checkpoints that nobody has looked for yet
 
@@ -83,7 +84,13 @@ def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node]
         else:
             assert primitive.impl is not None
             try:
-                value = primitive.impl(xp, *[known[arg] for arg in step.args], **_params(step))
+                if "body" in step.params:
+                    scan = Scan([step])
+                    if not scan.scalar:
+                        return False
+                    value = scan(xp, *[known[arg] for arg in step.args], ranks=())[0]
+                else:
+                    value = primitive.impl(xp, *[known[arg] for arg in step.args], **_params(step))
             except (*IEEE_DIFFERS, Unavailable):
                 return False
         known[step] = value
@@ -94,7 +101,7 @@ class Tape:
     """A program as a list of steps in topological order; reusable, and independent of the values."""
 
     __slots__ = (
-        "data", "defaults", "inputs", "nodes", "outputs", "scalar", "slots",
+        "data", "defaults", "inputs", "loops", "nodes", "outputs", "scalar", "slots",
         "_array_steps", "_checkpoints", "_kept_steps", "_prepared", "_scalar_start", "_scalar_steps",
     )  # fmt: skip
 
@@ -109,7 +116,10 @@ class Tape:
         self.slots = {node: slot for slot, node in enumerate(self.nodes)}
         self.data = self.outputs[0].builder.data if data is None and self.outputs else data or {}
         self.inputs = [(node, slot) for slot, node in enumerate(self.nodes) if node.primitive is LEAF]
-        self.scalar = not any(node.type.shape or node.primitive is DATA for node in self.nodes)
+        self.loops = _loops(self.nodes)
+        self.scalar = not any(node.type.shape or node.primitive is DATA for node in self.nodes) and all(
+            scan.scalar for scan, _ in self.loops.values()
+        )
         self._scalar_start: list[Any] | None = None
         self._scalar_steps: list[Any] = []
         self._array_steps: list[Any] | None = None
@@ -134,7 +144,7 @@ class Tape:
         given = self.given(values)
         found = self._on_floats(given, backend, dtype)
         if found is not None:
-            return {node: float(value) for node, value in zip(self.nodes, found, strict=True)}
+            return {node: float(value) for node, value in zip(self.nodes, found, strict=False)}
         xp = namespace("numpy" if backend == "auto" else backend, dtype)
         with xp.arithmetic():
             found, _ = self._on_arrays(xp, given, keep=True)
@@ -194,13 +204,19 @@ class Tape:
         return slots
 
     def _prepare_floats(self) -> None:
-        start: list[Any] = [None] * len(self.nodes)
+        start: list[Any] = [None] * (len(self.nodes) + len(self.loops))
         slots, steps = self.slots, self._scalar_steps
         for out, node in enumerate(self.nodes):
             primitive = node.primitive
             if primitive is CONSTANT:
                 start[out] = nearest_float(node.params["value"])
-            elif primitive is not LEAF:
+            elif node in self.loops:
+                scan, extra = self.loops[node]
+                ranks = {"ranks": (0,) * len(node.args)}
+                steps.append((scan, extra, tuple([slots[arg] for arg in node.args]), ranks))
+                for place, reader in enumerate(scan.readers):
+                    steps.append((picked, slots[reader], (extra,), {"place": place}))
+            elif primitive is not LEAF and "body" not in node.params:
                 args, params = node.args, node.params
                 if params or not primitive.pointwise or len(args) > _TWO:
                     steps.append((primitive.impl, out, tuple([slots[arg] for arg in args]), _params(node)))
@@ -234,39 +250,17 @@ class Tape:
                 slots[out] = impl(xp, *xs, **params)
                 for slot in dead:
                     slots[slot] = None
-        except BadIndex as wrong:
-            raise error(
-                "GC406", str(wrong), self.nodes[out].span, help="positions are whole numbers, counted from 0"
-            ) from wrong
-        except NotReal as wrong:
-            raise error(
-                "GC401",
-                f"{self.nodes[out].primitive.name} takes real numbers only, and {wrong}",
-                self.nodes[out].span,
-                help="complex numbers have no order: take abs(...) first, or compute with real numbers",
-            ) from wrong
-        except Unavailable as missing:
-            name = self.nodes[out].primitive.name
-            raise error(
-                "GC714",
-                f"{name} is not available with --backend {xp.name}: {missing}",
-                self.nodes[out].span,
-                help="use --backend numpy",
-            ) from missing
-        except MemoryError as full:
-            node = self.nodes[out]
-            raise error(
-                "GC506",
-                f"not enough memory for {node.type.text(xp.dtype)} of {node.primitive.name}",
-                node.span,
-            ) from full
+        except REFUSED as wrong:
+            readers = {extra: scan.readers[0] for scan, extra in self.loops.values()}
+            node = getattr(wrong, "node", None) or readers.get(out) or self.nodes[out]
+            raise _refused(xp, node, wrong) from wrong
         return slots, owners
 
     def _start(self, xp: Any) -> list[Any]:
         """Slots with the constants in place, made once for each namespace."""
         start = self._prepared.get(xp)
         if start is None:
-            start = [None] * len(self.nodes)
+            start = [None] * (len(self.nodes) + len(self.loops))
             for slot, node in enumerate(self.nodes):
                 if node.primitive is CONSTANT:
                     number = xp.array(nearest_float(node.params["value"]), node.type.kind)
@@ -287,9 +281,19 @@ class Tape:
             for out, dead in work:
                 node = self.nodes[out]
                 primitive = node.primitive
-                if primitive not in INPUTS:
-                    args = tuple([self.slots[arg] for arg in node.args])
+                if primitive in INPUTS:
+                    continue
+                args = tuple([self.slots[arg] for arg in node.args])
+                if "body" not in node.params:
                     steps.append((primitive.impl, out, args, _params(node), primitive.aligned, dead))
+                    continue
+                if node in self.loops:
+                    scan, extra = self.loops[node]
+                    steps.append((scan, extra, args, {"ranks": _params(node)["ranks"]}, False, ()))
+                    for place, reader in enumerate(scan.readers):
+                        steps.append((picked, self.slots[reader], (extra,), {"place": place}, False, ()))
+                    dead = (*dead, extra)
+                steps[-1] = (*steps[-1][:-1], (*steps[-1][-1], *dead))  # a reader has its value since the first of them
             if keep:
                 self._kept_steps = steps
             else:
@@ -324,6 +328,37 @@ class Tape:
             number = value.item()
             return number if isinstance(number, complex) else float(number)
         return value if node.type.kind == "float" else value.astype("float64")  # type: ignore[no-any-return]
+
+
+def _loops(nodes: Iterable[Node]) -> dict[Node, tuple[Scan, int]]:
+    """The scan of each loop, and the slot behind those of the nodes that holds what it gives, by the first reader."""
+    nodes = list(nodes)
+    if not any("body" in node.params for node in nodes):
+        return {}
+    groups = loops_of(nodes)
+    return {first: (Scan(readers), len(nodes) + at) for at, (first, readers) in enumerate(groups.items())}
+
+
+def _refused(xp: Any, node: Node, wrong: Exception) -> GradcliError:
+    """The error that says which operation did not take its operands, or had no memory for its result."""
+    name = node.primitive.name
+    if isinstance(wrong, BadIndex):
+        return error("GC406", str(wrong), node.span, help="positions are whole numbers, counted from 0")
+    if isinstance(wrong, NotReal):
+        return error(
+            "GC401",
+            f"{name} takes real numbers only, and {wrong}",
+            node.span,
+            help="complex numbers have no order: take abs(...) first, or compute with real numbers",
+        )
+    if isinstance(wrong, MemoryError):
+        return error("GC506", f"not enough memory for {node.type.text(xp.dtype)} of {name}", node.span)
+    return error(
+        "GC714",
+        f"{name} is not available with --backend {xp.name}: {wrong}",
+        node.span,
+        help="use --backend numpy",
+    )
 
 
 def _owner(value: Any) -> Any:

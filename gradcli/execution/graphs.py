@@ -28,7 +28,7 @@ class Vertex(Record):
 
     `role` is leaf, constant or operation; `name` is what gradcli calls it, `torch` the name of PyTorch's node.
     `label` is the name that the source gives to it, `note` what a hand-written rule saved and where it is. Vertices of
-    one `line` may be shown as one.
+    one `line` may be shown as one. A loop has its number of `turns`, and as `body` what one of them computes.
     """
 
     index: int
@@ -45,6 +45,8 @@ class Vertex(Record):
     sent: tuple[Value | Extent | None, ...] = ()
     label: str = ""
     note: str = ""
+    turns: int = 0
+    body: str = ""
 
 
 class Graph(Shown):

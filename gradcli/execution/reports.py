@@ -1,4 +1,4 @@
-"""What a plan says of itself: frozen records of its order of work, memory and rounding; data that computes nothing."""
+"""The report of a plan: frozen records of its order of work, its memory and its passes; data that computes nothing."""
 
 from __future__ import annotations
 
@@ -44,40 +44,22 @@ class PlanLoop(Record):
 
 
 class PlanMemory(Record):
-    """Bytes: of inputs, of results, of constants that are kept, and of everything else that is alive at once."""
+    """Bytes: of inputs, of results, of constants that are kept, and of all temporaries that are alive at once."""
 
     inputs: int
     results: int
     constants: int
-    beside: int
+    temporaries: int
 
     def peak(self) -> int:
-        return self.inputs + self.results + self.constants + self.beside
+        return self.inputs + self.results + self.constants + self.temporaries
 
 
-class PlanRewrite(Record):
-    """What was changed, and its class: "exact", "reordered" or "vector function"."""
+class PlanPass(Record):
+    """A pass of the planner, by name, and what it did."""
 
-    kind: str
+    name: str
     what: str
-
-
-class PlanBound(Record):
-    """An output: its largest entry, and how far the evaluator's result may be from this one in any entry.
-
-    `kind` is "exact" (the same bits), "bounded" or "unknown"; `relative` is the largest bound over the size of its
-    entry, None where an entry that may differ is 0. `lost` names operations behind which nothing is known, `trusted`
-    those that are taken to be exact for a matrix nearby.
-    """
-
-    output: str
-    type: str
-    largest: float
-    kind: str
-    bound: float
-    relative: float | None
-    lost: tuple[str, ...] = ()
-    trusted: tuple[str, ...] = ()
 
 
 class PlanReport(Shown):
@@ -97,8 +79,7 @@ class PlanReport(Shown):
     steps: int
     order: tuple[PlanStep | PlanLoop, ...]
     memory: PlanMemory
-    rewrites: tuple[PlanRewrite, ...]
-    bounds: tuple[PlanBound, ...]
+    passes: tuple[PlanPass, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def _rows(self) -> Iterator[tuple[str, object]]:
@@ -111,5 +92,4 @@ class PlanReport(Shown):
             else:
                 yield row.place, f"{row.operation}  {row.type}  {row.memory}"
         yield "bytes", f"{self.memory.peak():,}"
-        for one in self.bounds:
-            yield one.output, one.kind if one.kind != "bounded" else f"within {one.bound:.3g}"
+        yield "passes", ", ".join([one.name for one in self.passes])

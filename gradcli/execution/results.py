@@ -227,7 +227,7 @@ class ForwardStep(Record):
     """One node of the forward pass: what it computes from which nodes, its value, where the text says so.
 
     `torch` is PyTorch's name of the node; `inserted` tells that nobody wrote it: a reshape or a broadcast, say, that an
-    operation on other shapes needs.
+    operation on other shapes needs. `turn` is the turn of the loop that it belongs to, counted from 1.
     """
 
     index: int
@@ -240,6 +240,7 @@ class ForwardStep(Record):
     params: dict[str, object]
     torch: str = ""
     inserted: bool = False
+    turn: int | None = None
 
 
 class Contribution(Record):

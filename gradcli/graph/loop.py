@@ -33,8 +33,8 @@ class Body:
     `steps` are all nodes in topological order, first the leaves: carries, rows, fixed values, and `index` if the number
     of the turn is read (a float that counts from 0). `nexts[k]` is the carry k after the turn, of the type of
     `carried[k]`. Steps beyond those that `nexts` needs are there for `turns` to read. A body holds no data arrays:
-    these are fixed values. `first` counts the turns that were written out before the loop: people call the turn with the
-    number t turn first + t + 1. Bodies that differ in nothing else are equal.
+    these are fixed values. `first` counts the turns that were written out before the loop: for people, the turn with
+    the number t is turn first + t + 1. Bodies that differ in nothing else are equal.
     """
 
     __slots__ = (
@@ -168,8 +168,13 @@ def loop_key(node: Node) -> Any:
 def reader_params(node: Node) -> dict[str, int | bool]:
     """The parameters of a reader as people and JSON see them: the body is left out."""
     params = node.params
-    place = "carry" if "carry" in params else "at"
-    return {"turns": params["count"], place: params[place], **({"reverse": True} if params["reverse"] else {})}
+    several = "carry" in params and len(params["body"].carried) > 1
+    return {
+        "turns": params["count"],
+        **({"carry": params["carry"]} if several else {}),
+        **({"at": params["at"]} if "at" in params else {}),
+        **({"reverse": True} if params["reverse"] else {}),
+    }
 
 
 def loop_of(node: Node) -> Loop:
@@ -271,14 +276,19 @@ class _Copy:
 
     def _leaf(self, leaf: Node, what: str) -> Node:
         self.dependent.add(leaf)
-        made = self.copies[leaf] = self.builder.fresh_leaf(leaf.type, f"~{what}{len(self.copies)}")
+        made = self.copies[leaf] = self._named(leaf, f"~{what}{len(self.copies)}")
         return made
+
+    def _named(self, value: Node, otherwise: str) -> Node:
+        """A leaf for a value; leaves that have a name that people know keep it."""
+        name = value.params["name"] if value.primitive is LEAF else otherwise
+        return self.builder.fresh_leaf(value.type, otherwise if name.startswith("~") else name)
 
     def leaf_of(self, value: Node) -> Node:
         """The leaf of a value that is the same in every turn."""
         known = self.fixed.get(value)
         if known is None:
-            known = self.fixed[value] = self.builder.fresh_leaf(value.type, f"~fixed{len(self.fixed_values)}")
+            known = self.fixed[value] = self._named(value, f"~fixed{len(self.fixed_values)}")
             self.fixed_values.append(value)
         return known
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Any
 
+    from gradcli.graph.loop import Body
     from gradcli.graph.primitive import Kink
 
 _INFIX = {
@@ -58,7 +59,7 @@ def formulas(
                 args.append((names[arg], _ATOM))
                 continue
             text, rank = found[arg]
-            if step_name is not None and len(text) > longest:
+            if step_name is not None and (len(text) > longest or is_reader(arg)):
                 text, rank = step_name(arg), _ATOM
             args.append((text, rank))
         found[node] = _formula(node, args)
@@ -104,6 +105,17 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
     params = reader_params(node) if is_reader(node) else node.params
     static = [f"{key}={_static_text(value)}" for key, value in params.items() if not is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
+
+
+def body_text(node: Node, longest: int = 400) -> str:
+    """What one turn of the loop of a reader computes, as assignments: `x = x*cos(a*x); n = n + 1`."""
+    body: Body = node.params["body"]
+    found = formulas(body.steps, longest=sys.maxsize)
+    texts = [f"{found[leaf]} = {found[after]}" for leaf, after in zip(body.carried, body.nexts, strict=True)]
+    if "at" in node.params:
+        texts.append(found[body.steps[node.params["at"]]])
+    text = "; ".join(texts).replace("~", "")
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def with_operands(template: str, operands: Mapping[str, str]) -> str:

@@ -66,7 +66,7 @@ def _rebuilt(
             if key not in taken_apart:
                 loop = loop_of(node)
                 whole = Loop(builder, loop.body, args, loop.count, loop.reverse)
-                taken_apart[key] = _Apart(whole, read[key], turns, made)
+                taken_apart[key] = _Apart(whole, frozenset(turns(loop)), read[key], turns, made)
             replaced[node] = taken_apart[key].value(node)
         else:
             unchanged = args == node.args and node.builder is builder
@@ -80,7 +80,9 @@ class _Apart:
 
     __slots__ = ("pieces", "state", "whole")
 
-    def __init__(self, whole: Loop, places: Sequence[int], turns: Turns, made: dict[Node, int]) -> None:
+    def __init__(
+        self, whole: Loop, chosen: Collection[int], places: Sequence[int], turns: Turns, made: dict[Node, int]
+    ) -> None:
         body, builder = whole.body, whole.builder
         states, stacks = len(body.carried), len(body.rows)
         self.whole = whole
@@ -88,7 +90,6 @@ class _Apart:
         self.pieces: dict[int, dict[int, Node]] = {}  # by their first turn: the stacked values
         fixed = whole.args[states + stacks :]
         waiting: list[int] = []
-        chosen = frozenset(turns(whole))
         for number in [*order_of_turns(whole.count, whole.reverse), None]:
             if number is not None and number not in chosen:
                 waiting.append(number)

@@ -110,3 +110,10 @@ class Lowered:
         self.reassigned = dict(reassigned)
         self.expect = expect
         self.names = dict(names)
+
+    def with_program(self, program: Program, names: Mapping[Node, str]) -> Lowered:
+        """The same script as another program, which computes the same outputs."""
+        return Lowered(
+            self.script, self.source, program, self.values, self.claims, self.rules, self.wrt, self.notes, self.text,
+            self.several, self.uses, self.reassigned, self.expect, names,
+        )  # fmt: skip

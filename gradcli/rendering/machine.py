@@ -67,6 +67,7 @@ def trace(command: str, result: Trace) -> Payload:
             "span": list(step.span) if step.span else None,
             "params": jsonable(step.params),
             "inserted": step.inserted,
+            **({} if step.turn is None else {"turn": step.turn}),
         }
         for step in result.forward
     ]
@@ -82,7 +83,7 @@ def trace(command: str, result: Trace) -> Payload:
 
 
 def plan(command: str, result: PlanReport) -> Payload:
-    """How a question is computed: the order of work, bytes, changes with their classes, bounds."""
+    """How a question is computed: the order of work, bytes, passes."""
     told = {
         "runs": result.runs,
         "reason": result.reason,
@@ -92,8 +93,7 @@ def plan(command: str, result: PlanReport) -> Payload:
         "steps": result.steps,
         "order": [plan_row(row) for row in result.order],
         "memory": {**fields(result.memory), "peak": result.memory.peak()},
-        "rewrites": [fields(one) for one in result.rewrites],
-        "bounds": [{**fields(one), "lost": list(one.lost), "trusted": list(one.trusted)} for one in result.bounds],
+        "passes": [fields(one) for one in result.passes],
     }
     opened = {**opening(command), "expression": result.expression, "at": jsonable(result.at), "plan": told}
     return {**opened, **diagnostics(result.diagnostics)}

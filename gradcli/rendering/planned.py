@@ -1,4 +1,4 @@
-"""Reports of plans in, documents out: the order of work, memory, what was changed, and how exact the results are."""
+"""Documents for `trace --plan`: the order of work, memory, and what the passes of the planner did."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from itertools import groupby
 from gradcli.execution.reports import PlanLoop
 from gradcli.rendering.calculus import head
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
-from gradcli.rendering.values import number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradcli.execution.reports import PlanBound, PlanReport, PlanStep
+    from gradcli.execution.reports import PlanReport, PlanStep
 
-DIGITS = 3  # of bounds and sizes, for people
 REPEATED = 3  # times in a row that a name is written out
 MOST_OPERANDS = 20  # in a line
 ORDER = "Order of work"
 MEMORY = "Memory while it runs"
-REWRITES = "What was changed"
-BOUNDS = "How far the plain evaluator's results may be from these"
+PASSES = "Passes"
+BYTES = "Bytes are those of all rows. Inside a loop a result that is read nowhere else takes those of a block."
 
 
 def report(result: PlanReport, style: Style) -> Document:
@@ -35,12 +33,11 @@ def report(result: PlanReport, style: Style) -> Document:
     blocks = [*head(result.expression, {}, style), Facts(tuple(facts))]
     grids = [order(result)] if result.order else []
     grids.append(memory(result))
-    if result.rewrites:
-        rows = tuple((one.kind, one.what) for one in result.rewrites)
-        grids.append(Grid((Column("class"), Column("change")), rows, title=REWRITES))
-    grids.append(bounds(result, style))
-    notes = [Line(line, "note") for line in remarks(result)]
-    return document(*blocks, *grids, *notes)
+    if result.passes:
+        rows = tuple((one.name, one.what) for one in result.passes)
+        grids.append(Grid((Column("pass"), Column("what it did")), rows, title=PASSES))
+    looped = any(isinstance(row, PlanLoop) for row in result.order)
+    return document(*blocks, *grids, *([Line(BYTES, "note")] if looped else []))
 
 
 def order(result: PlanReport) -> Grid:
@@ -96,50 +93,10 @@ def memory(result: PlanReport) -> Grid:
         ("inputs", f"{held.inputs:,}"),
         ("results", f"{held.results:,}"),
         ("constants", f"{held.constants:,}"),
-        ("beside them", f"{held.beside:,}"),
+        ("temporaries", f"{held.temporaries:,}"),
         ("peak", f"{held.peak():,}"),
     )
     return Grid((Column("what"), Column("bytes", "number")), rows, title=MEMORY)
-
-
-def bounds(result: PlanReport, style: Style) -> Grid:
-    """A row per output."""
-    columns = (
-        Column("output", "code"),
-        Column("type", "text", 2),
-        Column("largest entry", "number", 1),
-        Column("at most", "number"),
-        Column("relative", "number"),
-        Column("class"),
-    )
-    digits = style.digits or DIGITS
-    return Grid(columns, tuple(_bound(one, digits) for one in result.bounds), title=BOUNDS)
-
-
-def _bound(one: PlanBound, digits: int) -> tuple[str, ...]:
-    bound = "0" if one.kind == "exact" else number(one.bound, digits)
-    relative = "0" if one.kind == "exact" else "" if one.relative is None else number(one.relative, digits)
-    kind = {"exact": "exact: the same bits", "bounded": "reordered", "unknown": "no bound is known"}[one.kind]
-    return (one.output, one.type, number(one.largest, digits), bound, relative, kind)
-
-
-def remarks(result: PlanReport) -> Iterator[str]:
-    """What the numbers mean, where they need it."""
-    if any(isinstance(row, PlanLoop) for row in result.order):
-        yield "Bytes are those of all rows. Inside a loop a result that is read nowhere else takes those of a block."
-    if any(one.kind == "bounded" for one in result.bounds):
-        yield (
-            "A bound adds up 2 n u * sum |terms| over all sums of n terms (u: half the distance from 1 to the next "
-            "number), as the steps behind them pass it on; the relative one divides it by its entry: the condition "
-            "of the sums."
-        )
-    if trusted := sorted({name for one in result.bounds for name in one.trusted}):
-        yield f"Taken to be exact for a matrix within 10 n u |A| of theirs: {', '.join(trusted)}."
-    if lost := sorted({name for one in result.bounds for name in one.lost}):
-        yield (
-            f"No bound is known behind {', '.join(lost)}: sums in front of them are added in another order, "
-            "and nothing here tells how far that moves their results."
-        )
 
 
 def tidy(result: PlanReport) -> Grid:

@@ -10,6 +10,7 @@ import sys
 from itertools import zip_longest
 
 from gradcli.execution.results import Passes
+from gradcli.graph.exact import count_text
 from gradcli.rendering.calculus import head, leaf_grid, unused, values
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
 from gradcli.rendering.values import inline, number, shape_of, size_of
@@ -54,6 +55,8 @@ def notes(result: Trace, passes: Passes, rounded: bool) -> Iterator[str]:
     if left_out:
         several = "steps that nobody wrote are" if left_out > 1 else "step that nobody wrote is"
         yield f"{left_out} {several} left out: --all shows {'them' if left_out > 1 else 'it'}"
+    if any(step.turn is not None for step in result.forward):
+        yield "Of a long loop the first and the last turn are shown, the others as one step: --turn K shows turn K"
     if rounded and not all(same_when_rounded(value) for value in numbers(result, passes)):
         yield f"Numbers are rounded to {TERMINAL_DIGITS} digits: --digits 17 shows all of them"
 
@@ -77,8 +80,10 @@ def same_when_rounded(value: Value) -> bool:
 
 def forward(result: Passes, style: Style) -> Grid:
     """One row per node."""
+    turns = any(step.turn is not None for step in result.forward)
     columns = (
         Column("step", "number"),
+        *((Column("turn", "number"),) if turns else ()),
         Column("operation"),
         Column("reads"),
         Column("type", "text", 2),
@@ -89,6 +94,7 @@ def forward(result: Passes, style: Style) -> Grid:
     rows = tuple(
         (
             str(step.index),
+            *((count_text(step.turn) if step.turn else "",) if turns else ()),
             operation(step),
             ", ".join(map(str, step.inputs)),
             step.type,

@@ -1,5 +1,7 @@
 """`python -m tests.benchmarks [--peers torch,jax,autograd] [--only NAME]`: one table of ours beside every yardstick.
 
+With `--without PASS` ours leaves out a pass of the planner (`gradcli/execution/passes.py`): what does that pass earn?
+
 Ours, the yardstick, their ratio, the limit, and whether it is met. Figures are of the machine that runs this; only ratios
 are compared with a limit. Peers that are not installed have no line (extra `peers`). `--json` and `--markdown` write the
 table to a file, `--from` takes rows from such files of earlier runs; how it is measured stands in README.md beside this
@@ -10,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gradcli.execution.passes import PASSES
 from tests.benchmarks import report
 from tests.benchmarks.driver import LIBRARIES, Choice, Row
 from tests.benchmarks.load import Seen
@@ -85,6 +89,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="NAME",
                         help=f"{', '.join(MODULES)}; of gradbench also one work, such as gradbench:lse")  # fmt: skip
     parser.add_argument("--peers", action="append", metavar="NAMES", help=f"{','.join(LIBRARIES)} (default), or none")
+    parser.add_argument("--without", action="append", default=[], metavar="PASS",
+                        help=f"leave out a pass of the planner in ours; only printed: {', '.join(PASSES)}")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs")
     parser.add_argument("--from", action="append", type=Path, default=[], dest="files", metavar="FILE",
@@ -95,6 +101,12 @@ def main(argv: list[str] | None = None) -> int:
     if options.peers is not None:
         Choice.peers = () if options.peers == ["none"] else names_of(options.peers, LIBRARIES, "peer")
     known = [earlier(path) for path in options.files]
+    left_out = names_of(options.without, tuple(PASSES), "pass")
+    if left_out and (known or options.json or options.markdown):
+        parser.error("what a run without a pass takes is only printed")
+    os.environ.pop("BENCHMARK_WITHOUT", None)
+    if left_out:
+        os.environ["BENCHMARK_WITHOUT"] = ",".join(left_out)
     if ":" in "".join(options.only) and (known or options.json or options.markdown):
         parser.error("a part of a row is only printed: name the row without a part to write it to a file")
     modules = names_of(without_parts(options.only), MODULES, "row") or (() if known else MODULES)

@@ -157,7 +157,9 @@ def part_of(pid: int) -> str:
         return "other"
     if "gradcli.checks.oracle" in command:
         return "oracle"
-    return "worker" if "gradcli.batch.worker" in command else "starting"  # forked, not yet a program of its own
+    return (
+        "worker" if "gradcli.batch.workers.local_worker" in command else "starting"
+    )  # forked, not yet a program of its own
 
 
 def checked(folder: Path, jobs: int, options: tuple[str, ...] = ()) -> dict[str, float]:

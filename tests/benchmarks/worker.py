@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks.worker MODULE:FUNCTION SIZE`: prepare a candidate, then work each time a line comes in.
 
 The first line out is the candidate's result (or why it is absent), every further one the seconds of a turn: of
-processor time with `BENCHMARK_CLOCK=cpu`, which is for work on one thread.
+processor time with `BENCHMARK_CLOCK=cpu`. `BENCHMARK_WITHOUT` names passes of the planner that are left out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,17 @@ from importlib import import_module
 
 def main() -> None:
     """Serve one candidate until standard input ends."""
+    left_out = os.environ.get("BENCHMARK_WITHOUT")
+    if not left_out:
+        return serve()
+    from gradcli.execution.passes import without
+
+    with without(*left_out.split(",")):
+        return serve()
+
+
+def serve() -> None:
+    """Prepare the candidate, print its result, and work."""
     place, size = sys.argv[1], int(sys.argv[2])
     module, _, name = place.partition(":")
     try:

@@ -1,4 +1,4 @@
-"""The path of a file of points goes in; its columns, and its rows block by block, come out, whatever its size.
+"""Files of points, read block by block whatever their size: CSV, NumPy arrays and archives, Parquet.
 
 A block is read, never mapped: pages of a mapped file count as memory of the process. Nothing of the file is trusted
 before it is checked.
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.batch.points.columns import Group, block_of, grouped, in_order, without_others
-from gradcli.batch.points.streams import Stream, require_real
+from gradcli.batch.points.column_names import Group, block_of, grouped, in_order, without_others
 from gradcli.diagnostics import error, visible
 from gradcli.execution import data_binary
 from gradcli.execution.data import allowed, damaged, ordinary_file, unreadable
@@ -24,7 +23,7 @@ from gradcli.execution.data_text import is_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from typing import BinaryIO
+    from typing import IO, BinaryIO
 
     from gradcli.diagnostics import GradcliError
 
@@ -166,6 +165,59 @@ def not_text(path: str, first: bytes) -> GradcliError:
         if first.startswith(sign):
             return damaged(path, f"it is {what}, no UTF-8 text", hint)
     return damaged(path, "it is no UTF-8 text")
+
+
+def require_real(dtype: Any, label: str) -> None:
+    """GC615 for complex entries: points are real, and dropping a part of them would be silent."""
+    if dtype.kind == "c":
+        raise error("GC615", f"{visible(label)} holds complex numbers", help="save their real and imaginary parts")
+
+
+class Stream(NamedTuple):
+    """Where the entries of an array lie, so that blocks of its rows can be read."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: Any
+    start: int
+    label: str
+
+    def blocks(self, file: IO[bytes], rows: int, skip: int) -> Iterator[tuple[int, Any]]:
+        """The first row and the entries of each block, as floats."""
+        if self.fortran and len(self.shape) > 1:
+            if file.seekable() and not isinstance(file, zipfile.ZipExtFile):
+                yield from self._by_columns(file, rows, skip)
+                return
+            raise error(
+                "GC618",
+                f"{visible(self.label)} keeps its columns behind each other",
+                help="save np.ascontiguousarray(x), or one array per leaf in an .npz file",
+            )
+        inner = self.shape[1:]
+        each = prod(inner) * self.dtype.itemsize
+        file.seek(self.start + skip * each)
+        count = self.shape[0] if self.shape else 1
+        for first in range(skip, count, rows):
+            here = min(rows, count - first)
+            content = file.read(here * each)
+            if len(content) != here * each:
+                raise damaged(self.label, "it ends too early")
+            yield first, np.frombuffer(content, dtype=self.dtype).reshape(here, *inner).astype(np.float64, copy=False)
+
+    def _by_columns(self, file: IO[bytes], rows: int, skip: int) -> Iterator[tuple[int, Any]]:
+        """The same where each column lies behind the one before it: a piece of each."""
+        count, *inner = self.shape
+        width, size = prod(inner), self.dtype.itemsize
+        for first in range(skip, count, rows):
+            here = min(rows, count - first)
+            found = np.empty((width, here))
+            for column in range(width):
+                file.seek(self.start + (column * count + first) * size)
+                content = file.read(here * size)
+                if len(content) != here * size:
+                    raise damaged(self.label, "it ends too early")
+                found[column] = np.frombuffer(content, dtype=self.dtype)
+            yield first, np.ascontiguousarray(found.reshape(*reversed(inner), here).T)
 
 
 class ArraySource(Source):

@@ -1,4 +1,4 @@
-"""A script, a file of points and a place for results go in; every row is answered, block by block, in bounded memory.
+"""Values and gradients of one script at every row of a file, block by block in bounded memory.
 
 Blocks of text are parsed, and results are written as text, in worker processes while this one computes; their number in
 flight is bounded. A run that was interrupted goes on behind the last block that it wrote.
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.batch.points import sources, texts
-from gradcli.batch.points.columns import block_of, known, missing
-from gradcli.batch.points.results import Pool, Results, is_text, written_before
+from gradcli.batch.points import decimals, sources
+from gradcli.batch.points.column_names import block_of, known, missing
+from gradcli.batch.points.result_table import Pool, Results, is_text, written_before
 from gradcli.calculator.answers import unused
 from gradcli.calculator.compiled import compile as compiled
 from gradcli.calculator.questions import prepare
@@ -98,7 +98,7 @@ def answer_points(
         return function.at_points(shared=tuple(shared), gradient=gradient, **given, **shared)
 
     def answers_there(blocks: Blocks) -> Answers:
-        from gradcli.batch.cluster import answer_on
+        from gradcli.batch.workers.cluster import answer_on
 
         question = {"key": key, "options": options, "gradient": gradient, "shared": shared}
         given = (({group.name: block[group.name] for group in groups}, end) for block, _, end in blocks)
@@ -201,9 +201,9 @@ class Work:
         asked, wanted = (table.delimiter, table.width, table.told), table.wanted
         for chunk in chunks:
             if self.pool is None:
-                yield chunk, block_of(table.groups, texts.parsed(chunk.text, *asked, chunk.line, wanted))
+                yield chunk, block_of(table.groups, decimals.parsed(chunk.text, *asked, chunk.line, wanted))
                 continue
-            waiting.append((chunk, self.pool.ask(texts.parsed_or_problem, chunk.text, *asked, chunk.line, wanted)))
+            waiting.append((chunk, self.pool.ask(decimals.parsed_or_problem, chunk.text, *asked, chunk.line, wanted)))
             while len(waiting) > 2 * self.pool.count:
                 yield self._arrived(*waiting.popleft())
         while waiting:

@@ -27,7 +27,7 @@ def device_plan(tape: Tape, dtype: str = "float64", moving: Collection[str] | No
 
     `moving` names the inputs whose first axis counts points. Raises GradcliError GC713 where CuPy is missing.
     """
-    if dtype not in ("float64", "float32") or len(tape.nodes) > MOST_NODES:
+    if dtype not in ("float64", "float32") or len(tape.nodes) > MOST_NODES or tape.loops:
         return None
     try:
         return DevicePlan(tape, dtype, moving)

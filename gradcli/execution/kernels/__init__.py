@@ -71,7 +71,7 @@ def kernel_at_points(tape: Tape, dtype: str, moving: Collection[str]) -> Kernel 
 
 
 def _made(tape: Tape, dtype: str, moving: Collection[str] | None, once: bool) -> Kernel | None:
-    if dtype not in ("float64", "float32") or len(tape.nodes) > MOST_NODES:
+    if dtype not in ("float64", "float32") or len(tape.nodes) > MOST_NODES or tape.loops:
         return None
     arrays = moving is not None and any(node.type.shape for node in tape.nodes)
     if arrays and max((n.type.size for n, _ in tape.inputs if n.name in (moving or ())), default=0) > MOST_ENTRIES:

@@ -39,8 +39,6 @@ OPERATORS: dict[Any, str] = {
     np.exp: "exp_({})", np.log: "log_({})", np.tanh: "tanh_({})", COPY: "{}", WHERE: "({1} if {0} else {2})",
 }  # fmt: skip
 
-VECTORS = frozenset({np.exp, np.log, np.sin, np.cos, np.tanh, np.power})  # what machine code computes in its own way
-
 
 class Loop(NamedTuple):
     """The text of a loop, and its arguments: `numbers`, then slots with the offset of the array that is given."""

@@ -36,6 +36,7 @@ class NotReal(TypeError):
     """A complex number where an operation needs real ones: complex numbers have no order."""
 
 
+IEEE_DIFFERS = (ValueError, OverflowError, ZeroDivisionError)  # Python's floats raise where IEEE has NaN or infinity
 REFUSED = (BadIndex, NotReal, Unavailable, MemoryError)  # what the evaluator reports with a place in the script
 
 

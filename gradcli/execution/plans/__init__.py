@@ -132,13 +132,14 @@ def planned(
     threads: int | None = None,
     once: bool = False,
 ) -> Plan | None:
-    """The plan of a tape; None where it is very long, or a constant of it is no number that an operation takes.
+    """The plan of a tape; None where it is very long, has a loop (the tape runs that), or a constant of it
+    is no number that an operation takes.
 
     `held` gives leaves that stay as they are: arrays, which may have one batch axis in front. So have results then.
     One that is run `once` has no machine code.
     None too where the plan would fill the memory and the tape has checkpoints, with which it does not.
     """
-    if len(tape.nodes) > MOST_NODES:
+    if len(tape.nodes) > MOST_NODES or tape.loops:
         return None
     try:
         plan = Plan(tape, dtype, threads, held, once)

@@ -6,6 +6,7 @@ A graph of many nodes is drawn by source line: the nodes of a line are one box, 
 from __future__ import annotations
 
 from gradcli.execution.graphs import Extent
+from gradcli.graph.exact import count_text
 from gradcli.records import NamedTuple
 from gradcli.rendering.graphs.numbers import brief, norm_of, told
 from gradcli.rendering.values import jsonable
@@ -82,6 +83,8 @@ def box(one: Vertex, style: Style, torch: bool, end: str | None, short: bool = T
     """The box of one node: `q: matmul`, with its value and its cotangent."""
     name = one.torch if torch and one.role != "constant" else one.name if one.role != "constant" else one.text
     title = f"{one.text} {name}" if torch and one.role == "leaf" else name
+    if one.turns:
+        title = f"{count_text(one.turns)} turns"
     if one.label and one.label != title:
         title = f"{one.label}: {title}"
     facts = [("step", str(one.index)), ("expression", one.text), ("type", one.type)]
@@ -95,6 +98,8 @@ def box(one: Vertex, style: Style, torch: bool, end: str | None, short: bool = T
         facts.append(("value", told(one.value, style.digits)))
     if one.cotangent is not None:
         facts.append(("cotangent", told(one.cotangent, style.digits)))
+    if one.body:
+        facts.append(("each turn", one.body))
     if one.note:
         facts.append(("own rule", one.note))
     if one.span is not None:
@@ -137,6 +142,7 @@ def payload(graph: Graph) -> dict[str, object]:
             "type": one.type,
             "text": one.text,
             **({"note": one.note} if one.note else {}),
+            **({"turns": one.turns, "body": one.body} if one.turns else {}),
             "span": list(one.span) if one.span else None,
             "line": one.line,
             "value": whole(one.value),

@@ -1,4 +1,4 @@
-"""Leaves of a script and names of columns go in, which column is which entry of which leaf comes out, and back.
+"""The names of columns in a file of points or results, and which entry of which leaf each of them holds.
 
 A scalar leaf `x` is the column `x`; an array `w` is the columns `w[0]`, `w[1]`, ... or `A[0,1]`, in any order. In the
 results `value` is the value and `d_x` the derivative in `x`.

@@ -12,7 +12,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.batch.cases import LARGEST, Case
+from gradcli.batch.discovery.cases import LARGEST, Case
 from gradcli.language.source import LINE_END
 
 if TYPE_CHECKING:

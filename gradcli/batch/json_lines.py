@@ -1,24 +1,39 @@
-"""JSON Lines requests go in, one answer each comes out, in order; one bad line never stops the rest.
+"""JSON Lines requests and their answers, one each and in order; one bad line never stops the rest.
 
 An answer carries the id of its request and an outcome: a result, a report, or the diagnostic of an error. Prepared
-scripts are kept, so that a script asked for again at another point is only evaluated. Imports nothing heavy: a stream
-of scalar requests runs on the standard library.
+scripts are cached, so that a script which comes again with another point is only evaluated. Imports nothing heavy: a
+stream of scalar requests runs on the standard library.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from importlib import import_module
 from json import JSONDecodeError, JSONDecoder
 
-from gradcli.batch.kept import Kept
+from gradcli.calculator.answers import ask_gradient, ask_hessian, ask_value
+from gradcli.calculator.questions import gradient_question, hessian_question, prepare, value_question
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.points import read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from gradcli.calculator.prepared import Question
+    from gradcli.lowering import Lowered
+
 COMMANDS = ("eval", "grad", "hessian", "check")
+MOST_SCRIPTS = 512
+MOST_NODES = 400_000  # over all cached scripts
+
+MAKE: dict[str, Callable[[Lowered], Question]] = {
+    "eval": value_question,
+    "grad": gradient_question,
+    "hessian": hessian_question,
+}
+ASK: dict[str, Callable[..., Any]] = {"eval": ask_value, "grad": ask_gradient, "hessian": ask_hessian}
 
 
 class Answer:
@@ -40,17 +55,17 @@ def serve(lines: Iterable[str], write: Callable[[Answer], object]) -> int:
     Blank lines are skipped. A line that is no JSON object is answered with the id None. Nothing is raised but what
     `lines` and `write` raise.
     """
-    kept = Kept()
+    cache = QuestionCache()
     count = 0
     for number, line in enumerate(lines, 1):
         if line.isspace() or not line:
             continue
-        write(answered(line, number, kept))
+        write(answered(line, number, cache))
         count += 1
     return count
 
 
-def answered(line: str, number: int, kept: Kept) -> Answer:
+def answered(line: str, number: int, cache: QuestionCache) -> Answer:
     """The answer to one line."""
     try:
         request = DECODER.decode(line)
@@ -61,7 +76,7 @@ def answered(line: str, number: int, kept: Kept) -> Answer:
         return Answer(None, Diagnostic("GC901", f"line {number} is not a JSON object", help=hint))
     identity = request.get("id")
     try:
-        return Answer(identity, outcome(request, kept))
+        return Answer(identity, outcome(request, cache))
     except GradcliError as problem:
         return Answer(identity, problem.diagnostics[0])
     except (MemoryError, RecursionError) as full:
@@ -70,7 +85,7 @@ def answered(line: str, number: int, kept: Kept) -> Answer:
         return Answer(identity, Diagnostic("GC999", f"internal error: {type(bug).__name__}: {visible(str(bug), 200)}"))
 
 
-def outcome(request: Mapping[str, Any], kept: Kept) -> Any:
+def outcome(request: Mapping[str, Any], cache: QuestionCache) -> Any:
     """The result or report of a request; raises GradcliError."""
     command = request.get("command")
     if command not in COMMANDS:
@@ -91,7 +106,7 @@ def outcome(request: Mapping[str, Any], kept: Kept) -> Any:
     if wrt is not None and not (isinstance(wrt, list) and all(isinstance(name, str) for name in wrt)):
         raise error("GC903", "`wrt` must be a list of names", help='such as "wrt": ["x", "y"]')
     if command != "check":
-        return kept.answer(command, script, at, wrt)
+        return cache.answer(command, script, at, wrt)
     claims = request.get("claims")
     if claims is None:
         claims = {}
@@ -119,3 +134,69 @@ def _refuse(constant: str) -> Any:
 
 
 DECODER = JSONDecoder(parse_constant=_refuse)
+
+
+# --- prepared scripts ---------------------------------------------------------------------------------------
+
+
+class QuestionCache:
+    """Prepared questions by script, command, names to differentiate by, and the shapes of the point.
+
+    A script whose shape hangs on a value (a loop bound, an index) is prepared again where that value differs.
+    """
+
+    def __init__(self) -> None:
+        self._questions: OrderedDict[Any, Question] = OrderedDict()
+        self._sizes: dict[Any, int] = {}
+        self._nodes = 0
+
+    def answer(self, command: str, script: str, at: Mapping[str, Any], wrt: Sequence[str] | None) -> Any:
+        """The result of a command at a point; raises GradcliError."""
+        point = read_point(at)[0]
+        question = self.question(command, script, point, wrt)
+        return ASK[command](question, point)
+
+    def question(self, command: str, script: str, point: Mapping[str, Any], wrt: Sequence[str] | None) -> Question:
+        """The prepared question, made or found."""
+        key = (
+            command,
+            script,
+            None if wrt is None else tuple(wrt),
+            tuple([(name, None if type(value) is float else _shape(value)) for name, value in point.items()]),
+        )
+        question = self._questions.get(key)
+        if question is not None:
+            statics = question.lowered.program.statics
+            if not statics or all(point.get(name, value) == value for name, value in statics.items()):
+                self._questions.move_to_end(key)
+                return question
+        question = MAKE[command](prepare(script, point, wrt))
+        self._keep(key, question)
+        return question
+
+    def _keep(self, key: Any, question: Question) -> None:
+        self._drop(key)
+        self._questions[key] = question
+        self._sizes[key] = size = question.size()
+        self._nodes += size
+        while self._questions and (len(self._questions) > MOST_SCRIPTS or self._nodes > MOST_NODES):
+            self._drop(next(iter(self._questions)))
+
+    def _drop(self, key: Any) -> None:
+        if self._questions.pop(key, None) is not None:
+            self._nodes -= self._sizes.pop(key)
+
+
+def _shape(value: Any) -> Any:
+    """What of a value decides the shape of a program: the lengths of its lists, and whether it is complex."""
+    lengths = []
+    while isinstance(value, list):
+        lengths.append(len(value))
+        if not value:
+            break
+        if any(isinstance(item, list) for item in value):
+            inner = {len(item) if isinstance(item, list) else -1 for item in value}
+            if len(inner) != 1:
+                return ("ragged", *lengths)
+        value = value[0]
+    return (*lengths, type(value).__name__)

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 from zlib import compress, decompress
 
 from gradcli.batch.journal import Journal
-from gradcli.batch.supervisor import Done, Task, report_of, supervise
 from gradcli.batch.totals import Totals
-from gradcli.batch.transport import report_from_json, report_to_json
-from gradcli.checks.report import timed
+from gradcli.batch.workers.supervisor import Done, Task, report_of, supervise
+from gradcli.batch.workers.transport import report_from_json, report_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-    from gradcli.batch.cases import Case
+    from gradcli.batch.discovery.cases import Case
     from gradcli.checks.report import Report
 
 OPENED = '"opened": [['  # in the line of a case that read data files
@@ -138,7 +137,7 @@ class Run:
 
     def _answers(self, tasks: Iterator[Task], count: int) -> Generator[Done | None, None, None]:
         if self.cluster is not None:
-            from gradcli.batch.cluster import supervise_on
+            from gradcli.batch.workers.cluster import supervise_on
 
             return supervise_on(self.cluster, tasks, self.options)
         return supervise(tasks, self.options, jobs=min(self.jobs, count), memory=self.memory)
@@ -184,7 +183,7 @@ def packed(report: Report) -> bytes:
 def unpacked(data: bytes) -> Report:
     """The report that was packed."""
     found = loads(decompress(data))
-    return timed(report_from_json(found["report"]), found["seconds"])
+    return report_from_json(found["report"], found["seconds"])
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,18 +20,18 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.batch.transport import report_from_json
+from gradcli.batch.workers.transport import report_from_json
 from gradcli.checks.child import start, whole_lines
-from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.checks.report import Check, Report, summarised
 from gradcli.diagnostics import error
 from gradcli.language.directives import longest_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
 
-    from gradcli.batch.cases import Case
+    from gradcli.batch.discovery.cases import Case
 
-WORKER = "gradcli.batch.worker"
+WORKER = "gradcli.batch.workers.local_worker"
 PULSE = 0.5  # seconds within which the caller hears something
 GRACE = 60.0  # seconds beside the time of a check: reading, lowering, differentiating
 STARTING = 60.0  # seconds for the imports of a worker, on the slowest of machines
@@ -107,7 +107,7 @@ def report_of(done: Done, case: Case) -> Report:
     answer = loads(done.line)
     if "failure" in answer:
         return _unchecked(case, "error", "ERROR", answer["failure"], f"internal error: {answer['failure']}")
-    return timed(report_from_json(answer["report"]), answer["seconds"])
+    return report_from_json(answer["report"], answer["seconds"])
 
 
 def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -> Report:

@@ -17,8 +17,8 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from gradcli.batch.cases import block_limits
-from gradcli.batch.transport import report_to_json
+from gradcli.batch.discovery.cases import block_limits
+from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.process_limits import MIB, end_with_parent, extend_cpu_limit, limit_memory, resident
 from gradcli.checks.report import Report, refused, timed
 from gradcli.checks.worker import shared

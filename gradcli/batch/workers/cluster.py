@@ -21,9 +21,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from gradcli.batch import dask_worker
-from gradcli.batch.supervisor import PULSE, WORKER, Done, Task
-from gradcli.batch.worker import answered
+from gradcli.batch.workers import dask_worker
+from gradcli.batch.workers.local_worker import answered
+from gradcli.batch.workers.supervisor import PULSE, WORKER, Done, Task
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.data import copy_of
 from gradcli.language.limits import limits_of

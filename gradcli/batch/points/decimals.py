@@ -1,4 +1,4 @@
-"""Bytes of a table go in, numbers come out, and numbers back to bytes; what is no number is named by line and column.
+"""Tables of decimals: text to arrays and back; the error for a cell that is no number gives its line and column.
 
 These functions run in worker processes: reading and writing decimals takes longer than computing with them.
 """

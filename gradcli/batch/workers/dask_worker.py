@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli import __version__
 from gradcli.batch.journal import LIBRARIES, package_digest
-from gradcli.batch.supervisor import Done, Team
+from gradcli.batch.workers.supervisor import Done, Team
 from gradcli.calculator.compiled import Compiled
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.data import using
@@ -24,7 +24,7 @@ from gradcli.language.source import Source
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.batch.supervisor import Task
+    from gradcli.batch.workers.supervisor import Task
 
     Setup = tuple[Mapping[str, Any], int | None, str]  # options, memory and module, as `supervise` takes them
 

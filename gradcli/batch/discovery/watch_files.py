@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gradcli.batch.discovery import matching_files
+from gradcli.batch.discovery.walk import find_files
 from gradcli.execution.data import signature_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def changes(
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[None]:
-    """Yield at once, and again after each change of what `discovery.cases` finds for these arguments.
+    """Yield at once, and again after each change of what `walk.find_cases` finds for these arguments.
 
     A change is a file that is written, added or removed. The paths that `also` returns belong to the run too - data
     files that scripts opened, a configuration file -, and need not exist. What changes while the caller is busy is
@@ -43,7 +43,7 @@ def changes(
     def discovered() -> list[str]:
         read.clear()
         read.update(paths)
-        return matching_files(paths, select, exclude, docs, read)
+        return find_files(paths, select, exclude, docs, read)
 
     files = discovered()
     trail, about, data = state(read), state(files), state(also())

@@ -12,7 +12,7 @@ from gradcli.diagnostics import did_you_mean, error, visible
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gradcli.batch.cases import Case
+    from gradcli.batch.discovery.cases import Case
 
 
 def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
@@ -21,7 +21,7 @@ def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
     All shards together are all cases, each once, and their sizes differ by one at most.
     Raises GradcliError GC721 for a text that is not "K/N" with 1 <= K <= N.
 
-    >>> from gradcli.batch.cases import Case
+    >>> from gradcli.batch.discovery.cases import Case
     >>> [case.path for case in sharded([Case("a"), Case("b"), Case("c")], "1/2")]
     ['a', 'c']
     """
@@ -43,7 +43,7 @@ class Selected(NamedTuple):
 def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> Selected:
     """The cases that failed last, given as (absolute path, block); all where none of them is known to have failed.
 
-    >>> from gradcli.batch.cases import Case
+    >>> from gradcli.batch.discovery.cases import Case
     >>> last_failed([Case("/a.grad"), Case("/b.grad")], {("/b.grad", 0)}).cases
     [Case(path='/b.grad', block=0, text=None, line=1)]
     >>> last_failed([Case("a.grad")], set()).note

@@ -1,4 +1,4 @@
-"""Values and gradients of blocks go in; they reach a file in their order, and workers turn them into text before."""
+"""The table of results, written in the order of the points; worker processes turn numbers into text beforehand."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.batch.points import texts
-from gradcli.batch.points.columns import entry_names
-from gradcli.batch.points.gathered import SINKS, sink_of
-from gradcli.batch.points.sinks import Columns, Sink, TextSink, heading
+from gradcli.batch.points import decimals
+from gradcli.batch.points.column_names import entry_names
+from gradcli.batch.points.sinks import SINKS, Columns, Sink, TextSink, heading, sink_of
 from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
@@ -75,9 +74,9 @@ class Results:
         if self.delimiter is None:
             self._store(table, count, end)
         elif self.pool is None:
-            self._store(texts.written(table, self.delimiter), count, end)
+            self._store(decimals.written(table, self.delimiter), count, end)
         else:
-            self.waiting.append((self.pool.ask(texts.written, table, self.delimiter), count, end))
+            self.waiting.append((self.pool.ask(decimals.written, table, self.delimiter), count, end))
             while len(self.waiting) > 2 * self.pool.count:
                 self._arrived()
 

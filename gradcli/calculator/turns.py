@@ -1,0 +1,99 @@
+"""Turns of loops for people to look at: the first, the last and one more are written out, the others stay a loop."""
+
+from __future__ import annotations
+
+from gradcli.calculator.sizes import finite
+from gradcli.diagnostics import error
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import namespace
+from gradcli.graph.builder import building
+from gradcli.graph.exact import count_text
+from gradcli.graph.loop import is_reader, loop_of, order_of_turns
+from gradcli.graph.unroll import every_turn, unrolled
+from gradcli.lowering import Lowered
+from gradcli.primitives.loop import turns_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.graph.loop import Loop
+    from gradcli.graph.node import Node
+    from gradcli.graph.unroll import Turns
+
+
+MOST_STEPS = 20_000  # of loops that `why` reads turn by turn
+
+
+def with_turns(lowered: Lowered, turn: int | None = None) -> tuple[Lowered, dict[Node, int]]:
+    """The script with the first and the last turn of each loop written out, and turn number `turn` (from 1) if given.
+
+    Beside it the turn of each node that belongs to one. Raises GradcliError GC728 for a turn that no loop has.
+    """
+    loops = _loops(lowered)
+    longest = max([loop.body.first + loop.count for loop in loops], default=0)
+    if turn is not None and not 1 <= turn <= longest:
+        told = (
+            f"the longest loop that is shown turn by turn has {count_text(longest)}" if loops else "no loop is folded"
+        )
+        message = f"there is no turn {count_text(turn)} to show: {told}"
+        raise error("GC728", message, None, help="short loops are shown whole")
+
+    def chosen(loop: Loop) -> Collection[int]:
+        return _ends(loop) if turn is None else {*_ends(loop), turn - 1 - loop.body.first}
+
+    return _written_out(lowered, loops, chosen)
+
+
+def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple[Lowered, dict[Node, int]]:
+    """The script as `why` reads it: with all turns, or of many turns the ends and the first that is not finite."""
+    loops = _loops(lowered)
+    if sum(loop.count * len(loop.body.steps) for loop in loops) <= MOST_STEPS:
+        return _written_out(lowered, loops, every_turn)
+    xp = namespace("numpy", dtype)
+    known = Tape([arg for loop in loops for arg in loop.args]).run_all(values, backend="numpy", dtype=dtype)
+    origins: dict[Any, int] = {}
+    with xp.arithmetic():
+        for loop in loops:
+            args = [xp.array(known[arg], arg.type.kind) for arg in loop.args]
+            ranks = [len(arg.shape) for arg in loop.args]
+            states = len(loop.body.carried)
+            numbers = order_of_turns(loop.count, loop.reverse)
+            for number, found in zip(
+                numbers, turns_of(xp, args, ranks, loop.body, loop.count, loop.reverse), strict=True
+            ):
+                if not all(finite(value) for value in found[states:]):
+                    origins[loop.body, loop.args] = number
+                    break
+
+    def chosen(loop: Loop) -> Collection[int]:
+        origin = origins.get((loop.body, loop.args))
+        return _ends(loop) if origin is None else {*_ends(loop), origin}
+
+    return _written_out(lowered, loops, chosen)
+
+
+def _loops(lowered: Lowered) -> list[Loop]:
+    return [loop_of(node) for node in lowered.program.nodes() if is_reader(node)]
+
+
+def _ends(loop: Loop) -> set[int]:
+    return {loop.count - 1} if loop.body.first else {0, loop.count - 1}
+
+
+def _written_out(lowered: Lowered, loops: Sequence[Loop], chosen: Turns) -> tuple[Lowered, dict[Node, int]]:
+    if not loops:
+        return lowered, {}
+    program = lowered.program
+    turns: dict[Node, int] = {}
+    with building(program.builder, program.nodes()) as builder:
+        replaced = unrolled(builder, program.outputs, chosen, turns)
+    shown = program.with_outputs([replaced[node] for node in program.outputs])
+    names = {replaced.get(node, node): name for node, name in lowered.names.items()}
+    # turns that were written out when the script was read: their nodes stand where those of the bodies stand
+    places = {step.span for loop in loops if loop.body.first for step in loop.body.steps if step.args}
+    for node in shown.nodes():
+        if node not in turns and node.args and node.span in places and not is_reader(node):
+            turns[node] = 1
+    return lowered.with_program(shown, names), turns

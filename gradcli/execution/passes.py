@@ -1,0 +1,90 @@
+"""The passes of the planner by name, each of which may be left out: the answers stay, the time or the memory grows.
+
+`without` leaves passes out of all plans and kernels that are made and run while its context is open, in any thread. It
+is for measurements (`python -m tests.benchmarks --without PASS`) and for tests; nothing else uses it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.execution import kernels, plans
+from gradcli.execution.kernels import gathered, native, program
+from gradcli.execution.plans import blocks, linear, memory, packing, running, schedule, waves
+from gradcli.execution.plans.templates import Templates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.execution.plans.recording import Recording
+
+    Absent = tuple[Any, str, Any]
+
+
+class Pass(NamedTuple):
+    """What a pass does, and what stands in its place where it is left out: (owner, name, value) of each attribute."""
+
+    does: str
+    absent: tuple[Absent, ...]
+
+
+def _unchanged(recording: Recording, *_: Any) -> Recording:
+    return recording
+
+
+def _none(*_: Any) -> None:
+    return None
+
+
+def _new_lines(lengths: Any, dtypes: Any) -> list[Any]:
+    return [np.empty(length, dtype) for length, dtype in zip(lengths, dtypes, strict=True)]
+
+
+PASSES: dict[str, Pass] = {
+    "ranges": Pass(
+        "entries that no output reads are not computed",
+        ((plans, "restricted", _unchanged), (kernels, "restricted", _unchanged)),
+    ),
+    "templates": Pass("the steps of like operations are recorded once", ((Templates, "value", _none),)),
+    "rolling": Pass("loops of the program are taken all turns at once", ((plans, "rolled", _unchanged),)),
+    "linear": Pass("linear recurrences are solved in blocks of turns", ((linear.Linear, "fitted", _none),)),
+    "waves": Pass("recurrences that read each other share rounds", ((waves, "_joined", _none),)),
+    "packing": Pass("alike steps of a turn are one call", ((packing.Packing, "_pairs", lambda packing: []),)),
+    "marks": Pass(
+        "ties and masks are counted as truth values",
+        ((schedule, "tied", _none), (schedule, "simplified", lambda ops, *_: list(ops))),
+    ),
+    "blocks": Pass("large arrays are computed block by block in cache", ((schedule, "_labels", lambda ops: ({}, [])),)),
+    "online": Pass("a largest entry and exponentials beside it are one loop", ((schedule, "joined", _none),)),
+    "turning": Pass("blocks of short rows stand column by column", ((blocks, "turned", lambda loop: set()),)),
+    "buffers": Pass(
+        "NumPy takes short rows as they stand",
+        ((blocks, "short_buffers", nullcontext), (running, "short_buffers", nullcontext)),
+    ),
+    "memory": Pass("memory is used again", ((memory.Layout, "leave", _none), (memory, "_overwritten", _none))),
+    "pool": Pass(
+        "memory of large results is used again",
+        tuple([(owner, "lines", _new_lines) for owner in (kernels, gathered, running)]),
+    ),
+    "kernels": Pass("what lies along one line is computed block by block", ((kernels, "_made", _none),)),
+    "sincos": Pass("sine and cosine of one angle come together", ((program._Maker, "_pair_sines", _none),)),
+    "native": Pass("long lines and many turns run as machine code", ((native, "is_there", lambda: False),)),
+}
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """A context in which these passes are left out."""
+    changed: list[Absent] = []
+    try:
+        for name in names:
+            for owner, attribute, value in PASSES[name].absent:
+                changed.append((owner, attribute, vars(owner)[attribute]))
+                setattr(owner, attribute, value)
+        yield
+    finally:
+        for owner, attribute, value in reversed(changed):
+            setattr(owner, attribute, value)

@@ -1,0 +1,232 @@
+"""Loops while a program runs: all readers of one loop are computed by one walk through its turns.
+
+A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
+stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`scan_python`); any
+other loop, and any other namespace, runs one operation after the other.
+"""
+
+from __future__ import annotations
+
+from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, namespace
+from gradcli.graph.arrays import nearest_float
+from gradcli.graph.loop import is_reader, loop_key, order_of_turns
+from gradcli.graph.node import CONSTANT, LEAF, Node
+from gradcli.graph.types import broadcast_shapes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from gradcli.execution.scan_python import PrintedTurns
+    from gradcli.graph.loop import Body
+
+IN_PLACE = ("numpy", "cupy")  # namespaces whose arrays can be written to
+_UNKNOWN: Any = object()
+
+
+def loops_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
+    """The readers of each loop, by the first of them in this order."""
+    first: dict[Any, Node] = {}
+    groups: dict[Node, list[Node]] = {}
+    for node in nodes:
+        if is_reader(node):
+            leader = first.setdefault(loop_key(node), node)
+            groups.setdefault(leader, []).append(node)
+    return groups
+
+
+def single_numbers(node: Node) -> bool:
+    """Whether every value in a turn of the loop that a node reads is a single number."""
+    return all(not step.shape and (not is_reader(step) or single_numbers(step)) for step in node.params["body"].steps)
+
+
+def picked(_: Any, found: Sequence[Any], place: int) -> Any:
+    """The `impl` of one reader: its part of what the scan gave."""
+    return found[place]
+
+
+class Scan:
+    """The readers of one loop: called with the values of their arguments, it gives the values of all of them.
+
+    `order` are the positions of the steps that a turn computes, in order; `carries` the carries that it reads.
+    """
+
+    __slots__ = (
+        "_printed", "_work", "body", "carries", "count", "ends", "order", "readers", "reverse", "scalar", "stacked",
+    )  # fmt: skip
+
+    def __init__(self, readers: Sequence[Node]) -> None:
+        params = readers[0].params
+        self.readers = tuple(readers)
+        self.body: Body = params["body"]
+        self.count: int = params["count"]
+        self.reverse: bool = params["reverse"]
+        body = self.body
+        # for each reader: the position of the step that it shows
+        self.ends = [body.positions[body.nexts[n.params["carry"]]] if "carry" in n.params else -1 for n in readers]
+        self.stacked = [node.params.get("at", -1) for node in readers]
+        wanted = [end if at < 0 else at for end, at in zip(self.ends, self.stacked, strict=True)]
+        self.order = demanded(body, wanted)
+        there = set(self.order)
+        self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
+        self.scalar = single_numbers(readers[0])  # every value of a turn
+        self._work: dict[Any, _Work] = {}
+        self._printed: PrintedTurns | None = _UNKNOWN
+
+    def __call__(self, xp: Any, *args: Any, ranks: Sequence[int]) -> list[Any]:
+        """The values of the readers, in their order."""
+        if xp.dtype == "float64" and xp.name in ("math", "numpy"):
+            printed = self._printed
+            if printed is _UNKNOWN:
+                from gradcli.execution.scan_python import printed_turns
+
+                printed = self._printed = printed_turns(self)
+            if printed is not None:
+                if xp.name == "math":
+                    return printed.on_floats(args)
+                if not any(getattr(x, "ndim", 0) > rank for x, rank in zip(args, ranks, strict=True)):
+                    try:
+                        return printed.on_arrays(xp, args)
+                    except IEEE_DIFFERS:
+                        pass  # NumPy says what IEEE arithmetic gives
+        return self._walked(xp, args, ranks)
+
+    def on_floats(self, *args: float) -> list[Any]:
+        """The values of the readers on Python floats alone; raises IEEE_DIFFERS and Unavailable as `math` does."""
+        return self(namespace("math"), *args, ranks=(0,) * len(args))
+
+    def _walked(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> list[Any]:
+        """One turn after the other, one operation after the other."""
+        body = self.body
+        stacks = {at: _Stack(xp, self.count, len(body.steps[at].shape)) for at in self.stacked if at >= 0}
+        values: list[Any] = []
+        for turn, values in self.turns(xp, args, ranks):
+            for at, stack in stacks.items():
+                stack.put(turn, values[at])
+        return [values[end] if at < 0 else stacks[at].array() for end, at in zip(self.ends, self.stacked, strict=True)]
+
+    def turns(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
+        """Each turn with the values of its steps by position, in the order in which the turns run.
+
+        It is the same list each time. What no reader needs is None. An operation that refuses its operands raises one
+        of REFUSED, with its step as the attribute `node`.
+        """
+        body, carries = self.body, self.carries
+        work = self._work.get(xp)
+        if work is None:
+            work = self._work[xp] = _Work(xp, body, self.order)
+        values = work.start.copy()
+        states, stacks = len(body.carried), len(body.rows)
+        values[states + stacks : len(args)] = args[states + stacks :]
+        nexts = [body.positions[body.nexts[k]] for k in carries]
+        rows = [(at, args[at], (slice(None),) * (ranks[at] - 1)) for at in work.rows]
+        state = [args[k] for k in carries]
+        for turn in order_of_turns(self.count, self.reverse):
+            for k, value in zip(carries, state, strict=True):
+                values[k] = value
+            for at, array, rest in rows:
+                values[at] = array[(..., turn, *rest)]
+            if work.index is not None:
+                values[work.index] = float(turn) if xp.name == "math" else xp.array(float(turn))
+            at = 0
+            try:
+                for impl, at, operands, params, aligned in work.steps:
+                    xs: Any = [values[place] for place in operands]
+                    if aligned:
+                        xs = xp.aligned(xs, params["ranks"])
+                    values[at] = impl(xp, *xs, **params)
+            except REFUSED as reason:
+                vars(reason).setdefault("node", body.steps[at] if at < len(body.steps) else work.leaders[at])
+                raise
+            state = [values[place] for place in nexts]
+            yield turn, values
+
+
+class _Work:
+    """The operations of one turn, bound to a namespace."""
+
+    __slots__ = ("index", "leaders", "rows", "start", "steps")
+
+    def __init__(self, xp: Any, body: Body, order: Sequence[int]) -> None:
+        steps = body.steps
+        states, stacks = len(body.carried), len(body.rows)
+        self.rows = [at for at in order if states <= at < states + stacks]
+        self.index = None if body.index is None else body.positions[body.index]
+        self.steps: list[Any] = []
+        self.leaders: dict[int, Node] = {}
+        loops = loops_of([steps[at] for at in order])
+        members = {node for group in loops.values() for node in group}
+        self.start: list[Any] = [None] * (len(steps) + len(loops))
+        for at in order:
+            step = steps[at]
+            primitive = step.primitive
+            operands = tuple([body.positions[arg] for arg in step.args])
+            if primitive is CONSTANT:
+                number = nearest_float(step.params["value"])
+                array = number if xp.name == "math" else xp.spread(xp.array(number, step.type.kind), step.shape)
+                self.start[at] = array
+            elif step in loops:
+                extra = len(steps) + len(self.leaders)
+                self.leaders[extra] = step
+                ranks = {"ranks": tuple([len(arg.shape) for arg in step.args])}
+                self.steps.append((Scan(loops[step]), extra, operands, ranks, False))
+                for place, reader in enumerate(loops[step]):
+                    self.steps.append((picked, body.positions[reader], (extra,), {"place": place}, False))
+            elif primitive is not LEAF and step not in members:
+                params = step.params
+                if not primitive.pointwise:
+                    params = {**params, "ranks": tuple([len(arg.shape) for arg in step.args])}
+                self.steps.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
+
+
+def demanded(body: Body, positions: Iterable[int]) -> list[int]:
+    """The positions of the steps that these need, in this turn and in those before it, in order."""
+    after = dict(zip(body.carried, body.nexts, strict=True))
+    needed: set[Node] = set()
+    pending = [body.steps[at] for at in positions]
+    while pending:
+        step = pending.pop()
+        if step not in needed:
+            needed.add(step)
+            pending += step.args
+            if step in after:
+                pending.append(after[step])
+    return sorted([body.positions[step] for step in needed])
+
+
+class _Stack:
+    """The values of one step in all turns, in an array with an axis for the turns before those of the step."""
+
+    __slots__ = ("count", "found", "parts", "rank", "xp")
+
+    def __init__(self, xp: Any, count: int, rank: int) -> None:
+        self.xp = xp
+        self.count = count
+        self.rank = rank
+        self.found: Any = None
+        self.parts: list[Any] | None = None if xp.name in IN_PLACE else [None] * count
+
+    def put(self, turn: int, value: Any) -> None:
+        if self.parts is not None:
+            self.parts[turn] = value
+            return
+        core = value.shape[value.ndim - self.rank :]
+        lead = value.shape[: value.ndim - self.rank]
+        if self.found is None:
+            self.found = self.xp.library.empty((*lead, self.count, *core), dtype=value.dtype)
+        known = self.found.shape[: self.found.ndim - self.rank - 1]
+        if lead != known:
+            wider = broadcast_shapes(known, lead)
+            assert wider is not None, "batch axes fit"
+            if wider != known:  # a carry gets its batch axes from what a turn mixes in
+                old, self.found = self.found, self.xp.library.empty((*wider, self.count, *core), dtype=value.dtype)
+                self.found[...] = self.xp.broadcast_to(
+                    old.reshape((1,) * (len(wider) - len(known)) + old.shape), self.found.shape
+                )
+        self.found[(..., turn, *(slice(None),) * self.rank)] = value
+
+    def array(self) -> Any:
+        if self.parts is None:
+            return self.found
+        return self.xp.stack(self.xp.broadcast_arrays(*self.parts), axis=-self.rank - 1)

@@ -1,0 +1,130 @@
+"""How far a plan may be from the evaluator: as far as a few ulp in each operation move the evaluator's own results.
+
+The evaluator runs some times more, with a relative error of some ulp in everything that an operation has rounded; sums
+and matrix products are off by as much as another order of additions can make of them. Plans are not read here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.execution.inputs import data_value, leaf_value
+from gradcli.execution.namespaces.numpy_ import NumpyNamespace
+from gradcli.graph.arrays import nearest_float
+from gradcli.graph.node import CONSTANT, DATA, LEAF
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.execution.evaluate import Tape
+
+ULPS = 4  # of the result, in each operation
+RUNS = 3
+MARGIN = 10  # times what the runs differ by
+
+
+class Allowed(NamedTuple):
+    """An output of the evaluator, and how far an answer may be from it; inf where rounding decides about anything."""
+
+    value: Any
+    gap: Any
+
+
+class Rounded(NumpyNamespace):
+    """NumPy, but every sum comes out as another order of additions might make it."""
+
+    def __init__(self, dtype: str, random: np.random.Generator) -> None:
+        super().__init__(np, dtype)
+        self.random = random
+        self.eps = float(np.finfo(dtype).eps)
+
+    def _off(self, exact: Any, size: Any, count: int) -> Any:
+        if np.asarray(exact).dtype.kind != "f":
+            return exact
+        change = self.random.uniform(-1, 1, np.shape(exact)) * self.eps * max(count - 1, 0) * size
+        return (exact + change).astype(np.asarray(exact).dtype)
+
+    def sum(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        exact = np.sum(x, axis=axis, keepdims=keepdims)
+        return self._off(exact, np.sum(np.abs(x), axis=axis, keepdims=keepdims), x.size // max(np.size(exact), 1))
+
+    def matmul(self, x: Any, y: Any) -> Any:
+        return self._off(np.matmul(x, y), np.matmul(np.abs(x), np.abs(y)), x.shape[-1] + 1)
+
+
+def run(tape: Tape, values: Mapping[str, Any], dtype: str, random: np.random.Generator) -> list[Any]:
+    """The outputs of a tape with rounding errors of this size."""
+    xp = Rounded(dtype, random)
+    given = dict(zip([node for node, _ in tape.inputs], tape.given(values), strict=True))
+    found: dict[Any, Any] = {}
+    with xp.arithmetic():
+        for node in tape.nodes:
+            if node.primitive is CONSTANT:
+                number = xp.array(nearest_float(node.params["value"]), node.type.kind)
+                found[node] = np.broadcast_to(number, node.type.shape)
+            elif node.primitive is DATA:
+                found[node] = data_value(xp, node, tape.data[node.params["digest"]])
+            elif node.primitive is LEAF:
+                found[node] = np.asarray(leaf_value(xp, node, given[node]))
+            else:
+                args = [found[arg] for arg in node.args]
+                params = dict(node.params)
+                if not node.primitive.pointwise:
+                    params["ranks"] = tuple([len(arg.type.shape) for arg in node.args])
+                exact = np.asarray(node.primitive.impl(xp, *args, **params))
+                made = _rounded(exact, args, xp, random)
+                found[node] = made if made.shape == node.type.shape else np.broadcast_to(made, node.type.shape)
+    return [found[node] for node in tape.outputs]
+
+
+def _rounded(exact: Any, args: Sequence[Any], xp: Rounded, random: np.random.Generator) -> Any:
+    """A result with an error of some ulp in each entry, but for those that stand among the operands."""
+    if exact.dtype.kind != "f" or not exact.size:
+        return exact
+    error = random.uniform(-1, 1, exact.shape)
+    off = exact * (1 + error * ULPS * xp.eps).astype(exact.dtype)
+    off += (exact != 0) * np.rint(4 * error).astype(exact.dtype) * np.finfo(exact.dtype).smallest_subnormal
+    known = np.abs(np.concatenate([np.ravel(arg) for arg in args]))
+    few = exact.size * known.size < 1 << 14
+    size = np.abs(exact)
+    stay = (size[..., None] == known).any(-1) if few else np.isin(size, known)
+    if all(np.array_equal(arg, np.rint(arg)) for arg in args):  # positions, and numbers of turns
+        stay = stay | (exact == np.rint(exact))
+    return np.where(stay, exact, off)
+
+
+def allowed(tape: Tape, values: Mapping[str, Any], dtype: str = "float64") -> list[Allowed]:
+    """The evaluator's results, each with the gap to any answer that is right."""
+    plain = tape.run(values, backend="numpy", dtype=dtype)
+    runs = [run(tape, values, dtype, np.random.default_rng(seed)) for seed in range(RUNS)]
+    found = []
+    with np.errstate(all="ignore"):
+        for place, value in enumerate(plain):
+            value = np.asarray(value)
+            moved = [
+                np.where(_same(one[place], value), 0.0, np.abs(np.subtract(one[place], value, dtype=float)))
+                for one in runs
+            ]
+            gap = MARGIN * np.max(moved, axis=0)
+            if np.any(gap):  # errors of some entries of many cancel by chance
+                gap = gap + MARGIN * np.finfo(dtype).eps * np.abs(value)
+            found.append(Allowed(value, np.nan_to_num(gap, nan=np.inf, posinf=np.inf)))
+    return found
+
+
+def _same(one: Any, other: Any) -> Any:
+    return (one == other) | (np.isnan(one) & np.isnan(other))
+
+
+def beyond(answer: Sequence[Any], rows: Sequence[Allowed]) -> list[tuple[int, tuple[int, ...]]]:
+    """The outputs and entries of an answer that are farther from the evaluator's than is allowed."""
+    found = []
+    for at, (one, row) in enumerate(zip(answer, rows, strict=True)):
+        assert np.shape(one) == np.shape(row.value), at
+        with np.errstate(all="ignore"):
+            off = np.abs(np.subtract(one, row.value, dtype=float))
+        fine = _same(np.asarray(one), row.value) | (off <= row.gap) | np.isposinf(row.gap)
+        found += [(at, tuple(place.tolist())) for place in np.argwhere(~fine)]
+    return found
