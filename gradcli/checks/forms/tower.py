@@ -190,27 +190,21 @@ class Tower:
 
         The common factors are those of the `pairs` together, where somebody knows that, and no relation was applied.
         """
-        top_terms, terms = len(num), len(den)
-        self.spend(top_terms + terms)
+        self.spend(len(num) + len(den))
         if self.relations:
             top, below = self.reduced(num)
             bottom, above = self.reduced(den)
             if top is not num or bottom is not den:
                 num, den, pairs = product(top, above), product(bottom, below), None
-                top_terms, terms = len(num), len(den)
-        if not top_terms:
+        if num.is_zero():
             return self.zero
-        if not terms:
+        if den.is_zero():
             raise Vanishing("division by an expression that vanishes")
-        if top_terms > MOST_TERMS or terms > MOST_TERMS:
+        if len(num) > MOST_TERMS or len(den) > MOST_TERMS:
             raise NotFound(f"more than {MOST_TERMS:,} terms")
-        if terms == 1 and den.is_one():
-            if height(num) > MOST_BITS:
-                raise NotFound("a number of too many digits")
-            return Form(self, num, den)
-        if top_terms * terms <= GCD_PAIRS:
+        if not den.is_one() and len(num) * len(den) <= GCD_PAIRS:
             plain = is_number(den)
-            self.spend(0 if plain else top_terms * terms // 16)
+            self.spend(0 if plain else len(num) * len(den) // 16)
             if plain:
                 common = self.ring.constant(num.content().gcd(leading(den)))
             elif pairs is None:
