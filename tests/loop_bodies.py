@@ -14,6 +14,7 @@ from gradcli.graph.node import reachable
 from gradcli.graph.types import FLOAT, Type
 from gradcli.primitives import catalogue
 from gradcli.transforms.derivatives import grad, jvp
+from gradcli.transforms.reverse import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,6 +86,11 @@ class Space:
         self.leaves.append(made)
         self.values[name] = np.asarray(value, float) if np.shape(value) else value
         return made
+
+    def number(self, name: str, value: float) -> Node:
+        """A leaf that nothing is differentiated by: a constant that no rule can drop."""
+        self.values[name] = value
+        return self.builder.leaf(name)
 
     def __getattr__(self, name: str) -> Callable[..., Node]:
         return lambda *xs, **params: self.builder.call(name, *xs, **params)
@@ -437,9 +443,13 @@ SHARP = (
 
 
 def direction(leaves: Sequence[Node], turn: float = 1.0) -> list[Node]:
-    """A constant tangent or cotangent for each leaf."""
+    """A tangent or cotangent for each leaf: inputs, whose values `DIRECTIONS` gives."""
     builder = leaves[0].builder
-    return [builder.constant(round(turn * (1 - 0.25 * k), 6), leaf.shape) for k, leaf in enumerate(leaves)]
+    scalars = [builder.leaf(f"direction{turn}_{k}") for k in range(len(leaves))]
+    return [spread(builder, one, leaf.shape) for one, leaf in zip(scalars, leaves, strict=True)]
+
+
+DIRECTIONS = {f"direction{turn}_{k}": turn * (1 - 0.25 * k) for turn in (0.5, 0.75, 1.0) for k in range(4)}
 
 
 def _along(nodes: Sequence[Node], weights: Sequence[Node]) -> Node:
@@ -478,7 +488,8 @@ def both(made: Made, reading: str) -> tuple[list[Any], list[Any]]:
     output, leaves, values = made
     (flat,) = written_out([output])
     read = READINGS[reading]
-    return evaluate(read(output, leaves), values), evaluate(read(flat, leaves), values)
+    at = {**values, **DIRECTIONS}
+    return evaluate(read(output, leaves), at), evaluate(read(flat, leaves), at)
 
 
 def agree(one: Sequence[Any], other: Sequence[Any], tolerance: float) -> bool:
@@ -494,13 +505,17 @@ POINTS = (0, 0, 0.5, 1, -0.7, 1.3)
 
 
 def random_loop(seed: int) -> Made:
-    """A loop of one to three carries with operations that have infinite slopes and NaN, at points with zeros."""
+    """A loop of one to three carries with operations that have infinite slopes and NaN, at points with zeros.
+
+    It has no constants, and the directions of derivatives are inputs too: what is written out drops a product by a
+    number that is 0 in one turn (`0*x` for the index 0), also where the other factor is infinite.
+    """
     random = Random(seed)
     s = Space()
     count = random.randint(1, 5)
     a, b = s.leaf("a", random.choice(POINTS)), s.leaf("b", random.choice(POINTS))
     d = s.leaf("d", [random.choice(POINTS) for _ in range(count)])
-    outer = [a, b, s.builder.constant(random.choice((0, 1, 2)))]
+    outer = [a, b, s.number("still", random.choice((0, 1, 2)))]
     loop, seen = _random_loop(s, random, outer, count, d, 2)
     output = s.builder.constant(0)
     for k in range(len(loop.ends)):
@@ -508,7 +523,7 @@ def random_loop(seed: int) -> Made:
             output = output + loop.last(k)
     if random.random() < 0.5:
         output = output + s.total(loop.turns(seen))
-    return s.made(output + 0 * a)
+    return s.made((output + s.number("nothing", 0) * a) * s.number("weight", 1))
 
 
 def _random_loop(
@@ -520,7 +535,7 @@ def _random_loop(
     if stack is not None and random.random() < 0.7:
         pool.append(t.row(stack))
     if random.random() < 0.3:
-        pool.append(t.index())
+        pool.append(t.index() + s.number("first", 0))
     for _ in range(random.randint(1, 5)):
         x, y, z = (random.choice(pool) for _ in range(3))
         kind = random.randrange(12 if depth > 1 else 11)
