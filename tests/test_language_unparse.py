@@ -113,8 +113,7 @@ def lines(below: st.SearchStrategy[Any], function: bool) -> st.SearchStrategy[An
     pair = st.builds(lambda value: s.Assign((name("a"), name("b")), value, None, None, False, HERE), EXPRESSIONS)
     claim = st.builds(s.Assert, EXPRESSIONS, st.none() | st.floats(1e-12, 1e3), EXPECTED, st.just(HERE))
     output = st.builds(s.ExpressionStatement, EXPRESSIONS, st.just(HERE))
-    append = st.builds(s.Append, st.just(name("path")), EXPRESSIONS, st.just(HERE))
-    found = assign | pair | claim | output | append
+    found = assign | pair | claim | output
     if function:
         found |= st.builds(s.Return, EXPRESSIONS, st.just(HERE))
     return found | below if below is not None else found
