@@ -39,13 +39,6 @@ def compounds(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     compare = st.lists(st.tuples(st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), below), min_size=1, max_size=3)
     options = keywords(below | st.just(name("None")))
     ordinary = st.builds(s.Call, st.builds(name, NAMES), several, options, st.just(False), st.none(), st.just(HERE))
-    tests = st.lists(below, max_size=2).map(tuple)
-    bounds = st.lists(below, min_size=1, max_size=3).map(tuple)
-    rows = below.filter(lambda node: not isinstance(node, s.Call))  # a call of `range` would be a range
-    clause = st.builds(s.Clause, st.builds(name, NAMES), bounds, st.none(), tests, st.just(HERE)) | st.builds(
-        s.Clause, st.builds(name, NAMES), st.just(()), rows, tests, st.just(HERE)
-    )
-    clauses = st.lists(clause, min_size=1, max_size=2).map(tuple)
     path = st.builds(s.String, STRINGS, st.just(HERE))
     load = st.builds(
         lambda file, part: s.Call(name("load"), (file,), (s.Keyword("columns", part, HERE),), False, None, HERE),
@@ -79,12 +72,6 @@ def compounds(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(s.Subscript, below, items, st.just(HERE)),
         st.builds(s.List, st.lists(below, max_size=3).map(tuple), st.just(HERE)),
         st.builds(s.Tuple, st.lists(below, max_size=3).map(tuple), st.just(HERE)),
-        st.builds(s.Comprehension, below, clauses, st.just(False), st.just(HERE)),
-        st.builds(
-            lambda item, over: s.Call(name("sum"), (s.Comprehension(item, over, True, HERE),), (), False, None, HERE),
-            below,
-            clauses,
-        ),
     )
 
 
@@ -113,8 +100,7 @@ def lines(below: st.SearchStrategy[Any], function: bool) -> st.SearchStrategy[An
     pair = st.builds(lambda value: s.Assign((name("a"), name("b")), value, None, None, False, HERE), EXPRESSIONS)
     claim = st.builds(s.Assert, EXPRESSIONS, st.none() | st.floats(1e-12, 1e3), EXPECTED, st.just(HERE))
     output = st.builds(s.ExpressionStatement, EXPRESSIONS, st.just(HERE))
-    append = st.builds(s.Append, st.just(name("path")), EXPRESSIONS, st.just(HERE))
-    found = assign | pair | claim | output | append
+    found = assign | pair | claim | output
     if function:
         found |= st.builds(s.Return, EXPRESSIONS, st.just(HERE))
     return found | below if below is not None else found

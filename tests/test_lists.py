@@ -176,3 +176,11 @@ def substituted(item: str, i: int) -> str:
             node.id = str(i)
         pending.extend(s.children(node))
     return unparse(tree)
+
+
+@pytest.mark.parametrize(
+    "script", [form[0] for form in FORMS] + ["[(x or y) for v in (a, b) if (c or d) for j in [v]]"]
+)
+def test_forms_survive_printing(script: str) -> None:
+    tree = parse(script)
+    assert s.same(parse(unparse(tree)), tree)
