@@ -385,3 +385,26 @@ def test_machine_code_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyP
     same(Tape(made.readers).run(made.point, backend="numpy"), expected)
     assert made_code
     assert None not in made_code
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("name", ["scalars", "vectors", "nested", "delayed", "still"])
+def test_other_widths_run_too(name: str, dtype: str) -> None:
+    made = case(name, 33)
+    point = {key: np.asarray(value, dtype) for key, value in made.point.items()}
+    expected = reference(made, point, namespace("numpy", dtype))
+    for one, other in zip(Tape(made.readers).run(point, dtype=dtype), expected, strict=True):
+        assert np.asarray(one).dtype in (np.dtype(dtype), np.dtype("float64"))
+        assert np.allclose(one, other, rtol=1e-5 if dtype == "float32" else 1e-13)
+
+
+def test_too_little_memory_is_an_error_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: scan_numpy.Staged, args: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(scan_numpy.Staged, "run", full)
+    made = case("vectors", 33)
+    with pytest.raises(GradcliError) as caught:
+        Tape(made.readers).run(made.point)
+    assert caught.value.diagnostics[0].code == "GC506"
+    assert "last" in caught.value.diagnostics[0].message

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BLOCK_ENTRIES = 1 << 19  # of all steps that take a block of turns at once
 MOST_TURNS = 1 << 13  # in a block
+TURN = 8  # steps of printed code that a turn costs by itself
 RUNNING_SUM = 1 << 12  # entries of a state, up to which all states of a sum are made by one call
 
 
@@ -41,6 +42,7 @@ class Staged:
         self.leader = {body.positions[node]: first for first, group in loops.items() for node in group}
         self.group = {first: self.work.group_steps(first) for first in loops}
         self.direct, self.varying = self._dependence()
+        self.done = 0  # steps of all turns so far, of groups that run as printed code
         self.stored: set[int] = set()  # carries whose states of all turns are read
         self.scheduled: set[int] = set()
         self.still: list[Step] = []
@@ -280,8 +282,8 @@ class Core:
                 self.printed = printed_core(body, self.order, carries, self.columns, self.fixed)
             except Unavailable:
                 self.printed = None
-        self.done = 0  # steps of all turns so far
         self.compiled: Any = None
+        self.tried = False  # to compile it
 
     def run(self, values: list[Any], state: dict[int, Any], turns: int) -> None:
         """Give the states of a block of turns, and the one after it."""
@@ -315,12 +317,12 @@ class Core:
                 values[k] = states[place].astype(kind, copy=False)
 
     def _count(self, turns: int) -> None:
-        """Compile the turns once enough of them have run."""
-        before, self.done = self.done, self.done + turns * len(self.core)
-        if before < scan_numba.WORK <= self.done:
-            self.compiled = scan_numba.compiled_core(
-                self.owner.body, self.order, self.carries, self.columns, self.fixed
-            )
+        """Compile the turns once enough of them have run; a turn costs as much as some steps, and so does a column."""
+        owner = self.owner
+        owner.done += turns * (len(self.core) + len(self.columns) + TURN)
+        if owner.done >= scan_numba.WORK and not self.tried:
+            self.tried = True
+            self.compiled = scan_numba.compiled_core(owner.body, self.order, self.carries, self.columns, self.fixed)
 
     def _on_machine(self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int) -> Any:
         """The states before each turn and after the last one, as rows."""
