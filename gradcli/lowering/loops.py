@@ -210,7 +210,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
                 nexts[leaf] = leaf if node is trace.carries.get(leaf) else node
     if any(leaf is not node for name, value in held.items() for leaf, node in _pairs(value, after[name])):
         raise Untraceable
-    live = _live(lowerer, statement)
+    live = _live(lowerer, statement)[trace.count < len(numbers)]
     wanted = [name for name in after if name in live and _any_depends(trace, after[name], builder)]
     for name in wanted:
         if name in lowerer.targets:
@@ -340,8 +340,8 @@ def _any_depends(trace: Trace, value: Any, builder: Builder) -> bool:
     return any(found)
 
 
-def _live(lowerer: Lowerer, statement: s.For) -> frozenset[str]:
-    """The names that may be read behind a loop."""
+def _live(lowerer: Lowerer, statement: s.For) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that may be read behind a loop, and behind one of its turns."""
     if not lowerer.read_behind:
         functions = (*lowerer.functions.values(), *lowerer.hand_written.values())
         lowerer.read_behind = read_behind_loops(lowerer.script, functions)
