@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _NONE: Names = frozenset()
 
 
-def read_behind_loops(script: s.Script, functions: Iterable[s.FunctionDef]) -> dict[s.For, Names]:
-    """For each loop of a script and its functions, the names that may be read after it."""
-    found: dict[s.For, Names] = {}
+def read_behind_loops(script: s.Script, functions: Iterable[s.FunctionDef]) -> dict[s.For, tuple[Names, Names]]:
+    """For each loop of a script and its functions, the names that may be read after it, and after one of its turns."""
+    found: dict[s.For, tuple[Names, Names]] = {}
     functions = list(functions)
     called = frozenset().union(*[_names(one) for one in functions])
     output = any(isinstance(one, s.ExpressionStatement) for one in script.statements)
@@ -27,8 +27,8 @@ def read_behind_loops(script: s.Script, functions: Iterable[s.FunctionDef]) -> d
     for statements, live in ((script.statements, end), *((one.body, _NONE) for one in functions)):
         _mark(statements, live, {}, found)
     if called:  # a loop of the script may call functions, which read its names
-        for loop, live in found.items():
-            found[loop] = live | called
+        for loop, (behind, between) in found.items():
+            found[loop] = behind | called, between | called
     return found
 
 
@@ -51,15 +51,19 @@ def targets(body: Iterable[s.Syntax]) -> Names:
 
 
 def _mark(
-    statements: Sequence[s.Statement], live: Names, known: dict[s.Statement, Summary], found: dict[s.For, Names]
+    statements: Sequence[s.Statement],
+    live: Names,
+    known: dict[s.Statement, Summary],
+    found: dict[s.For, tuple[Names, Names]],
 ) -> None:
     """Take note of what is read behind each loop of a block, if `live` is read behind the block."""
     for one in reversed(statements):
         reads, assigns = _summary(one, known)
         if isinstance(one, s.For):
-            found[one] = live
             again, _ = _block(one.body, known)
-            _mark(one.body, live | again - {one.target.id}, known, found)
+            between = live | again - {one.target.id}
+            found[one] = live, between
+            _mark(one.body, between, known, found)
         elif isinstance(one, s.If):
             _mark(one.body, live, known, found)
             _mark(one.orelse, live, known, found)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from gradcli.diagnostics import GradcliError, cover, error
 from gradcli.graph.exact import count_text
 from gradcli.graph.loop import close
-from gradcli.graph.node import LEAF, Node
+from gradcli.graph.node import Node
 from gradcli.graph.operand import Complex
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import evaluate
@@ -192,7 +192,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
                 nexts[leaf] = leaf if node is trace.carries.get(leaf) else node
     if any(leaf is not node for name, value in held.items() for leaf, node in _pairs(value, after[name])):
         raise Untraceable
-    live = _live(lowerer, statement)
+    live = _live(lowerer, statement)[trace.count < len(numbers)]
     wanted = [name for name in after if name in live and _any_depends(trace, after[name], builder)]
     for name in wanted:
         if name in lowerer.targets:
@@ -236,11 +236,11 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     if statement.target.id not in assigned:
         names[statement.target.id] = numbers[trace.count - 1]
     lowerer.has_loops = True
-    _settle(lowerer, trace, loop, before, uses)
+    _settle(lowerer, trace, loop, uses)
     return max(made, 1)
 
 
-def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, before: Mapping[str, Any], uses: int) -> None:
+def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
     """Leave nothing behind that belongs to the turn."""
     if lowerer.last_names is not None:
         value, echoed, expect = lowerer.last_names
@@ -249,9 +249,7 @@ def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, before: Mapping[str, Any
     for node in [node for node in lowerer.derived if trace.depends(node)]:
         del lowerer.derived[node]
     for name in list(lowerer.uses)[uses:]:
-        value = before.get(name)
-        was_leaf = isinstance(value, Node) and trace.carries[value].primitive is LEAF
-        if name not in lowerer.leaves and not was_leaf:  # it stood for a leaf of the turn
+        if name not in lowerer.leaves:  # it stood for a leaf of the turn
             del lowerer.uses[name]
     steps, spans = loop.body.steps, lowerer.builder.other_spans
     for node in [node for node in spans if trace.depends(node)]:
@@ -324,8 +322,8 @@ def _any_depends(trace: Trace, value: Any, builder: Builder) -> bool:
     return any(found)
 
 
-def _live(lowerer: Lowerer, statement: s.For) -> frozenset[str]:
-    """The names that may be read behind a loop."""
+def _live(lowerer: Lowerer, statement: s.For) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that may be read behind a loop, and behind one of its turns."""
     if not lowerer.read_behind:
         functions = (*lowerer.functions.values(), *lowerer.hand_written.values())
         lowerer.read_behind = read_behind_loops(lowerer.script, functions)

@@ -87,7 +87,7 @@ class Lowerer(Names):
         self.repetitions = 0  # turns of loops that were written out
         self.work = 0  # steps of loops that became nodes
         self.loops = "auto"
-        self.read_behind: dict[s.For, frozenset[str]] = {}
+        self.read_behind: dict[s.For, tuple[frozenset[str], frozenset[str]]] = {}
         self.text = ""
         self.expect: str | None = None
 
