@@ -163,6 +163,28 @@ def test_batch_axes_pass_through(batched: str) -> None:
         assert agree(parts, alone, 1e-13)
 
 
+def wide(count: int) -> Made:
+    """Eight numbers that move each other, with a row, outputs of the turns and a carry that does not hang on them."""
+    s = Space()
+    x0, d = s.leaf("x", np.linspace(-1, 1, 8)), s.leaf("d", np.linspace(0, 1, 8 * count).reshape(count, 8))
+    t = s.turn(count)
+    x, k, row = t.carry(x0), t.carry(s.leaf("k", 0.5)), t.row(d)
+    seen = s.sin(x * row)
+    turned = s.permute(s.reshape(seen, shape=(2, 4)), axes=(-1, -2))
+    after = 0.5 * x + s.reshape(turned, shape=(8,)) * s.broadcast(s.reshape(k, shape=(1,)), shape=(8,))
+    loop = t.loop(after, 0.9 * k, outputs=[seen])
+    return s.made(s.total(loop.last(0) * loop.last(0)) + s.total(loop.turns(seen)))
+
+
+def test_a_hessian_of_a_loop_is_one_sweep_over_a_lifted_loop() -> None:
+    output, leaves, values = wide(5)
+    second = hessian(output, leaves[0])
+    (flat,) = written_out([output])
+    assert len(bodies_of([second])) == 3
+    assert agree(evaluate(second, values), evaluate(hessian(flat, leaves[0]), values), 1e-12)
+    verify(second)
+
+
 # --- sabotage --------------------------------------------------------------------------------------------------
 
 
