@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx, fmpq, fmpz
@@ -16,7 +17,7 @@ from flint import arb, ctx, fmpq, fmpz
 from gradcli.checks.entries import Entries, Failure, Field, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.literals import FEW_DIGITS, last_unit
 from gradcli.checks.products import product
-from gradcli.checks.reading import Reading, steps
+from gradcli.checks.reading import Reading, work_of
 from gradcli.checks.shown import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
@@ -35,8 +36,12 @@ MOST_BITS = 8192
 GOOD_BITS = 56
 MOST_CONSTANTS = 4096  # of a field
 MOST_WORK = 1_200_000  # operations on single entries with few bits, before a round with more
+MOST_LOOP_WORK = 16_000_000  # the same where a loop has told how many bits it needs
 FEW_BITS = 512  # up to which the calls take longer than the numbers
 DIGITS_A_BIT = 0.30103
+SPARE, SPARE_BITS = 4, 64  # at the end of a loop
+ASKED: list[tuple[int, float]] = []  # by loops since the last round: bits, and the share of the turns; global as `ctx`
+NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise, and no number that has been lost
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 
 
@@ -143,6 +148,35 @@ class BallField(Field):
         if isinstance(x, Failure) or not x.is_integer():
             raise UndefinedAt("a position that is not a whole number")
         return int(x.unique_fmpz())
+
+    # --- loops ------------------------------------------------------------------------------------------
+
+    def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
+        """Whether a carry has no digits left after so many turns; the bits that all turns need are `ASKED` for.
+
+        The digits that a turn takes do not depend on how many there are.
+        """
+        bits: int = ctx.prec
+        found = list(zip_longest(*[self.digits_of(x) for one in state for x in one.flat]))
+        lost = least = bits
+        for same_order in found:  # values, then slopes
+            known = [x for x in same_order if x is not None and not x.is_exact()]
+            good = [x.rel_accuracy_bits() for x in known]
+            if min(good, default=1) <= 0:
+                noise = NOISE * max(float(abs(x.mid())) for x in known)
+                if any(g <= 0 and x.rad() > noise for x, g in zip(known, good, strict=True)):
+                    lost = 0
+            least = min([least, *(g for g in good if g > 0)])
+        gone = lost == 0 and done < count
+        if gone or (done == count and least < GOOD_BITS + SPARE):
+            used = bits if gone else bits - least
+            wanted = int(SPARE_BITS + 1.1 * used * count / done)
+            ASKED.append((1 << (wanted - 1).bit_length(), done / count))
+        return gone
+
+    def digits_of(self, x: Any) -> Sequence[Any]:
+        """The balls that an entry is made of."""
+        return [x] if type(x) is arb else []
 
     # --- steps ------------------------------------------------------------------------------------------
 
@@ -295,7 +329,7 @@ def enclose(
     Raises Unsupported for an operation without a `ball` rule.
     """
     found: list[Entries] = []
-    for bits in doubling(work=sum(map(steps, reachable(nodes)))):
+    for bits in doubling(work=work_of(reachable(nodes))):
         with precision(bits):
             found = read(BallField(wide=wide, decimal=decimal), nodes, point)
             if all(settled(x, good_bits) for one in found for x in one.flat):
@@ -306,16 +340,22 @@ def enclose(
 def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:
     """128, 256, ... 8192, as far as the budget goes for rounds of so many operations on single entries.
 
-    The first round is free, and an operation with many bits counts more than once.
+    The first round is free, and an operation with many bits counts more than once. The next round has the bits that a
+    loop `ASKED` for.
 
     >>> list(doubling(work=400_000))
     [128, 256, 512]
     """
-    bits, spent = start, 0
-    while bits <= MOST_BITS and spent <= MOST_WORK:
+    bits, spent, most = start, 0.0, MOST_WORK
+    while bits <= MOST_BITS and spent <= most:
+        ASKED.clear()
         yield bits
-        spent += work * (FEW_BITS + bits) // FEW_BITS
+        share = max([done for _, done in ASKED], default=1.0)
+        spent += share * work * (FEW_BITS + bits) / FEW_BITS
         bits *= 2
+        if ASKED:
+            most = MOST_LOOP_WORK
+            bits = max(bits, *(wanted for wanted, _ in ASKED))
 
 
 __all__ = [

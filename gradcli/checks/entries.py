@@ -36,15 +36,18 @@ class Unsupported(Exception):
 class Failure:
     """In place of an entry that has no value: why, and at which node. It passes through arithmetic unchanged.
 
-    `kind` is "undefined", "undecided" (more digits may help) or "range" (too large for any precision).
+    `kind` is "undefined", "undecided" (more digits may help) or "range" (too large for any precision). Where a turn of
+    a loop failed, `node` reads the loop, `inner` is the node of the body, and `turn` says which turn it was, in words.
     """
 
-    __slots__ = ("kind", "node", "reason")
+    __slots__ = ("inner", "kind", "node", "reason", "turn")
 
-    def __init__(self, kind: str, node: Node | None, reason: str) -> None:
+    def __init__(self, kind: str, node: Node | None, reason: str, inner: Node | None = None, turn: str = "") -> None:
         self.kind = kind
         self.node = node
         self.reason = reason
+        self.inner = inner
+        self.turn = turn
 
     def _itself(self, *_: Any) -> Failure:
         return self
@@ -76,6 +79,8 @@ class Field:
 
     zero: Any
     one: Any
+    holding = False  # whether `base` has the values at the point, for what is held there
+    hold = False  # whether what is held becomes a symbol, named by its node
 
     def __init__(self) -> None:
         self._positions: dict[Any, list[int]] = {}
@@ -123,6 +128,10 @@ class Field:
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         """An entry that a rule for whole arrays gave, or a Failure where the field does not accept it."""
         return entry
+
+    def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
+        """Whether the carries of a loop have lost all their digits after so many of its turns."""
+        return False
 
     def told(self, node: Node, reason: Exception) -> Failure:
         """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.worker import TimeOver
 from gradcli.graph.flat import Table
+from gradcli.graph.loop import nodes_in
 from gradcli.graph.node import LEAF, reachable
 from gradcli.primitives import catalogue
 
@@ -61,8 +62,9 @@ class Exact:
         order = reachable(nodes)
         self.used = {node.params["name"] for node in order if node.primitive is LEAF}
         self.refused: Answer | None = None
-        if len(order) > MOST_NODES:
-            reason = f"a graph of {len(order):,} nodes, more than {MOST_NODES:,}"
+        count = nodes_in(order)
+        if count > MOST_NODES:
+            reason = f"a graph of {count:,} nodes, more than {MOST_NODES:,}"
             self.refused = {"problem": "unsupported", "reason": reason}
             order = nodes = []
         self.table = Table(nodes, catalogue())

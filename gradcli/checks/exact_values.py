@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.checks import worker
 from gradcli.checks.exact import Exact
 from gradcli.checks.floats import LIMIT_ULPS, ulps
+from gradcli.checks.reading import work_of
 from gradcli.checks.shown import node_text
 from gradcli.graph.node import Node, reachable
 
@@ -24,6 +25,7 @@ SECONDS = 20.0  # a safety net: budgets of operations end long before it
 DIGITS = tuple("0123456789")
 MOST_NODES = 2000
 MOST_ENTRIES = 20_000
+MOST_WORK = 200_000  # operations on single entries: of a longer loop nothing is known
 
 
 class Lost(NamedTuple):
@@ -47,6 +49,8 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
     order = [node for node in reachable(outputs) if node.type.kind == "float"]
     if len(order) > MOST_NODES or sum(node.type.size for node in order) > MOST_ENTRIES:
         order = list(outputs)
+    if work_of(reachable(outputs)) > MOST_WORK:
+        return None
     exact = Exact(worker.shared(), outputs, SECONDS)
     exact.begin()
     try:

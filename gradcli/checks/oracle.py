@@ -21,7 +21,7 @@ from gradcli.checks import balls, relations
 from gradcli.checks.call_budget import CallBudget, UsedBefore
 from gradcli.checks.entries import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.process_limits import cpu_limit, end_with_parent, extend_cpu_limit, limit_memory
-from gradcli.checks.reading import steps
+from gradcli.checks.reading import work_of
 from gradcli.checks.series import cover
 from gradcli.checks.series.here import Asked, Fields, Here
 from gradcli.checks.series.judging import Judging
@@ -160,7 +160,7 @@ class Session:
             signs = self._signs(asked, derivative, decimal)
             return {"points": [self._plain(judging.beside(signs, _point(given))) for given in points]}
         answers = []
-        work = sum(map(steps, reachable([self.nodes[left or 0], judged])))
+        work = work_of(reachable([self.nodes[left or 0], judged]))
         for given in points:
             point = _point(given)
             exact = self._of_node(self.nodes[left or 0], point, decimal, wide, printed)
@@ -185,7 +185,7 @@ class Session:
         except derived.Tie as reason:
             return _problem("tie", reason)
         answers = []
-        work = sum(map(steps, reachable([self.nodes[output], self.nodes[right]])))
+        work = work_of(reachable([self.nodes[output], self.nodes[right]]))
         for given in points:
             there = symbolic.Place(_point(given))
             if not made.holds_at(there):

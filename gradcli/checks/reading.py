@@ -1,7 +1,8 @@
 """A program, a field and the entries of its leaves go in, the entries of its nodes come out; it knows no arithmetic.
 
-What a step does depends on the node alone, so walks that are repeated at many points are prepared once. No derivative
-rule is read.
+What a step does depends on the node alone, so walks that are repeated at many points are prepared once. A loop is read
+turn by turn: its body is read again and again, and only what somebody reads of a turn is kept. No derivative rule is
+read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.entries import Entries, Failure, Unsupported
 from gradcli.graph.arrays import ArrayData
+from gradcli.graph.loop import is_reader, loop_key, order_of_turns
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 from gradcli.graph.types import size_of
 
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gradcli.checks.entries import Field
+    from gradcli.graph.loop import Body
 
     Step = Callable[["Reading", Node], Entries]
     Steps = Sequence[tuple[Node, int, Step]]  # a node, its entries, and what gives them
 
 DEFINED = 4  # operations per entry of what is written out by its definition, roughly
-MOST_ENTRIES = 1_000_000  # entries over all nodes; beyond that an exact reading takes too long
+MOST_ENTRIES = 1_000_000  # entries over all nodes, of a loop those of one turn; beyond that a reading takes too long
+MOST_IN_TURNS = 8_000_000  # operations on single entries in the turns of the loops that are read together
+LOOK = 16  # turns after which a field looks at the digits that are left
 
 
 class Reading:
@@ -35,11 +40,17 @@ class Reading:
         self.field = field
         self.point = point
         self.known: dict[Node, Entries] = {} if fixed is None else dict(fixed)
+        self.waiting: dict[Node, Entries] = {}  # what a walk through a loop gave its other readers
         self.entries = 0
+        self.in_turns = 0
 
     def inside(self, fixed: Mapping[Node, Entries]) -> Reading:
         """A reading of a definition, on the entries of its inputs."""
         return Reading(self.field, {}, fixed)
+
+    def turn(self) -> Reading:
+        """A reading of the body of a loop, whose leaves get their entries turn by turn."""
+        return self.inside({})
 
     def __getitem__(self, output: Node) -> Entries:
         return self.read([output])[0]
@@ -182,11 +193,13 @@ def step_of(node: Node) -> Step:
 
 def steps_of(order: Iterable[Node]) -> Steps:
     """The steps of nodes that are given in order."""
-    return [(node, size_of(node.type.shape), step_of(node)) for node in order]
+    return _with_loops([(node, size_of(node.type.shape), step_of(node)) for node in order])
 
 
 def steps(node: Node) -> int:
-    """How many operations on single entries a node takes, roughly."""
+    """How many operations on single entries a node takes, roughly; of a loop, those of all turns."""
+    if is_reader(node):
+        return int(node.params["count"] * work_of(node.params["body"].steps))
     primitive = node.primitive
     if primitive.entries is None and primitive.definition is not None and not primitive.pointwise and node.args:
         return DEFINED * max(node.type.size, *(arg.type.size for arg in node.args))
@@ -200,12 +213,25 @@ def steps(node: Node) -> int:
     return max(node.type.size, *(arg.type.size for arg in node.args))
 
 
+def work_of(order: Iterable[Node]) -> int:
+    """How many operations on single entries some nodes take, roughly; the readers of one loop share its turns."""
+    total, loops = 0, set()
+    for node in order:
+        if is_reader(node):
+            key = loop_key(node)
+            if key in loops:
+                continue
+            loops.add(key)
+        total += steps(node)
+    return total
+
+
 # --- walks that are repeated ------------------------------------------------------------------------------------
 
 
 def prepared(order: Iterable[Node]) -> Steps:
     """As `steps_of`, for a walk that is repeated: with more work now, each step takes less."""
-    return [(node, size_of(node.type.shape), prepared_step(node)) for node in order]
+    return _with_loops([(node, size_of(node.type.shape), prepared_step(node)) for node in order])
 
 
 def prepared_step(node: Node) -> Step:
@@ -255,6 +281,194 @@ def _binary(x: Node, y: Node) -> Step:
         return Entries([field.apply(node, rule, (known[x].flat[0], known[y].flat[0]))], node.type.shape)
 
     return step
+
+
+# --- loops --------------------------------------------------------------------------------------------------------
+
+
+def _with_loops(found: list[tuple[Node, int, Step]]) -> Steps:
+    """The same steps, where all readers of one loop share a walk."""
+    readers: dict[Any, list[Node]] = {}
+    for node, _, _ in found:
+        if is_reader(node):
+            readers.setdefault(loop_key(node), []).append(node)
+    if not readers:
+        return found
+    walks = {key: Turns(nodes) for key, nodes in readers.items()}
+    return [(node, count, walks[loop_key(node)] if is_reader(node) else step) for node, count, step in found]
+
+
+class Turns:
+    """The step of all readers of one loop among nodes that are read together: the first one walks for all of them.
+
+    A turn reads what some reader needs, and its values are forgotten with the next turn. A field that holds values at
+    the point (`base`) walks beside itself: there, as in the reading at the point, nothing moves.
+    """
+
+    def __init__(self, readers: Sequence[Node]) -> None:
+        params = readers[0].params
+        body: Body = params["body"]
+        self.readers = readers
+        self.body = body
+        self.order = order_of_turns(params["count"], params["reverse"])
+        self.stored = {body.steps[node.params["at"]] for node in readers if "at" in node.params}
+        self.carries, needed = needed_in(readers)
+        inputs = {*body.inputs, body.index}
+        self.constants = [step for step in needed if step.primitive is CONSTANT]
+        self.turn = [step for step in needed if step not in inputs and step.primitive is not CONSTANT]
+        self.size = sum(step.type.size for step in needed)
+        self.cost = len(self.order) * work_of(self.turn)
+        self.holds = any(map(_holds, self.turn))
+        self._steps: Steps | None = None
+
+    @property
+    def steps(self) -> Steps:
+        """The steps of one turn, once they are asked for."""
+        if self._steps is None:
+            self._steps = prepared(self.turn)
+        return self._steps
+
+    def __call__(self, reading: Reading, node: Node) -> Entries:
+        found = reading.waiting.pop(node, None)
+        if found is None:
+            reading.waiting.update(self._walked(reading))
+            found = reading.waiting.pop(node)
+        return found
+
+    def _walked(self, reading: Reading) -> dict[Node, Entries]:
+        """The entries of every reader."""
+        reading.in_turns += self.cost
+        if reading.in_turns > MOST_IN_TURNS:
+            raise Unsupported(
+                f"some {reading.in_turns:,} operations in the turns of loops, more than {MOST_IN_TURNS:,}"
+            )
+        if reading.entries + self.size > MOST_ENTRIES:
+            raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
+        field: Any = reading.field
+        args = [reading.known[arg] for arg in self.readers[0].args]
+        walk, base, point = _Walk(self, reading, args), None, None
+        if self.holds and field.hold:
+            raise Unsupported("a value that is held at the point, in a loop")
+        if self.holds and field.holding and field.base:  # in the walk beside itself there is none
+            point = field.base
+            if any(arg not in point for arg in self.readers[0].args):
+                raise Unsupported("a value that is held at the point, in a loop within a definition")
+            base = _Walk(self, reading, [point[arg] for arg in self.readers[0].args])
+        stored: dict[Node, list[list[Any]]] = {node: [] for node in self.stored}
+        try:
+            for done, number in enumerate(self.order):
+                if base is not None:
+                    field.base = {}
+                    base.step(number)
+                    field.base = base.inner.known
+                walk.step(number)
+                for node, rows in stored.items():
+                    rows.append(walk.inner.known[node].flat)
+                if done % LOOK == LOOK - 1 and field.is_lost(walk.state, done + 1, len(self.order)):
+                    lost = Failure("undecided", None, f"the digits are lost, in turn {self.body.first + number + 1}")
+                    return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
+        finally:
+            if base is not None:
+                field.base = point
+        field.is_lost(walk.state, len(self.order), len(self.order))
+        if self.order.step < 0:
+            for rows in stored.values():
+                rows.reverse()
+        state = dict(zip(self.carries, walk.state, strict=True))
+        answers = {}
+        for node in self.readers:
+            at = node.params.get("at")
+            flat = (
+                state[node.params["carry"]].flat
+                if at is None
+                else [entry for row in stored[self.body.steps[at]] for entry in row]
+            )
+            answers[node] = Entries([walk.outside(entry, node) for entry in flat] if walk.failed else flat, node.shape)
+        return answers
+
+
+class _Walk:
+    """A walk through the turns of a loop. `state` has the needed carries, `failed` what failed in which turn."""
+
+    def __init__(self, turns: Turns, reading: Reading, args: Sequence[Entries]) -> None:
+        body = turns.body
+        self.first = body.first
+        inner = self.inner = reading.turn()
+        inner.entries = self.entries = reading.entries + turns.size
+        count = len(body.carried)
+        self.leaves = [body.carried[carry] for carry in turns.carries]
+        self.nexts = [body.nexts[carry] for carry in turns.carries]
+        self.state = [args[carry] for carry in turns.carries]
+        self.rows = [
+            (leaf, arg.flat, leaf.type.size)
+            for leaf, arg in zip(body.rows, args[count : count + len(body.rows)], strict=True)
+        ]
+        inner.known.update(zip(body.fixed, args[count + len(body.rows) :], strict=True))
+        inner.follow(steps_of(turns.constants))
+        self.index = body.index
+        self.steps = turns.steps
+        self.watched = [*self.nexts, *turns.stored]
+        self.passed = {id(x) for arg in args for x in arg.flat if isinstance(x, Failure)}
+        self.failed: dict[int, tuple[Failure, int]] = {}
+
+    def step(self, number: int) -> None:
+        """Read one turn."""
+        inner = self.inner
+        known = inner.known
+        known.update(zip(self.leaves, self.state, strict=True))
+        for leaf, flat, size in self.rows:
+            known[leaf] = Entries(flat[number * size : (number + 1) * size], leaf.shape)
+        if self.index is not None:
+            known[self.index] = Entries([inner.field.constant(number)], ())
+        inner.entries, inner.in_turns = self.entries, 0
+        for node, _, step in self.steps:
+            known[node] = step(inner, node)
+        self.state = [known[node] for node in self.nexts]
+        for node in self.watched:
+            for x in known[node].flat:
+                if type(x) is Failure and id(x) not in self.passed and id(x) not in self.failed:
+                    self.failed[id(x)] = x, number
+
+    def outside(self, entry: Any, reader: Node) -> Any:
+        """An entry of the turn as one of a reader: what failed in a turn says in which one."""
+        found = self.failed.get(id(entry))
+        if found is None:
+            return entry
+        failure, number = found
+        turn = f"turn {self.first + number + 1}"
+        reason = failure.reason
+        if failure.turn:
+            turn = f"{failure.turn} of the loop inside of {turn}"
+            reason = reason.removesuffix(f", in {failure.turn}")
+        return Failure(failure.kind, reader, f"{reason}, in {turn}", failure.inner or failure.node, turn)
+
+
+def needed_in(readers: Sequence[Node]) -> tuple[list[int], list[Node]]:
+    """The carries and the steps of the body that some readers of one loop need."""
+    body: Body = readers[0].params["body"]
+    place = {leaf: carry for carry, leaf in enumerate(body.carried)}
+    carries = {node.params["carry"] for node in readers if "carry" in node.params}
+    needed: set[Node] = set()
+    stack = [body.nexts[carry] for carry in carries]
+    stack += [body.steps[node.params["at"]] for node in readers if "at" in node.params]
+    while stack:
+        node = stack.pop()
+        if node in needed:
+            continue
+        needed.add(node)
+        stack.extend(node.args)
+        carry = place.get(node)
+        if carry is not None and carry not in carries:
+            carries.add(carry)
+            stack.append(body.nexts[carry])
+    return sorted(carries), [step for step in body.steps if step in needed]
+
+
+def _holds(node: Node) -> bool:
+    """Whether a node holds a value at the point, or a turn of its loop does."""
+    if is_reader(node):
+        return any(map(_holds, node.params["body"].steps))
+    return node.primitive.name in OWN_STEPS
 
 
 def _outside(node: Node, found: Entries, xs: Sequence[Entries]) -> Entries:

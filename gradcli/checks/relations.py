@@ -32,12 +32,13 @@ def compared(
     entries: Sequence[int],
     rtol: float | None,
     work: int,
+    start: int = balls.START_BITS,
 ) -> Answer:
     """The relation of each entry, decided with as few bits as will do; `agreed` are the bits that all pairs share.
 
     `work` counts the operations on single entries that both sides take with any number of bits.
     """
-    for bits in balls.doubling(work=work):
+    for bits in balls.doubling(start, work):
         with balls.precision(bits):
             one, other = exact(bits), claimed(bits)
             codes = {i: relation(one[i], other[i], rtol) for i in entries}
@@ -64,6 +65,7 @@ def compared(
         "details": [{"entry": i, "relation": codes[i], **written(one[i], other[i], codes[i])} for i in order[:DETAILS]],
         "reason": None if failure is None else failure.reason,
         "node": None if failure is None else failure.node,
+        "turn": None if failure is None else failure.turn,
         "bits": bits,
         "agreed": least,
     }

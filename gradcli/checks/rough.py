@@ -39,7 +39,8 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
     if "!" in here["relations"] and tie["kind"] == "KINK":
         return refuted(case, [(case.values, here)], here["entries"])
     case.tried["series"] = "slopes from both sides enclosed"
-    return rough_outcome(case, seen, returned, {"basis": "series"}, surface, node, tie["reason"])
+    basis: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
+    return rough_outcome(case, seen, returned, basis, surface, node, tie["reason"])
 
 
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
@@ -89,6 +90,8 @@ def rough_outcome(
         message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
         if surface is not None:
             evidence |= {"where": on(surface), "convention": told(surface)[1]}
+        if "turn" in basis:
+            message += f", in {basis['turn']}"
         diagnostics = (Diagnostic("GC410", message, node.span, severity="note"),)
     inside = False
     if seen.verdict == "DISCONTINUOUS":

@@ -34,6 +34,7 @@ from gradcli.formulas.index_terms import (
     value_of,
     within_limits,
 )
+from gradcli.graph.loop import is_reader, written_nodes
 from gradcli.graph.node import CONSTANT, DATA, LEAF
 
 if TYPE_CHECKING:
@@ -356,6 +357,8 @@ class Reader:
 
     def _definition(self, node: Node, at: At) -> Rule:
         if node not in self.written:
+            if is_reader(node) and written_nodes([node]) > MOST_READ:
+                raise NoFormula("a long loop")
             closed = node.primitive.closed
             self.written[node] = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
         return (yield self.written[node], at)

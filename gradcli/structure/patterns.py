@@ -16,6 +16,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.definition import definition_key, written_out
+from gradcli.graph.loop import is_reader, loop_key, nodes_in
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.types import size_of
 from gradcli.structure.flows import Flow, TooDense, empty, gathered, identity, scattered, stacked, united
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli.graph.definition import Definition
+    from gradcli.graph.loop import Body
     from gradcli.graph.types import Shape
 
     Found = Flow | None  # None: nothing reaches this node
@@ -55,7 +57,7 @@ def pattern(
     [0, 1, 2, 3, 4, 5, 6, 7]
     """
     order = reachable(outputs)
-    if len(order) > MOST_NODES:
+    if nodes_in(order) > MOST_NODES:
         return None
     rows = sum(output.type.size for output in outputs)
     columns = sum(target.type.size for target in targets)
@@ -85,6 +87,8 @@ class Walk:
         self.values = values
         self.xp = namespace("numpy")
         self.definitions: dict[Any, Definition] = {}
+        # of each loop and what reaches it (kept, so that no other flow has its id): the flows in any of its turns
+        self.turns: dict[Any, tuple[Sequence[Found], dict[Node, Found]]] = {}
         self.fixed: dict[Node, bool] = {}
 
     def along(self, order: Sequence[Node], known: dict[Node, Found]) -> None:
@@ -145,6 +149,8 @@ class Walk:
 
     def _defined(self, node: Node, flows: Sequence[Found]) -> Found:
         """A composite operation is what its definition is, written out on inputs of its own."""
+        if is_reader(node):
+            return self._looped(node, flows)
         key = definition_key(node)
         found = self.definitions.get(key)
         if found is None:
@@ -152,6 +158,47 @@ class Walk:
         known: dict[Node, Found] = dict(zip(found.inputs, flows, strict=True))
         self.along(found.steps, known)
         return known[found.result]
+
+    def _looped(self, node: Node, flows: Sequence[Found]) -> Found:
+        """A reader of a loop: what reaches its value in some turn."""
+        body: Body = node.params["body"]
+        key = (loop_key(node), tuple(map(id, flows)))
+        if key not in self.turns:
+            self.turns[key] = flows, self._closed(body, node.params["count"], flows)
+        known = self.turns[key][1]
+        if "carry" in node.params:
+            return known[body.carried[node.params["carry"]]]
+        step = body.steps[node.params["at"]]
+        flow = known.get(step)
+        if flow is None:
+            return None
+        return gathered(flow, np.tile(np.arange(step.type.size), node.params["count"]), self.most)
+
+    def _closed(self, body: Body, count: int, flows: Sequence[Found]) -> dict[Node, Found]:
+        """The flows in the body: turn after turn, the carries collect what reaches them, until nothing is added."""
+        inputs: dict[Node, Found] = dict(zip(body.inputs, flows, strict=True))
+        for leaf in body.rows:  # a row is that of any turn
+            flow = inputs[leaf]
+            if flow is not None:
+                turn = np.arange(flow.rows) % leaf.type.size
+                inputs[leaf] = scattered(flow, turn, leaf.type.size, self.most)
+        self.fixed.update({leaf: False for leaf in (*body.inputs, body.index) if leaf is not None})
+        for _ in range(min(count, MOST_NODES // len(body.steps) + 1)):
+            known = dict(inputs)
+            self.along(body.steps, known)
+            grown = False
+            for leaf, after in zip(body.carried, body.nexts, strict=True):
+                before, more = inputs[leaf], known[after]
+                if more is None:
+                    continue
+                joined = more if before is None else united([before, more], self.most)
+                if before is None or joined.pairs > before.pairs:
+                    inputs[leaf], grown = joined, True
+            if not grown:
+                return known
+        if count > MOST_NODES // len(body.steps):
+            raise TooDense
+        return {**known, **{leaf: inputs[leaf] for leaf in body.carried}}
 
     def mixed(self, flow: Flow, before: Shape, after: Shape, axis: int) -> Flow:
         """Every entry of a lane of the result depends on the whole lane of the operand."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
+from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import Node, reachable
 from gradcli.structure.flows import SHIFT, Flow, TooDense, identity, inside
 from gradcli.structure.moves import Moves, NeedsEntries, Rows, moved
@@ -42,6 +43,8 @@ class Ripples:
     """
 
     def __init__(self, nodes: Sequence[Node], targets: Sequence[Node], values: Mapping[str, Any]) -> None:
+        if written_nodes(reachable(nodes)) > MOST_NODES:
+            raise TooDense
         written = expanded(nodes)
         order = reachable(written)
         if len(order) > MOST_NODES:

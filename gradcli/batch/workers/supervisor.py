@@ -13,6 +13,7 @@ import signal
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
+from io import TextIOWrapper
 from json import dumps, loads
 from queue import Empty, SimpleQueue
 from subprocess import TimeoutExpired
@@ -189,13 +190,11 @@ class Worker:
 
     def _read(self) -> None:
         stream = self.process.stdout
-        assert stream is not None
+        assert isinstance(stream, TextIOWrapper)
+        stream.reconfigure(errors="surrogateescape")  # a line that is not UTF-8 must not take the lines before it along
         with stream:
-            try:
-                for line in whole_lines(stream):
-                    self._events.put((self, line))
-            except ValueError:  # not UTF-8
-                self._events.put((self, ""))
+            for line in whole_lines(stream):
+                self._events.put((self, line))
             self._events.put((self, None))
 
 
@@ -317,7 +316,7 @@ class Team:
             return self._lost(worker, worker.end_of_life())
         number, _, text = line.rstrip("\n").partition(" ")
         try:
-            answer = loads(text)
+            answer = loads(text) if text.isascii() else None  # as `dumps` writes it
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or number != (str(worker.number) if worker.ready else "0"):

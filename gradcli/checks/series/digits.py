@@ -82,6 +82,7 @@ def size(x: Any) -> Any:
 class Held(balls.BallField):
     """Values where the target has moved, and what a script detaches has not."""
 
+    holding = True
     base: Mapping[Node, Entries]
     signs: list[int]
 

@@ -82,6 +82,7 @@ class Wholesale:
             "details": details,
             "reason": None if failure is None else failure.reason,
             "node": None if failure is None else failure.node,
+            "turn": None if failure is None else failure.turn,
             "bits": bits,
             "agreed": balls.GOOD_BITS if code == relations.AGREE else 0,
             "chance": chance,

@@ -45,6 +45,7 @@ class SeriesField(BallField):
     `base` gives the values of all nodes at the point, for what is held there.
     """
 
+    holding = True
     base: Mapping[Node, Entries]
     signs: list[int]
     continuous: bool  # whether the operation at hand has no jump where a sign changes
@@ -81,6 +82,11 @@ class SeriesField(BallField):
         if isinstance(x, Series):
             raise UndefinedAt("a position that moves")
         return super().index(x)
+
+    def digits_of(self, x: Any) -> Sequence[Any]:
+        if isinstance(x, Series):
+            return [x.s[k] for k in range(min(2, x.s.length()))]
+        return super().digits_of(x)
 
     # --- what is held at its value -----------------------------------------------------------------------------
 

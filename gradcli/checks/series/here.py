@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks import balls
 from gradcli.checks.entries import Failure, Unsupported
-from gradcli.checks.reading import prepared, steps
+from gradcli.checks.reading import prepared, work_of
 from gradcli.checks.series.gradients import Lines
 from gradcli.checks.series.plane import Plane
 from gradcli.checks.series.reading import Paths
@@ -93,7 +93,7 @@ class Asked:
         walks = len(self.entries) * self.paths.cost
         if self.second is not None:
             walks *= 1 + len(self.entries)
-        return walks + sum(map(steps, reachable([self.output, judged])))
+        return walks + work_of(reachable([self.output, judged]))
 
     def beyond(self, node: Node) -> Steps:
         """The steps that another node needs, beside those of the derivative."""

@@ -16,6 +16,7 @@ from gradcli.checks.series.directions import COUNT, Wholesale
 from gradcli.checks.series.gradients import smooth_radius
 from gradcli.checks.series.here import FEW, Asked, Fields, Here
 from gradcli.checks.series.sides import Tied
+from gradcli.graph.loop import is_reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     Answer = dict[str, Any]
 
+MOST_DIFFERENCED = 200_000  # operations of one walk, of which some differences are looked at as well
 MOST_WIDENED = 4000  # entries of a program that is read again and again to find how far it is smooth
 FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
@@ -52,6 +54,8 @@ class Judging:
         self.flags = {"wide": wide, "decimal": decimal}
         self.printed = printed
         self.work = asked.work(judged)
+        self.loops = any(map(is_reader, asked.paths.all))
+        self.start = START_BITS  # of a comparison; with loops, what the last one took
 
     def here(self, point: Point) -> Here:
         """The derivative at a point."""
@@ -64,9 +68,12 @@ class Judging:
             found = all_at_once.compared()
             here.rough = all_at_once.rough
             return found
-        return relations.compared(
-            here.exact, here.claimed(self.judged, self.printed), self.asked.entries, self.rtol, self.work
+        found = relations.compared(
+            here.exact, here.claimed(self.judged, self.printed), self.asked.entries, self.rtol, self.work, self.start
         )
+        if self.loops:
+            self.start = found["bits"]
+        return found
 
     def region(self, point: Point) -> list[int]:
         """The signs that decide branches at a point."""
@@ -90,11 +97,12 @@ class Judging:
         if tied:
             most = max(FEWEST_TIES, MOST_TIE_STEPS // self.asked.paths.cost)
             seen = here.rough or here.ties(tied[:most], directions)
-            answer["tie"] = {**told(seen), "node": found["node"]}
+            answer["tie"] = {**told(seen), "node": found["node"], "turn": found["turn"]}
             if seen.worst is None:
                 found = self.compared(here)
         answer["given"] = found
-        if not tied and not self.asked.wholesale and self.asked.second is None:
+        affordable = self.asked.paths.cost <= MOST_DIFFERENCED or not self.loops
+        if not tied and not self.asked.wholesale and self.asked.second is None and affordable:
             answer["digits"] = agrees(here, here.partials)
         if self.asked.plane and not tied:
             with precision(START_BITS):

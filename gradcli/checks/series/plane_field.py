@@ -105,6 +105,13 @@ class PlaneField(SeriesField):
             raise UndefinedAt("a position that is not a whole number")
         return int(x.unique_fmpz()) if isinstance(x, Curve) else super().index(x)
 
+    @property
+    def holding(self) -> bool:  # type: ignore[override]
+        return bool(self.base)
+
+    def digits_of(self, x: Any) -> Sequence[Any]:
+        return []  # of loops in the plane nothing is foretold
+
     def detached(self, node: Node, x: Entries) -> Entries:
         if node.args[0] in self.base:
             return self.base[node.args[0]]

@@ -7,10 +7,10 @@ are not computed again: they are the very balls of the reading at the point.
 from __future__ import annotations
 
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.checks.entries import Entries
-from gradcli.checks.reading import Reading, prepared, steps
+from gradcli.checks.reading import Reading, prepared, work_of
 from gradcli.checks.series.field import CONTINUOUS
 from gradcli.graph.node import Node, reachable
 
@@ -40,7 +40,7 @@ class Paths:
             if node not in moved and not moved.isdisjoint(node.args):
                 moved.add(node)
                 self.order.append(node)
-        self.cost = sum(map(steps, self.order))  # of one walk, roughly
+        self.cost = work_of(self.order)  # of one walk, roughly
         self.still, self.walk = prepared(self.all), prepared(self.order)
 
     def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
@@ -60,6 +60,9 @@ class Along(Reading):
         super().__init__(field, {}, base)
         self.known.update(moved)
         self.base = base
+
+    def turn(self) -> Along:
+        return Along(cast("SeriesField", self.field), {}, {})
 
     def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
         field: Any = self.field

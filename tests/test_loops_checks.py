@@ -1,0 +1,258 @@
+"""The oracles of `check` read loops turn by turn: against loops that are written out, and against exact fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gradcli.checks import balls, reading, relations
+from gradcli.checks.entries import Failure, Unsupported
+from gradcli.checks.series.here import Asked, Fields, Here
+from gradcli.graph.builder import Builder
+from gradcli.graph.loop import close
+from gradcli.graph.node import Node
+from gradcli.graph.types import FLOAT, Type
+from gradcli.graph.unroll import unrolled
+from gradcli.primitives import catalogue
+from gradcli.structure.patterns import pattern
+
+ROW = Type("float", (3,))
+POINT = {
+    "a": ([0.75], ()),
+    "x": ([0.3], ()),
+    "v": ([0.5, -1.25, 2.0], (3,)),
+    "m": ([0.1 * k for k in range(9)], (3, 3)),
+}
+
+
+def leaves():
+    builder = Builder(catalogue())
+    return builder, builder.leaf("a"), builder.leaf("x"), builder.leaf("v", (3,)), builder.leaf("m", (3, 3))
+
+
+def scalar(builder, a, x, v, m):
+    y = builder.fresh_leaf(FLOAT)
+    return close(builder, 7, [(y, x)], [y + a * y * (1 - y / 3)]).last(0)
+
+
+def swapped(builder, a, x, v, m):
+    y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    loop = close(builder, 5, [(y, x), (z, a)], [z, y * z + a])
+    return loop.last(0) * loop.last(1)
+
+
+def rows(builder, a, x, v, m):
+    y, row = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    loop = close(builder, 3, [(y, x)], [y * row + a], rows=[(row, v)], outputs=[y * row], reverse=True)
+    return builder.call("sum", loop.turns(y * row) * v, axis=(-1,)) + loop.last(0)
+
+
+def index(builder, a, x, v, m):
+    y, i = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    return close(builder, 6, [(y, x)], [y * a + i / 4], index=i).last(0)
+
+
+def vector(builder, a, x, v, m):
+    y = builder.fresh_leaf(ROW)
+    moved = builder.call("reshape", builder.call("matmul", m, builder.call("reshape", y, shape=(3, 1))), shape=(3,))
+    last = close(builder, 4, [(y, v)], [builder.call("tanh", moved + v)]).last(0)
+    return builder.call("sum", last, axis=(-1,)) * a + x
+
+
+def branch(builder, a, x, v, m):
+    y = builder.fresh_leaf(FLOAT)
+    after = builder.call("where", builder.call("greater", y, 1), builder.call("log", y), y + a)
+    return close(builder, 9, [(y, x)], [after]).last(0)
+
+
+def nested(builder, a, x, v, m):
+    y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    inner = close(builder, 4, [(z, y)], [z + a * y * builder.call("sin", z) / 8]).last(0)
+    return close(builder, 3, [(y, x)], [inner + y / 2]).last(0)
+
+
+def held(builder, a, x, v, m):
+    y = builder.fresh_leaf(FLOAT)
+    return close(builder, 5, [(y, x)], [y * builder.call("detach", y * a) + a]).last(0)
+
+
+def held_within(builder, a, x, v, m):
+    y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    inner = close(builder, 3, [(z, y)], [z * builder.call("detach", y * z) + a]).last(0)
+    return close(builder, 3, [(y, x)], [inner / 2]).last(0)
+
+
+BODIES = [scalar, swapped, rows, index, vector, branch, nested, held, held_within]
+
+
+def enclosed(output: Node, target: Node, bits: int = 128, point=POINT):
+    """The value and the partial derivatives as balls."""
+    here = Here(Asked(output, target, ("a", "x", "v", "m")), Fields(), point)
+    with balls.precision(bits):
+        return [here.lines(bits).value, *here.exact(bits).values()]
+
+
+@pytest.mark.parametrize("made", BODIES, ids=lambda made: made.__name__)
+def test_a_loop_has_the_values_and_slopes_of_its_turns_written_out(made):
+    builder, *given = leaves()
+    output = made(builder, *given)
+    written = unrolled(builder, [output])[output]
+    assert all("body" not in node.params for node in written.args)
+    for target in given:
+        for x, y in zip(enclosed(output, target), enclosed(written, target), strict=True):
+            assert x.overlaps(y) and (x.rel_accuracy_bits() > 100 or x.is_zero() or abs(x) < 1e-30)
+
+
+def logistic(count: int, rate: str = "0.0005", chaotic: bool = False) -> tuple[Node, Node]:
+    builder = Builder(catalogue())
+    a, x, y = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT)
+    after = a * y * (1 - y) if chaotic else y + builder.constant(Fraction(rate)) * a * y * (1 - y / 3)
+    return close(builder, count, [(y, x)], [after]).last(0), a
+
+
+def test_a_loop_encloses_the_exact_value_and_slope_of_a_thousand_turns():
+    output, a = logistic(1000)
+    value, slope = enclosed(output, a)
+    with balls.precision(400):
+        x, d = balls.arb(0.3), balls.arb(0)
+        step = balls.arb(5) / 10000
+        for _ in range(1000):
+            x, d = x + step * 0.75 * x * (1 - x / 3), d + step * (x * (1 - x / 3) + 0.75 * d * (1 - 2 * x / 3))
+        assert value.contains(x) and slope.contains(d)
+        assert not value.contains(x + balls.arb(2) ** -90)
+    assert min(value.rel_accuracy_bits(), slope.rel_accuracy_bits()) > 100
+
+
+def test_a_chaotic_loop_says_how_many_bits_it_needs():
+    output, a = logistic(1000, chaotic=True)
+    point = {"a": ([3.9], ()), "x": ([0.3], ())}
+    rounds = []
+    for bits in balls.doubling(work=10_000):
+        rounds.append(bits)
+        value, slope = enclosed(output, a, bits, point)
+        if not isinstance(slope, Failure) and slope.rel_accuracy_bits() >= balls.GOOD_BITS:
+            break
+    assert len(rounds) == 2 and value.rel_accuracy_bits() > 56
+    lost = enclosed(output, a, 128, point)[0]
+    assert isinstance(lost, Failure) and lost.kind == "undecided" and "digits are lost, in turn 64" in lost.reason
+
+
+def test_a_carry_that_cancels_is_not_lost():
+    builder = Builder(catalogue())
+    a, y, gap = builder.leaf("a"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    third = a / 3
+    loop = close(builder, 100, [(y, a), (gap, a)], [y + third, (y - third) - (y - a / 6 - a / 6)])
+    assert enclosed(loop.last(0) + loop.last(1), a)[1].rel_accuracy_bits() > 100
+
+
+def test_what_is_undefined_or_tied_names_its_turn():
+    builder = Builder(catalogue())
+    a, y, z = builder.leaf("a"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    root = close(builder, 9, [(y, a)], [builder.call("sqrt", y - 1) ** 2]).last(0)
+    below = enclosed(root, a, point={"a": ([2.5], ())})[0]
+    assert below.kind == "undefined" and below.reason.endswith(", in turn 3") and below.inner.primitive.name == "sqrt"
+    tied = close(builder, 9, [(y, a)], [builder.call("abs", y - 1)]).last(0)
+    value, slope = enclosed(tied, a, point={"a": ([3.0], ())})
+    assert value.is_zero() and slope.kind == "tie" and slope.reason.endswith(", in turn 3")
+    inner = close(builder, 4, [(z, y)], [builder.call("sqrt", z - 1) ** 2]).last(0)
+    outer = close(builder, 4, [(y, a)], [inner]).last(0)
+    within = enclosed(outer, a, point={"a": ([6.5], ())})[0]
+    assert within.reason.endswith(", in turn 3 of the loop inside of turn 2")
+
+
+def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
+    steps = []
+    walk = reading._Walk.step
+    monkeypatch.setattr(reading._Walk, "step", lambda self, number: (steps.append(number), walk(self, number)))
+    builder, a, x, v, m = leaves()
+    y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    loop = close(builder, 5, [(y, x), (z, a)], [y * z, z + a], outputs=[y + z])
+    with balls.precision(128):
+        balls.read(balls.BallField(), [loop.last(0), loop.last(1), loop.turns(y + z)], POINT)
+    assert steps == [0, 1, 2, 3, 4]
+
+
+def test_work_and_memory_are_limited():
+    output, a = logistic(10**7)
+    assert reading.work_of([output]) > 4 * 10**7
+    with pytest.raises(Unsupported, match="in the turns of loops"), balls.precision(64):
+        balls.read(balls.BallField(), [output], POINT)
+
+
+@pytest.mark.parametrize("made", [*BODIES[:7]], ids=lambda made: made.__name__)
+def test_the_pattern_of_a_loop_contains_that_of_its_turns_written_out(made):
+    builder, *given = leaves()
+    output = made(builder, *given)
+    written = unrolled(builder, [output])[output]
+    one, other = (pattern([node], given, most=1000) for node in (output, written))
+    assert set(other.columns.tolist()) <= set(one.columns.tolist())
+
+
+def test_the_pattern_of_long_loops_is_a_fixpoint_and_keeps_zeros():
+    builder = Builder(catalogue())
+    v, b = builder.leaf("v", (40,)), builder.leaf("b", (40,))
+    y = builder.fresh_leaf(v.type)
+    loop = close(builder, 10**5, [(y, v)], [builder.call("sin", y * b)])
+    found = pattern([loop.last(0)], [v])
+    assert np.array_equal(found.columns, np.arange(40))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("count", [10**4, 10**5])
+def test_long_loops_are_enclosed(count):
+    output, a = logistic(count)
+    for bits in balls.doubling(work=reading.work_of([output])):
+        found = enclosed(output, a, bits)
+        if all(not isinstance(x, Failure) and x.rel_accuracy_bits() >= balls.GOOD_BITS for x in found):
+            return
+    raise AssertionError(f"{found} with {bits} bits")
+
+
+def judged(output: Node, target: Node, claim: Node, point=POINT) -> str:
+    """How the entries of a claim stand to the derivative, as `check` compares them."""
+    asked = Asked(output, target, ("a", "x"))
+    here = Here(asked, Fields(), point)
+    return relations.compared(here.exact, here.claimed(claim), asked.entries, None, asked.work(claim))["relations"]
+
+
+@pytest.mark.parametrize(
+    ("late", "fewer", "relation"), [(False, 0, "="), (True, 0, "!"), (False, 1, "!")], ids=["right", "late", "short"]
+)
+def test_a_derivative_by_a_loop_is_judged_and_slips_in_it_are_refuted(late, fewer, relation):
+    """A right tangent loop, one that takes the next state for the present one, and one with a turn too few."""
+    count = 300
+    builder = Builder(catalogue())
+    a, x, y, t = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    after = y + a * y * (1 - y / 3) / 100
+    output = close(builder, count, [(y, x)], [after]).last(0)
+    state = after if late else y
+    slope = t + (state * (1 - state / 3) + a * t * (1 - 2 * state / 3)) / 100
+    zero = builder.constant(0)
+    claim = close(builder, count - fewer, [(y, x), (t, zero)], [after, slope]).last(1)
+    assert judged(output, a, claim) == relation
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_an_adjoint_loop_is_judged_and_a_wrong_residual_is_refuted(wrong):
+    count = 40
+    builder = Builder(catalogue())
+    a, x, y = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT)
+    sine = builder.call("sin", y)
+    forward = close(builder, count, [(y, x)], [a * sine + y / 2], outputs=[y])
+    states = forward.turns(y)
+    if wrong:  # the states of the next turn, the last one twice
+        rest = builder.call("slice", states, start=(1,), step=(1,), size=(count - 1,))
+        end = builder.call("slice", states, start=(count - 1,), step=(1,), size=(1,))
+        states = builder.bind(builder.vocabulary["concat"], (rest, end), {"axis": -1})
+    c, total, row = (builder.fresh_leaf(FLOAT) for _ in range(3))
+    back = close(
+        builder,
+        count,
+        [(c, builder.constant(1)), (total, builder.constant(0))],
+        [c * (a * builder.call("cos", row) + Fraction(1, 2)), total + c * builder.call("sin", row)],
+        rows=[(row, states)],
+        reverse=True,
+    )
+    assert judged(forward.last(0), x, back.last(0)) == judged(forward.last(0), a, back.last(1)) == "=!"[wrong]
