@@ -146,6 +146,18 @@ def still(made: Made) -> None:
     made.read(loop, 0, stacked=(made.call("sqrt", r) * u, x))
 
 
+def inner_readers(made: Made) -> None:
+    """A step between two readers of an inner loop reads the first of them."""
+    b = made.builder
+    x, u, r, y, z = made.fresh(), made.leaf("u"), made.fresh(), made.fresh(), made.fresh()
+    rows = made.leaf("rows", (made.count,))
+    inner = close(b, 3, [(y, r), (z, r)], [y * 0.75 + z, z * 0.5])
+    double = inner.last(0) * 2
+    total = double + inner.last(1)
+    loop = close(b, made.count, [(x, u)], [x * 0.5 + total], rows=[(r, rows)], outputs=[total])
+    made.read(loop, 0, stacked=(total,))
+
+
 CASES: dict[str, Callable[[Made], None]] = {
     "scalars": scalars,
     "scalars backwards": lambda made: scalars(made, reverse=True),
@@ -156,6 +168,7 @@ CASES: dict[str, Callable[[Made], None]] = {
     "vectors backwards": lambda made: vectors(made, reverse=True),
     "nested": nested,
     "nested scalars": nested_scalars,
+    "inner readers": inner_readers,
     "still": still,
     "delayed": delayed,
     "delayed backwards": lambda made: delayed(made, reverse=True),

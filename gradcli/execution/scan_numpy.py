@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from gradcli.execution import scan_numba
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, Unavailable
-from gradcli.execution.scan_python import printed_core
+from gradcli.execution.scan_python import array_core, printed_core
 from gradcli.graph.node import CONSTANT, LEAF
 
 TYPE_CHECKING = False
@@ -265,7 +265,7 @@ class Core:
     """Carries that need one another, and the steps between them: one turn after the other."""
 
     def __init__(self, owner: Staged, carries: list[int], core: list[int], outside: list[int]) -> None:
-        self.owner, self.carries, self.core = owner, carries, core
+        self.owner, self.carries, self.core, self.outside = owner, carries, core, outside
         body = owner.body
         constants = {at for at in outside if body.steps[at].primitive is CONSTANT}
         self.columns = [at for at in outside if at in owner.varying]
@@ -285,6 +285,7 @@ class Core:
                 self.printed = None
         self.compiled: Any = None
         self.tried = False  # to compile it
+        self.on_arrays: Any = None
 
     def run(self, values: list[Any], state: dict[int, Any], turns: int) -> None:
         """Give the states of a block of turns, and the one after it."""
@@ -344,6 +345,24 @@ class Core:
             for k in stored
         }
         columns = [(at, owner.column(values, at, turns)) for at in self.columns]
+        if xp.dtype == "float64":
+            if self.on_arrays is None:
+                fixed = [at for at in self.outside if at not in owner.varying]
+                run = array_core(xp, body, self.steps, self.carries, self.columns, fixed, stored)
+                self.on_arrays = run, fixed
+            run, fixed = self.on_arrays
+            try:
+                after = run(
+                    range(turns), list(stacks.values()), [column for _, column in columns],
+                    [values[at] for at in fixed], [state[k] for k in self.carries],
+                )  # fmt: skip
+            except REFUSED:
+                pass  # step by step, to say which of them it was
+            else:
+                state.update(zip(self.carries, after, strict=True))
+                for k, stack in stacks.items():
+                    values[k] = stack
+                return
         for k in self.carries:
             local[k] = state[k]
         at = 0
