@@ -9,6 +9,7 @@ import pytest
 
 from gradcli.checks import balls, reading, relations
 from gradcli.checks.entries import Failure, Unsupported
+from gradcli.checks.forms import proving
 from gradcli.checks.series.here import Asked, Fields, Here
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import close
@@ -256,3 +257,20 @@ def test_an_adjoint_loop_is_judged_and_a_wrong_residual_is_refuted(wrong):
         reverse=True,
     )
     assert judged(forward.last(0), x, back.last(0)) == judged(forward.last(0), a, back.last(1)) == "=!"[wrong]
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_normal_forms_read_short_loops(wrong):
+    builder = Builder(catalogue())
+    a, x, y, t = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    output = close(builder, 4, [(y, x)], [a * y + 1]).last(0)
+    claim = close(builder, 4 - wrong, [(y, x), (t, builder.constant(0))], [a * y + 1, y + a * t]).last(1)
+    answer = proving.prove_derivative(output, a, claim, ("a", "x"), POINT, [0])
+    assert answer["proved"] is not bool(wrong)
+
+
+def test_forms_refuse_a_value_that_is_held_in_a_loop():
+    builder, *given = leaves()
+    output = held(builder, *given)
+    answer = proving.prove_derivative(output, given[0], output, ("a", "x"), POINT, [0])
+    assert not answer["proved"] and "held at the point, in a loop" in answer["reason"]

@@ -80,6 +80,7 @@ class Field:
     zero: Any
     one: Any
     holding = False  # whether `base` has the values at the point, for what is held there
+    plain: frozenset[type] = frozenset()  # of entries whose operators are the rules of +, - and *
     hold = False  # whether what is held becomes a symbol, named by its node
 
     def __init__(self) -> None:
