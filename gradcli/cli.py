@@ -35,7 +35,7 @@ ROOMS = {
 }
 
 FINE, USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 0, 2, 4, 130, 141
-ENVIRONMENT = frozenset({"GC692"})  # errors of the machine, not of what was asked for
+ENVIRONMENT = frozenset({"GC692", "GC743", "GC999"})  # faults of the machine or of gradcli
 TERMINATING = ("SIGHUP", "SIGTERM")  # signals that end a command in order; its exit code is 128 + their number
 DEBUG = "GRADCLI_DEBUG"
 # Graphs are many small objects without cycles. The collector looks at new objects once; a second look at all of a graph

@@ -125,7 +125,7 @@ def test_no_scripts(tmp_path: Path) -> None:
 
 def test_a_report_survives_its_journey() -> None:
     report = check_script("1 + log(x - 3)", at={"x": 1.0})
-    after = report_from_json(json.loads(json.dumps(report_to_json(report))))
+    after = report_from_json(json.loads(json.dumps(report_to_json(report))), [one.seconds for one in report.checks])
     assert after.summary == report.summary
     one, other = report.checks[0], after.checks[0]
     assert (one.id, one.verdict, one.evidence, one.message) == (other.id, other.verdict, other.evidence, other.message)

@@ -16,8 +16,8 @@ from tests.benchmarks import devices, driver, load, memory, report
 from tests.benchmarks.__main__ import MODULES, main, names_of, table, without_parts
 from tests.benchmarks.report import text
 
-BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders"}  # rows whose yardstick is PyTorch or JAX
-LONG = {"eager", "gradbench", "hessians"}  # rows that take half a minute at a tiny size
+BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders", "loops"}  # rows whose yardstick is PyTorch or JAX
+LONG = {"eager", "gradbench", "hessians", "loops"}  # rows that take half a minute at a tiny size
 
 
 @pytest.mark.parametrize(

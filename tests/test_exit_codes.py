@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from gradcli import cli
+from gradcli.batch import check_run
 from gradcli.commands import COMMANDS, declaration
+from gradcli.diagnostics import error
 
 ROOT = str(Path(cli.__file__).parents[1])
 SCRIPTS = {
@@ -72,6 +75,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("check --nonsense", 2),
         ("check right.grad --samples=-1", 2),
         ("check empty.grad", 5),
+        ("check empty.grad --allow-empty", 0),
+        ("check wrong.grad --write-baseline b.json", 0),
         ("check nothing", 5),
         ("check x**2 --at x=2", 0),
         ("check x**2 --at x=2 --claim x=3*x", 1),
@@ -110,6 +115,23 @@ def test_the_first_in_the_order_counts(
     left = list(ORDER)[first:]
     assert cli.main(["check", *reversed(left), "--jobs", "1"]) == ORDER[left[0]]
     assert capsys.readouterr().err.splitlines()[-1].startswith("gradcli check: ")
+
+
+@pytest.mark.parametrize("code", ["GC692", "GC743", "GC999"])
+def test_what_the_machine_lacks_is_code_4(
+    code: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk, a lost cluster, and workers that do not start end a run of several files; none is a usage error."""
+
+    def supervise(*tasks: object, **options: object) -> Iterator[None]:
+        yield None
+        raise error(code, "it cannot go on")
+
+    monkeypatch.setattr(check_run, "supervise", supervise)
+    assert cli.main(["check", "right.grad", "wrong.grad", "--no-cache", "--json", "report.json"]) == 4
+    assert code in capsys.readouterr().err
+    report = json.loads(Path("report.json").read_text())
+    assert (report["complete"], report["stopped"]) == (False, "it cannot go on")
 
 
 class Fault(Exception):

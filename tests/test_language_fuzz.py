@@ -48,6 +48,8 @@ def products(stream: Iterator[Token]) -> Iterator[Token]:
             yield Token.new_borrow_pos("IMPLICIT", "", token)
         if token.type in ("REAL", "POSITIVE", "NONNEGATIVE", "UNIT") and before != "IN":
             token = Token.new_borrow_pos("NAME", token, token)
+        if token.type == "RANGE" and (before != "IN" or depth):  # a word of the for statement only
+            token = Token.new_borrow_pos("NAME", token, token)
         before = token.type
         if before == "NAME" and keyword.iskeyword(token):
             raise Refused
@@ -69,6 +71,10 @@ def theirs(node: Tree[Token] | Token | None) -> Any:
     kind = str(node.data)
     if kind in ("call", "method"):
         return their_call(kind, node.children)
+    if kind == "comprehension":
+        return ("comprehension", False, *map(theirs, node.children))
+    if kind == "clause":
+        return their_clause(node.children)
     below = [theirs(child) for child in node.children]
     simple = {"number", "name", "true", "false", "newaxis", "list", "tuple", "params", "simple_line"}
     if kind == "number":
@@ -123,6 +129,10 @@ def their_call(kind: str, children: list[Any]) -> Any:
                 raise Refused
     else:
         name, arguments = children
+    if arguments is not None and arguments.data == "generator":
+        if values:
+            raise Refused
+        return ("call", str(name), (("comprehension", True, *map(theirs, arguments.children)),), ())
     for argument in [] if arguments is None else arguments.children:
         if isinstance(argument, Tree) and argument.data in ("keyword", "nothing"):
             key = str(argument.children[0])
@@ -135,6 +145,20 @@ def their_call(kind: str, children: list[Any]) -> Any:
         else:
             values.append(theirs(argument))
     return ("call", str(name), tuple(values), tuple(keywords))
+
+
+def their_clause(children: list[Any]) -> Any:
+    target, over, *tests = children
+    bounds, rows = None, over
+    while over.data == "group":
+        over = over.children[0]
+    if over.data == "call" or (over.data == "method" and bare(over.children[0]) in MODULES):
+        _, name, values, keywords = theirs(over)
+        if name == "range":
+            if keywords or not 1 <= len(values) <= 3 or values[0][:2] == ("comprehension", True):
+                raise Refused
+            bounds, rows = values, None
+    return ("clause", str(target), bounds, theirs(rows), *map(theirs, tests))
 
 
 def ours(node: Any) -> Any:
@@ -166,6 +190,11 @@ def ours(node: Any) -> Any:
         return ("list", *map(ours, node.items))
     if isinstance(node, s.Tuple):
         return ("tuple", *map(ours, node.items))
+    if isinstance(node, s.Comprehension):
+        return ("comprehension", node.generator, ours(node.item), *map(ours, node.clauses))
+    if isinstance(node, s.Clause):
+        bounds = tuple(map(ours, node.bounds)) or None
+        return ("clause", node.target.id, bounds, ours(node.rows), *map(ours, node.conditions))
     raise AssertionError(node)
 
 
@@ -185,45 +214,9 @@ def both(text: str) -> tuple[Any, Any]:
 TOKENS = [
     *("x", "y", "f", "2", "3.5", ".5", "1e3", "+", "-", "*", "/", "@", "**", "^", "(", ")", "[", "]", ",", ":"),
     *("<", "==", "!=", ".T", ".sum(", ".f()", "np.sin(", "np.pi", "None", "True", "not", "and", "or", "k=", "=", ";"),
+    *(" for i in ", "[x for x in ", "range(", " if "),
 ]
-WEIGHTS = [
-    9,
-    5,
-    4,
-    6,
-    2,
-    1,
-    1,
-    4,
-    5,
-    4,
-    2,
-    2,
-    3,
-    2,
-    8,
-    9,
-    4,
-    5,
-    5,
-    3,
-    2,
-    1,
-    1,
-    2,
-    2,
-    1,
-    1,
-    1,
-    1,
-    1,
-    2,
-    1,
-    1,
-    2,
-    1,
-    1,
-]
+WEIGHTS = [int(digit) for digit in "9546211454223289455321122111112112112211"]
 
 
 def random_tokens(generator: random.Random) -> str:
@@ -258,6 +251,9 @@ def random_expression(generator: random.Random, size: int) -> str:
             f"x[{left}:{right}, None]",
             f"x[::{left}]",
             f"[{left}, {right}]",
+            f"[{left} for i in range({right})]",
+            f"[{left} for x in {right} if {left} for j in range(2, 3)]",
+            f"f({left} for x in {right})",
         ]
     )
 
@@ -364,7 +360,7 @@ class Judge:
     def simple(self, node: Any, depth: int, function: bool) -> Any:
         kind, below = node.data, node.children
         if kind == "output":
-            return ("output", theirs(below[0]))
+            return their_append(below[0]) or ("output", theirs(below[0]))
         if kind == "assert":
             return ("assert", theirs(below[0]))
         if kind == "return":
@@ -438,10 +434,27 @@ class Judge:
         return ("declare", names[0], shape, where, theirs(default))
 
 
+def their_append(node: Any) -> Any:
+    """What `path.append(x)` is as a statement; None for every other expression."""
+    while node.data == "group":
+        node = node.children[0]
+    if node.data != "method" or str(node.children[1]) != "append" or bare(node.children[0]) in MODULES:
+        return None
+    _, _, (name, *values), keywords = theirs(node)
+    receiver = node.children[0]
+    while receiver.data == "group":
+        receiver = receiver.children[0]
+    if bare(receiver) is None or len(values) != 1 or keywords:
+        raise Refused
+    return ("append", name, values[0])
+
+
 def our_statement(node: s.Statement) -> Any:
     """The canonical form of our tree of a statement."""
     if isinstance(node, s.ExpressionStatement):
         return ("output", ours(node.value))
+    if isinstance(node, s.Append):
+        return ("append", ours(node.name), ours(node.value))
     if isinstance(node, s.Assert):
         return ("assert", ours(node.test))
     if isinstance(node, s.Return):
@@ -488,7 +501,7 @@ def random_simple(generator: random.Random, depth: int, function: bool) -> str:
     value = random_expression(generator, generator.randint(1, 5))
     name = generator.choice("abcdw")
     forms = [f"{name} = {value}", f"{name} {generator.choice(['+', '-', '*', '/', '@', '**', '^'])}= {value}"]
-    forms += [f"a, {name} = {value}", value, f"assert {value}", f"{name} = {value}, x"]
+    forms += [f"{name}.append({value})", f"a, {name} = {value}", value, f"assert {value}", f"{name} = {value}, x"]
     if function:
         forms += [f"return {value}"] * 4
     if not depth:

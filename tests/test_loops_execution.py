@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from gradcli.diagnostics import GradcliError, Span
+from gradcli.execution import scan, scan_numba, scan_numpy
 from gradcli.execution.devices import device_plan
+from gradcli.execution.domains import explain
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.kernels import kernel_of
 from gradcli.execution.namespaces import namespace
@@ -120,6 +124,20 @@ def nested_scalars(made: Made) -> None:
     made.read(loop, 0)
 
 
+def delayed(made: Made, reverse: bool = False) -> None:
+    """Carries that only pass a value on, add up, are swapped, or are read by another group."""
+    b = made.builder
+    x, before, total, twice, p, q, z = (made.fresh() for _ in range(7))
+    u, a, r = made.leaf("u"), made.leaf("a"), made.fresh()
+    rows = made.leaf("rows", (made.count,))
+    loop = close(
+        b, made.count, [(x, u), (before, a), (total, u), (twice, a), (p, u), (q, a), (z, u)],
+        [x * a + r, x * r, total + before * x, twice + twice, q, p, a * u + z * total], rows=[(r, rows)],
+        outputs=[before, total, x * r], reverse=reverse,
+    )  # fmt: skip
+    made.read(loop, 0, 1, 2, 3, 4, 5, 6, stacked=(before, total, x * r))
+
+
 def still(made: Made) -> None:
     b = made.builder
     r, u, x = made.fresh(), made.leaf("u"), made.fresh()
@@ -139,6 +157,8 @@ CASES: dict[str, Callable[[Made], None]] = {
     "nested": nested,
     "nested scalars": nested_scalars,
     "still": still,
+    "delayed": delayed,
+    "delayed backwards": lambda made: delayed(made, reverse=True),
 }
 
 
@@ -172,14 +192,21 @@ def same(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", CASES)
-def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int) -> None:
+def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = case(name, count)
     tape = Tape(made.readers)
     expected = reference(made, made.point, namespace("numpy"))
-    same(tape.run(made.point), expected)
-    same(tape.run(made.point, backend="numpy"), expected)
+    for run in (tape.run(made.point), tape.run(made.point, backend="numpy")):
+        for one, other in zip(run, expected, strict=True):
+            assert np.allclose(one, other, rtol=1e-14 if "vectors" in name else 0, atol=0)
     everything = tape.run_all(made.point)
-    same([everything[node] for node in made.readers], expected)
+    assert [np.shape(everything[node]) for node in made.readers] == [np.shape(one) for one in expected]
+    monkeypatch.setattr(scan, "SMALL", 0)  # in stages, single numbers too
+    monkeypatch.setattr(scan_numpy, "MOST_TURNS", 5)
+    staged = Tape(made.readers).run(made.point, backend="numpy")
+    for one, other in zip(staged, expected, strict=True):  # a product of matrices is added up in another order
+        assert np.shape(one) == np.shape(other)
+        assert np.allclose(one, other, rtol=1e-14 if "vectors" in name else 0, atol=0)
     assert len(tape.loops) == 1
 
 
@@ -242,3 +269,142 @@ def test_jax_gives_the_same() -> None:
             Tape(made.readers).run(made.point, backend="jax"), Tape(made.readers).run(made.point), strict=True
         ):
             assert np.allclose(one, other, rtol=1e-14, atol=0)
+
+
+def test_diagnosis_names_the_operation_and_the_turn() -> None:
+    made = Made(40)
+    b = made.builder
+    x, u = made.fresh(), made.leaf("u")
+    rest, i = x - 1, made.fresh()
+    loop = close(b, 40, [(x, u)], [rest + 0 * made.call("log", x)], index=i, outputs=[made.call("sqrt", 20 - i)])
+    (problem,) = explain(Tape([loop.last(0)]), {"u": 7.5}, [np.nan])
+    assert (problem.code, problem.message) == (
+        "GC401", "log is undefined at -0.5: its argument must lie in (0, inf) in turn 9"
+    )  # fmt: skip
+    stacked = loop.turns(made.call("sqrt", 20 - i))
+    (problem,) = explain(Tape([stacked]), {"u": 7.5}, [np.nan])
+    assert problem.message == "sqrt is undefined at -1: its argument must lie in [0, inf) in turn 22"
+
+
+def test_a_branch_that_no_turn_takes_is_not_blamed() -> None:
+    made = Made(40)
+    b = made.builder
+    x, y, u = made.fresh(), made.fresh(), made.leaf("u")
+    safe = made.call("where", made.call("greater", x, b.constant(0)), made.call("log", x), x)
+    loop = close(b, 40, [(x, u), (y, u)], [x - 1, 1 / (x - 5) + 0 * safe + 0 * y])
+    (problem,) = explain(Tape([loop.last(1)]), {"u": 8.0}, [np.nan])
+    assert (problem.code, problem.message) == ("GC402", "1/0 is infinite in turn 4")
+
+
+def test_an_error_points_to_the_step_of_the_body() -> None:
+    made = Made(40)
+    b = made.builder
+    x, u = made.fresh(), made.leaf("u")
+    b.span = Span(3, 7, 3, 9)
+    whole = made.call("cast", made.call("cast", x, kind="int"), kind="float")
+    b.span = None
+    loop = close(b, 40, [(x, u)], [whole * 0 + x + 0.5])
+    with pytest.raises(GradcliError) as caught:
+        Tape([loop.last(0)]).run({"u": 0.0}, backend="numpy")
+    assert caught.value.diagnostics[0].code == "GC406"
+    assert caught.value.diagnostics[0].span == Span(3, 7, 3, 9)
+
+
+def test_long_loops_hold_one_turn_and_what_is_stacked() -> None:
+    made = Made(1)
+    b = made.builder
+    x, u, A = made.fresh(Type("float", (60, 60))), made.leaf("u", (60, 60)), made.leaf("A", (60, 60), 0.0, 0.01)
+    size = made.call("sum", x, axis=(-2, -1))
+    loop = close(b, 1_000, [(x, u)], [made.call("matmul", A, x) + u], outputs=[size])
+    tape = Tape([loop.last(0), loop.turns(size)])
+    tracemalloc.start()
+    tape.run(made.point)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12e6  # all states would take 29 MB
+
+
+def test_a_running_sum_of_the_wrong_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = scan_numpy.Shifted.run
+
+    def late(self: scan_numpy.Shifted, values: list[Any], state: dict[int, Any], turns: int) -> None:
+        run(self, values, state, turns)
+        if self.carry in self.owner.stored:
+            values[self.carry] = np.roll(values[self.carry], 1, axis=0)
+
+    monkeypatch.setattr(scan_numpy.Shifted, "run", late)
+    monkeypatch.setattr(scan, "SMALL", 0)
+    made = case("delayed", 33)
+    expected = reference(made, made.point, namespace("numpy"))
+    found = Tape(made.readers).run(made.point, backend="numpy")
+    assert not all(np.allclose(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", ["scalars", "stacks"])
+def test_infinities_and_nan_are_those_of_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = case(name, 33)
+    made.point["u"] = 0.0
+    made.point["a"] = -1e300 if name == "scalars" else 0.0
+    expected = reference(made, made.point, namespace("numpy"))
+    same(Tape(made.readers).run(made.point), expected)
+    monkeypatch.setattr(scan, "SMALL", 0)
+    same(Tape(made.readers).run(made.point), expected)
+
+
+def mixed(made: Made) -> None:
+    """Functions, choices and truth values between two carries that need one another."""
+    b = made.builder
+    x, y, seen, u, r = made.fresh(), made.fresh(), made.fresh(BOOL), made.leaf("u"), made.fresh()
+    rows = made.leaf("rows", (made.count,))
+    small = made.call("less", x, y)
+    root = made.call("where", small, made.call("sqrt", y), made.call("maximum", x, r))
+    count = made.call("cast", seen, kind="float")
+    loop = close(
+        b, made.count, [(x, u), (y, b.constant(1)), (seen, made.call("less", u, u))],
+        [root / (1 + y * y), r + 0.5 * x * count, made.call("or", made.call("not", seen), small)],
+        rows=[(r, rows)], outputs=[x * y, seen],
+    )  # fmt: skip
+    made.read(loop, 0, 1, 2, stacked=(x * y, seen))
+
+
+@pytest.mark.parametrize("name", ["scalars", "scalars backwards", "stacks", "flags", "mixed", "infinite"])
+def test_machine_code_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    made = Made(33)
+    (mixed if name == "mixed" else CASES["scalars" if name == "infinite" else name])(made)
+    if name == "infinite":
+        made.point["u"] = 0.0
+        made.point["a"] = -1e300
+    expected = reference(made, made.point, namespace("numpy"))
+    monkeypatch.setattr(scan, "SMALL", 0)
+    same(Tape(made.readers).run(made.point, backend="numpy"), expected)
+    monkeypatch.setattr(scan_numba, "WORK", 1)
+    made_code = []
+    compiled = scan_numba.compiled_core
+    monkeypatch.setattr(scan_numba, "compiled_core", lambda *args: made_code.append(compiled(*args)) or made_code[-1])
+    same(Tape(made.readers).run(made.point, backend="numpy"), expected)
+    assert made_code
+    assert None not in made_code
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("name", ["scalars", "vectors", "nested", "delayed", "still"])
+def test_other_widths_run_too(name: str, dtype: str) -> None:
+    made = case(name, 33)
+    point = {key: np.asarray(value, dtype) for key, value in made.point.items()}
+    expected = reference(made, point, namespace("numpy", dtype))
+    for one, other in zip(Tape(made.readers).run(point, dtype=dtype), expected, strict=True):
+        assert np.asarray(one).dtype in (np.dtype(dtype), np.dtype("float64"))
+        assert np.allclose(one, other, rtol=1e-5 if dtype == "float32" else 1e-13)
+
+
+def test_too_little_memory_is_an_error_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: scan_numpy.Staged, args: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(scan_numpy.Staged, "run", full)
+    made = case("vectors", 33)
+    with pytest.raises(GradcliError) as caught:
+        Tape(made.readers).run(made.point)
+    assert caught.value.diagnostics[0].code == "GC506"
+    assert "last" in caught.value.diagnostics[0].message

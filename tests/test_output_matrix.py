@@ -202,6 +202,20 @@ def test_every_format_of_a_check(form: str, settings: dict[str, str], folder: Pa
         assert "gradient:θ" in json.dumps(checks, ensure_ascii=False)
 
 
+CLOSED = ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "| head -1"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize(("terminal", "settings"), CASES, ids=NAMES)
+def test_a_check_with_closed_streams(closed: str, terminal: bool, settings: dict[str, str], folder: Path) -> None:
+    """The streams that are left may be terminals; what is left of standard error has the reason of the code."""
+    shown = judged(folder, terminal, settings, closed)
+    assert shown.code in ((1, 141) if "head" in closed else (1,))
+    if "2>&-" not in closed and shown.code == 1:
+        assert "gradcli check: 1 check failed" in shown.err
+
+
 def test_the_head_of_a_check_is_enough(folder: Path) -> None:
     """A reader that takes one line ends the command quietly; the report beside the output is whole."""
     shown = judged(folder, False, {}, "| head -1")

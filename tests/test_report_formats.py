@@ -91,7 +91,7 @@ JUNIT: dict[str, tuple[set[str], set[str], set[str], bool]] = {
     "error": (set(), {"type", "message"}, set(), True),
     "skipped": (set(), {"type", "message"}, set(), True),
 }
-SUREFIRE_TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]*)?")
+SUREFIRE_TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?")
 
 
 def read_junit(text: str) -> int:

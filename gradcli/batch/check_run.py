@@ -18,7 +18,6 @@ from gradcli.batch.journal import Journal
 from gradcli.batch.totals import Totals
 from gradcli.batch.workers.supervisor import Done, Task, report_of, supervise
 from gradcli.batch.workers.transport import report_from_json, report_to_json
-from gradcli.checks.report import timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -184,7 +183,7 @@ def packed(report: Report) -> bytes:
 def unpacked(data: bytes) -> Report:
     """The report that was packed."""
     found = loads(decompress(data))
-    return timed(report_from_json(found["report"]), found["seconds"])
+    return report_from_json(found["report"], found["seconds"])
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ Lowering inserts nodes that only move or repeat entries: the operands of `A @ x`
 
 from __future__ import annotations
 
-from gradcli.transforms.reverse import clean, contributions
+from gradcli.transforms.flows import clean
+from gradcli.transforms.reverse import contributions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
-    from gradcli.transforms.reverse import Flow
+    from gradcli.transforms.flows import Flow
 
     # an operand, the node that receives what is sent to it, what arrives there, and what becomes of a local partial on
     # the way: the partial as the receiver sees it, and whether its products with the cotangent are added up

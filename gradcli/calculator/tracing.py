@@ -13,7 +13,8 @@ from gradcli.graph.builder import building
 from gradcli.graph.loop import is_reader, reader_params
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents
 from gradcli.graph.text import formulas, is_default, step_names
-from gradcli.transforms.reverse import clean, contributions, sweep
+from gradcli.transforms.flows import clean
+from gradcli.transforms.reverse import contributions, sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
-    from gradcli.transforms.reverse import Flow
+    from gradcli.transforms.flows import Flow
 
     Sent = list[tuple[Node, Flow]]
 

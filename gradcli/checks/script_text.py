@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.floats import evaluated
+from gradcli.checks.floats import evaluated, evaluator
 from gradcli.checks.points import contains, shortened
 from gradcli.checks.shown import called, node_text
 from gradcli.diagnostics import GradcliError
@@ -21,7 +21,7 @@ from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from gradcli.checks.case import Case, Floats, Values
     from gradcli.graph.builder import Builder
@@ -107,11 +107,21 @@ def moved_points(case: Case) -> Iterator[Values]:
 
 
 def agree(one: Node, other: Node, values: Values) -> bool:
-    """Whether two nodes have the same finite floats, as far as rounding allows."""
-    ours, theirs = evaluated([one, other], values)
-    scale = float(np.abs(theirs).max(initial=0.0))
-    near = CLOSE * scale if ours.any() else TINY
-    return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= near).all())
+    """Whether two nodes have the same finite floats at a point, as far as rounding allows."""
+    return agreement(one, other)(values)
+
+
+def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
+    """The same for many points, as a function of the point."""
+    both = evaluator([one, other])
+
+    def at(values: Values) -> bool:
+        ours, theirs = both(values)
+        scale = float(np.abs(theirs).max(initial=0.0))
+        near = CLOSE * scale if ours.any() else TINY
+        return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= near).all())
+
+    return at
 
 
 def as_said(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
@@ -147,4 +157,4 @@ def script_text(case: Case, names: Names, node: Node, longest: int = 80) -> str 
     return None
 
 
-__all__ = ["Names", "agree", "as_said", "moved_points", "on_leaves", "readable", "script_text", "words"]
+__all__ = ["Names", "agree", "agreement", "as_said", "moved_points", "on_leaves", "readable", "script_text", "words"]

@@ -35,8 +35,8 @@ LIMITS: dict[str, CodeDoc] = {
     ),
     "GC505": CodeDoc(
         "too many nodes",
-        "The graph has more nodes than the limit `nodes` allows, or a loop would run more often than that.",
-        "Unrolled loops and high derivatives grow fast; the limit keeps them from taking the machine.",
+        "The graph has more nodes than the limit `nodes` allows, or loops take more steps than the limit `work`.",
+        "Unrolled loops and high derivatives grow fast; the limits keep them from taking the machine.",
         "s = 0\nfor i in range(9):\n    s = s + sin(i*x)\ns  # with --limit nodes=8",
         "Make the loop shorter, use arrays instead of scalars, or raise it with --limit nodes=2000000.",
     ),

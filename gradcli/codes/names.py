@@ -103,4 +103,11 @@ NAMES: dict[str, CodeDoc] = {
         "const k = 2*x\nk*x  # with --at x=1",
         "Leave out const, make the leaf const too, or keep the value out of the gradient with detach(...).",
     ),
+    "GC215": CodeDoc(
+        "append to what is no list",
+        "A name that is appended to holds a number, an array or a parameter, or its value was taken before; += counts.",
+        "Only a list of the same function grows, and values never change: y = path stays what path was.",
+        "x = 2\nx.append(3)",
+        "Begin with path = [] or path = [x], append in the loop, and read path behind it.",
+    ),
 }

@@ -70,7 +70,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC310": CodeDoc(
         "rows of different lengths",
-        "The rows of a nested list differ in length or shape.",
+        "The rows of a nested list, the items of a comprehension or what is appended differ in length or shape.",
         "An array is rectangular.",
         "[[1, 2], [3]]*x",
         "Make all rows equally long.",

@@ -139,11 +139,11 @@ TEXT: dict[str, CodeDoc] = {
         "Build a new array with where(...) or concatenate(...).",
     ),
     "GC120": CodeDoc(
-        "no comprehensions",
-        "A for stands inside an expression.",
-        "Loops are statements; arrays are computed at once.",
-        "sum(x[i]**2 for i in range(3))",
-        "Write the operation on the whole array, such as sum(x**2), or a for statement.",
+        "malformed comprehension",
+        "A for in an expression is no [item for NAME in ...], and not the only argument of a reduction such as sum.",
+        "A comprehension makes an array of one item a turn; a generator is only ever reduced.",
+        "x**2 for x in [1, 2, 3]",
+        "Write [x**2 for x in xs], sum(x**2 for x in xs) or a for statement; choices by data are where or a mask.",
     ),
     "GC121": CodeDoc(
         "no conditional expressions",
@@ -256,5 +256,12 @@ TEXT: dict[str, CodeDoc] = {
         "A recorded number that nobody compares would promise what nobody checks.",
         "x**2\n#> valu = 64",
         "Write #> value = 64, #> grad x = [64, 32] or #> check x = PROVED on a line of its own.",
+    ),
+    "GC137": CodeDoc(
+        "malformed append",
+        "An append stands inside an expression, on something else than a name, or with other than one value.",
+        "append adds an entry to the list of a name and has no value, so it is a statement of its own.",
+        "path = []\npath.append(1, 2)",
+        "Write path.append(x) on a line of its own; a row of values is path.append([a, b]).",
     ),
 }

@@ -101,7 +101,8 @@ EVALUATION = (
         "--limit",
         many=True,
         metavar="NAME=VALUE,...",
-        help="Raise a limit. Defaults: text=64KiB, nodes=1000000, nesting=200, digits=400, elements=134217728.",
+        help="Raise a limit. Defaults: text=64KiB, nodes=1000000, work=100000000, nesting=200, digits=400, "
+        "elements=134217728.",
     ),
 )
 

@@ -1,7 +1,8 @@
 """Values that are not finite go in, diagnostics that name where that began come out; it computes nothing new.
 
 It looks only when a result is NaN or infinite, and walks from there to the nodes whose own operands were
-finite. A branch that `where` did not take is not walked.
+finite. A branch that `where` did not take is not walked. Of a loop, the turns run again until one gives such a value:
+the operation to blame is one of the body, and the message names the turn.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 
 from gradcli.diagnostics import Diagnostic
 from gradcli.execution.namespaces import namespace
+from gradcli.execution.scan import Scan
+from gradcli.graph.loop import is_reader
 from gradcli.graph.node import CONSTANT, DATA, LEAF
 from gradcli.graph.text import operand_text
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 OPERAND_NAMES = "xyzuvw"
 MOST = 20  # diagnostics at most: more would say nothing new
+MOST_TURNS = 64  # of a loop that are searched after the first with NaN or infinity
 HINTS = {"pow": "cbrt is the real cube root; a whole exponent as a number or const takes any base"}
 
 
@@ -78,11 +82,73 @@ def diagnose(
         derivative = node not in own
         if derivative and node.span in blamed:
             continue  # the value of that statement is to blame already
-        problem = _diagnostic(node, values, derivative)
-        if (problem.message, problem.span) not in said and len(found) < MOST:
-            said.add((problem.message, problem.span))
-            found.append(problem)
+        for problem in _in_loop(node, values, derivative) or [_diagnostic(node, values, derivative)]:
+            if derivative and problem.span in blamed:
+                continue
+            if not derivative and problem.span is not None:
+                blamed.add(problem.span)
+            if (problem.message, problem.span) not in said and len(found) < MOST:
+                said.add((problem.message, problem.span))
+                found.append(problem)
     return found
+
+
+def _in_loop(reader: Node, values: Mapping[Node, Value], derivative: bool) -> list[Diagnostic]:
+    """The first causes in the turns of the loop that a node reads; none for any other node."""
+    if not is_reader(reader):
+        return []
+    xp = namespace("numpy")
+    scan = Scan([reader])
+    body = scan.body
+    args = [xp.array(values[arg], arg.type.kind) for arg in reader.args]
+    at_end = scan.ends[0] if scan.stacked[0] < 0 else scan.stacked[0]
+    watched = {at_end, *(body.positions[body.nexts[k]] for k in scan.carries)}
+    blamed: dict[Node, list[Diagnostic]] = {}  # carries that are not finite before the turn
+    first: list[Diagnostic] = []
+    searched = 0
+    with xp.arithmetic():
+        for turn, found in scan.turns(xp, args, [len(arg.shape) for arg in reader.args]):
+            if all(xp.isfinite(found[at]).all() for at in watched):
+                blamed = {}
+                continue
+            blame = _in_turn(scan, found, blamed, derivative, f" in turn {body.first + turn + 1}")
+            first = first or blame.get(body.steps[at_end], [])
+            blamed = {body.carried[k]: blame.get(body.nexts[k], []) for k in scan.carries}
+            searched += 1
+            if searched > MOST_TURNS:
+                break
+    if scan.stacked[0] < 0:  # only what has reached the last turn counts
+        first = blame.get(body.steps[at_end], []) or first if searched else []
+    return first
+
+
+def _in_turn(
+    scan: Scan, found: Sequence[Any], blamed: Mapping[Node, list[Diagnostic]], derivative: bool, turn: str
+) -> dict[Node, list[Diagnostic]]:
+    """The causes of each value of a turn that is not finite: operations of this turn, or what a carry has brought."""
+    xp = namespace("numpy")
+    steps = scan.body.steps
+    values = {steps[at]: found[at] for at in scan.order}
+    blame: dict[Node, list[Diagnostic]] = {}
+    for node, value in values.items():
+        bad = ~xp.isfinite(value)
+        if not bad.any():
+            continue
+        operands: Iterable[Node] = node.args
+        if node.primitive.name == "where":
+            taken = xp.asarray(values[node.args[0]]) != 0
+            chosen = ((node.args[1], taken), (node.args[2], ~taken))
+            operands = [arg for arg, here in chosen if (~xp.isfinite(values[arg]) & here).any()]
+        causes = [one for arg in operands for one in blame.get(arg, ())]
+        if node in blamed:
+            causes = blamed[node]
+        if not causes:
+            made = _in_loop(node, values, derivative) or [_diagnostic(node, values, derivative)]
+            causes = [
+                Diagnostic(one.code, one.message + turn, one.span, one.labels, one.help, one.severity) for one in made
+            ]
+        blame[node] = list(dict.fromkeys(causes))[:MOST]
+    return blame
 
 
 def _causes(outputs: Sequence[Node], values: Mapping[Node, Value]) -> list[Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.execution.namespaces import namespace
+from gradcli.execution.namespaces import Unavailable, namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,6 +100,12 @@ class Printer:
         if form is not None:
             return lambda *xs: Word(form.format(*map(text_of, xs)))
         return lambda *xs: Word(f"{self.bound(f'_f_{name}', known).text}({', '.join(map(text_of, xs))})")
+
+    def cast(self, x: object, kind: str) -> Word:
+        """A truth value as a number, or the other way round."""
+        if kind == "int":
+            raise Unavailable("positions need an array")
+        return Word(f"({text_of(x)} * 1.0)" if kind == "float" else f"({text_of(x)} != 0.0)")
 
     def bound(self, name: str, value: object) -> Word:
         """A name that stands for a function or a number of ours."""

@@ -1,8 +1,9 @@
 """Loops while a program runs: all readers of one loop are computed by one walk through its turns.
 
 A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
-stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`scan_python`); any
-other loop, and any other namespace, runs one operation after the other.
+stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`scan_python`); with
+NumPy, only what has to runs turn by turn (`scan_numpy`); batch axes and other namespaces run one operation after the
+other.
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from gradcli.execution.scan_numpy import Staged
     from gradcli.execution.scan_python import PrintedTurns
     from gradcli.graph.loop import Body
 
+    Step = tuple[
+        Any, int, tuple[int, ...], Any, bool
+    ]  # impl, position of the result, of the operands, parameters, aligned
+
+SMALL = 1 << 13  # steps of all turns, up to which single numbers are not worth more than one printed function
 IN_PLACE = ("numpy", "cupy")  # namespaces whose arrays can be written to
 _UNKNOWN: Any = object()
 
@@ -53,7 +60,8 @@ class Scan:
     """
 
     __slots__ = (
-        "_printed", "_work", "body", "carries", "count", "ends", "order", "readers", "reverse", "scalar", "stacked",
+        "_printed", "_staged", "_work",
+        "body", "carries", "count", "ends", "order", "readers", "reverse", "scalar", "stacked",
     )  # fmt: skip
 
     def __init__(self, readers: Sequence[Node]) -> None:
@@ -71,12 +79,14 @@ class Scan:
         there = set(self.order)
         self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
         self.scalar = single_numbers(readers[0])  # every value of a turn
-        self._work: dict[Any, _Work] = {}
+        self._work: dict[Any, Work] = {}
         self._printed: PrintedTurns | None = _UNKNOWN
+        self._staged: dict[Any, Staged] = {}
 
     def __call__(self, xp: Any, *args: Any, ranks: Sequence[int]) -> list[Any]:
         """The values of the readers, in their order."""
-        if xp.dtype == "float64" and xp.name in ("math", "numpy"):
+        alone = xp.name == "numpy" and not any(x.ndim > rank for x, rank in zip(args, ranks, strict=True))
+        if xp.name == "math" or (alone and xp.dtype == "float64" and self.count * len(self.order) <= SMALL):
             printed = self._printed
             if printed is _UNKNOWN:
                 from gradcli.execution.scan_python import printed_turns
@@ -85,11 +95,17 @@ class Scan:
             if printed is not None:
                 if xp.name == "math":
                     return printed.on_floats(args)
-                if not any(getattr(x, "ndim", 0) > rank for x, rank in zip(args, ranks, strict=True)):
-                    try:
-                        return printed.on_arrays(xp, args)
-                    except IEEE_DIFFERS:
-                        pass  # NumPy says what IEEE arithmetic gives
+                try:
+                    return printed.on_arrays(xp, args)
+                except IEEE_DIFFERS:
+                    pass  # NumPy says what IEEE arithmetic gives
+        if alone and self.count > 1:
+            staged = self._staged.get(xp)
+            if staged is None:
+                from gradcli.execution.scan_numpy import Staged
+
+                staged = self._staged[xp] = Staged(self, xp)
+            return staged.run(args)
         return self._walked(xp, args, ranks)
 
     def on_floats(self, *args: float) -> list[Any]:
@@ -106,6 +122,13 @@ class Scan:
                 stack.put(turn, values[at])
         return [values[end] if at < 0 else stacks[at].array() for end, at in zip(self.ends, self.stacked, strict=True)]
 
+    def work(self, xp: Any) -> Work:
+        """The operations of a turn, bound to a namespace once."""
+        found = self._work.get(xp)
+        if found is None:
+            found = self._work[xp] = Work(xp, self.body, self.order)
+        return found
+
     def turns(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
         """Each turn with the values of its steps by position, in the order in which the turns run.
 
@@ -113,9 +136,7 @@ class Scan:
         of REFUSED, with its step as the attribute `node`.
         """
         body, carries = self.body, self.carries
-        work = self._work.get(xp)
-        if work is None:
-            work = self._work[xp] = _Work(xp, body, self.order)
+        work = self.work(xp)
         values = work.start.copy()
         states, stacks = len(body.carried), len(body.rows)
         values[states + stacks : len(args)] = args[states + stacks :]
@@ -143,19 +164,29 @@ class Scan:
             yield turn, values
 
 
-class _Work:
+class Work:
     """The operations of one turn, bound to a namespace."""
 
-    __slots__ = ("index", "leaders", "rows", "start", "steps")
+    __slots__ = ("index", "leaders", "loops", "rows", "start", "steps")
+
+    def group_steps(self, first: Node) -> list[Step]:
+        """The scan of an inner loop and what its readers take from it."""
+        (extra,) = [at for at, leader in self.leaders.items() if leader is first]
+        return [step for step in self.steps if step[1] == extra or step[2] == (extra,)]
+
+    def in_order(self, steps: Iterable[Step]) -> list[Step]:
+        """These steps in the order of the turn."""
+        chosen = {step[1] for step in steps}
+        return [step for step in self.steps if step[1] in chosen]
 
     def __init__(self, xp: Any, body: Body, order: Sequence[int]) -> None:
         steps = body.steps
         states, stacks = len(body.carried), len(body.rows)
         self.rows = [at for at in order if states <= at < states + stacks]
         self.index = None if body.index is None else body.positions[body.index]
-        self.steps: list[Any] = []
+        self.steps: list[Step] = []
         self.leaders: dict[int, Node] = {}
-        loops = loops_of([steps[at] for at in order])
+        loops = self.loops = loops_of([steps[at] for at in order])
         members = {node for group in loops.values() for node in group}
         self.start: list[Any] = [None] * (len(steps) + len(loops))
         for at in order:

@@ -17,10 +17,11 @@ from gradcli.graph.node import CONSTANT, LEAF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from gradcli.execution.scan import Scan
+    from gradcli.graph.loop import Body
     from gradcli.graph.node import Node
 
 MOST_STEPS = 2_000  # of a turn: compiling takes 10 us for each
@@ -110,22 +111,106 @@ def printed_turns(scan: Scan) -> PrintedTurns | None:
 
 def _printed(scan: Scan, steps: Sequence[Node]) -> PrintedTurns:
     body = scan.body
-    printer = Printer()
     first, stop = len(body.carried), len(body.carried) + len(body.rows)
     rows = [at for at in scan.order if first <= at < stop]
+    columns = rows if body.index is None else [*rows, body.positions[body.index]]
     fixed = [at for at in scan.order if stop <= at < len(body.inputs)]
     stacked = list(dict.fromkeys([at for at in scan.stacked if at >= 0]))
-    words = {body.steps[at]: Word(f"x{at}") for at in (*scan.carries, *rows, *fixed)}
-    if body.index is not None:
-        words[body.index] = Word("turn")
-    nexts = [body.nexts[k] for k in scan.carries]
-    ends = [body.steps[end] for end, at in zip(scan.ends, scan.stacked, strict=True) if at < 0]
-    named = {*nexts, *ends, *[body.steps[at] for at in stacked]}  # read after the expressions of the turn
+    ends = [end for end, at in zip(scan.ends, scan.stacked, strict=True) if at < 0]
+    text, functions = core_text(body, scan.order, scan.carries, columns, fixed, stacked, ends)
+    run = function(text, {"__builtins__": {}, **functions}, "loop")
+    return PrintedTurns(scan, run, rows, fixed, stacked)
+
+
+class PrintedCore:
+    """The code of carries that need one another: called for a block of turns, it gives their states."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run
+
+    def run(
+        self, xp: Any, columns: Sequence[Any], fixed: Sequence[Any], state: Sequence[Any], turns: int, store: bool
+    ) -> tuple[Any, Sequence[Any]]:
+        """The states before each turn, by carry, and those after the last one. Raises ValueError for infinities."""
+        library = xp.library
+        if not all(library.isfinite(one).all() for one in (*columns, *fixed, *state)):
+            raise ValueError("not finite")
+        numbers = [one.item() for one in (*state, *fixed)]
+        lists = [one.tolist() for one in columns]
+        over: Any = lists[0] if len(lists) == 1 else zip(*lists, strict=True) if lists else repeat(None, turns)
+        stored: list[float] = []
+        width = len(state)
+        after = self._run(over, (stored.extend if width > 1 else stored.append) if store else _nothing, *numbers)
+        return (library.array(stored, dtype=library.float64).reshape(turns, width).T if store else None), after
+
+
+def _nothing(_: Any) -> None:
+    """Store nothing."""
+
+
+def printed_core(
+    body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
+) -> PrintedCore:
+    """The code of the steps `order`, which read the carries, columns over the turns, and fixed values.
+
+    Raises Unavailable where an operation needs arrays.
+    """
+    if len(order) > MOST_STEPS or any(body.steps[at].type.kind == "int" for at in order):
+        raise Unavailable("not a loop over floats")
+    text, functions = core_text(body, order, carries, columns, fixed, carries, ())
+    return PrintedCore(function(text, {"__builtins__": {}, **functions}, "loop"))
+
+
+def core_text(
+    body: Body,
+    order: Sequence[int],
+    carries: Sequence[int],
+    columns: Sequence[int],
+    fixed: Sequence[int],
+    stored: Sequence[int],
+    ends: Sequence[int],
+) -> tuple[str, dict[str, Any]]:
+    """The text of a function of (turns, store, carries, fixed values), and what its names stand for.
+
+    `turns` gives the columns of each turn, `store` takes the values of the positions `stored`; the function returns
+    the carries after the last turn, then the values of the positions `ends` in that turn.
+    """
+    printer = Printer()
+    lines: list[str] = []
+    named = [*(body.positions[body.nexts[k]] for k in carries), *ends, *stored]
+    words = turn_lines(printer, body, order, (*carries, *columns, *fixed), named, lines)
+    if stored:
+        values = ", ".join(words[body.steps[at]].text for at in stored)
+        lines.append(f"store(({values}))" if len(stored) > 1 else f"store({values})")
+    kept = [f"_end{at}" for at in range(len(ends))]
+    lines += [f"{name} = {words[body.steps[end]].text}" for name, end in zip(kept, ends, strict=True)]
+    states = [f"x{k}" for k in carries]
+    moved = ", ".join(words[body.nexts[k]].text for k in carries)
+    arguments = ["turns", "store", *states, *(f"x{at}" for at in fixed)]
+    whole = [
+        f"def run({', '.join(arguments)}):",
+        f"    for {', '.join(f'x{at}' for at in columns) or '_'} in turns:",
+        *(f"        {line}" for line in lines),
+        f"        {', '.join(states)} = {moved}" if states else "        pass",
+        f"    return ({''.join(f'{name}, ' for name in [*states, *kept])})",
+        "",
+    ]
+    return "\n".join(whole), printer.functions
+
+
+def turn_lines(
+    printer: Printer, body: Body, order: Iterable[int], given: Iterable[int], named: Iterable[int], lines: list[str]
+) -> dict[Node, Word]:
+    """Add the lines of one turn and give the words of its steps. Steps that are `named` get a line of their own."""
+    words = {body.steps[at]: Word(f"x{at}") for at in given}
+    steps = [body.steps[at] for at in order]
+    later = {body.steps[at] for at in named}
     uses: dict[Node, int] = {}
     for node in steps:
         for arg in node.args:
             uses[arg] = uses.get(arg, 0) + 1
-    lines: list[str] = []
     for place, node in enumerate(steps):
         if node.primitive is LEAF:
             continue
@@ -135,27 +220,9 @@ def _printed(scan: Scan, steps: Sequence[Node]) -> PrintedTurns:
             words[node] = Word(text_of(number)) if finite else printer.bound(f"_c{place}", number)
             continue
         text = step(printer, node, place, lines, words)
-        if node not in named and uses[node] == 1 and len(text) <= LONGEST:
+        if node not in later and uses.get(node, 0) == 1 and len(text) <= LONGEST:
             words[node] = Word(text)
         else:
             lines.append(f"_{place} = {text}")
             words[node] = Word(f"_{place}")
-    if stacked:
-        values = ", ".join(words[body.steps[at]].text for at in stacked)
-        lines.append(f"store(({values}))" if len(stacked) > 1 else f"store({values})")
-    kept = [f"_end{at}" for at in range(len(ends))]
-    after = [f"{name} = {words[node].text}" for name, node in zip(kept, ends, strict=True)]
-    carries = [f"x{k}" for k in scan.carries]
-    moved = ", ".join(words[node].text for node in nexts)
-    turn = [f"x{at}" for at in rows] + (["turn"] if body.index is not None else [])
-    arguments = ["turns", "store", *carries, *(f"x{at}" for at in fixed)]
-    whole = [
-        f"def run({', '.join(arguments)}):",
-        f"    for {', '.join(turn) or '_'} in turns:",
-        *(f"        {line}" for line in [*lines, *after]),
-        f"        {', '.join(carries)} = {moved}" if carries else "        pass",
-        f"    return ({''.join(f'{name}, ' for name in [*carries, *kept])})",
-        "",
-    ]
-    run = function("\n".join(whole), {"__builtins__": {}, **printer.functions}, "loop")
-    return PrintedTurns(scan, run, rows, fixed, stacked)
+    return words

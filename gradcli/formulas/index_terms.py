@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import gcd, isqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import is_
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 DEEPEST = 24  # levels of functions and brackets inside each other
 MOST_FACTORS = 600  # of one sum, those inside brackets counted too
@@ -96,6 +97,23 @@ ZERO: Sum = ()
 ONE: Sum = (Term(Fraction(1), (), ()),)
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 TRUTHS = (*COMPARISONS, "and", "or", "not")
+SHALLOW = (Leaf, Delta, Number, Literal)
+MOST_KEPT = 2000  # bases whose keys and free indices are kept
+
+Kept = TypeVar("Kept")
+
+_KEYS: dict[int, tuple[Any, str]] = {}  # of bases, by their identity: a base stands in many sums, one after the other
+_FREE: dict[int, tuple[Any, tuple[Index, ...]]] = {}
+
+
+def _kept(table: dict[int, tuple[Any, Kept]], base: Any, made: Callable[[Any], Kept]) -> Kept:
+    """What was made of a base; the table also holds the base, so that no other object gets its identity."""
+    known = table.get(id(base))
+    if known is None:
+        if len(table) >= MOST_KEPT:
+            table.clear()
+        known = table[id(base)] = base, made(base)
+    return known[1]
 
 
 def number(value: Fraction | int) -> Sum:
@@ -120,6 +138,10 @@ def value_of(found: Sum) -> Fraction | None:
 
 def free_of(base: Any) -> tuple[Index, ...]:
     """The free indices of a base, in the order in which they stand there."""
+    return _free(base) if type(base) in SHALLOW else _kept(_FREE, base, _free)
+
+
+def _free(base: Any) -> tuple[Index, ...]:
     if isinstance(base, (Leaf, Literal, Whole)):
         return tuple(dict.fromkeys(i for i in base.at if isinstance(i, Index)))
     if isinstance(base, Delta):
@@ -151,8 +173,9 @@ class Names:
         return Index(self.count, size)
 
     def put(self, found: Sum, changes: Mapping[Index, Index | int]) -> Sum:
-        """A sum with other free indices; its bound indices are new ones."""
-        return tuple([one for term in found for one in self._term(term, changes)])
+        """A sum with other free indices; its bound indices are new ones. What stays as it is stays the same object."""
+        made = tuple([one for term in found for one in self._term(term, changes)])
+        return found if len(made) == len(found) and all(map(is_, made, found)) else made
 
     def _term(self, term: Term, changes: Mapping[Index, Index | int]) -> Iterator[Term]:
         inner = {**changes, **{i: self.index(i.size) for i in term.bound}}
@@ -167,6 +190,10 @@ class Names:
                 continue
             else:
                 made.append((new, exponent))
+        if not term.bound and len(made) == len(term.factors):
+            if all(new is base for (new, _), (base, _) in zip(made, term.factors, strict=True)):
+                yield term
+                return
         bound = tuple([i for i in (inner[i] for i in term.bound) if isinstance(i, Index)])
         yield Term(coefficient, tuple(made), bound)
 
@@ -175,12 +202,17 @@ class Names:
             return tuple([changes.get(i, i) if isinstance(i, Index) else i for i in at])
 
         if isinstance(base, (Leaf, Literal, Whole)):  # the arrays of a whole have no free indices
-            return base._replace(at=new(base.at))
+            at = new(base.at)
+            return base if at == base.at else base._replace(at=at)
         if isinstance(base, Delta):
             return Delta(*new(base))
         if isinstance(base, Call):
-            return base._replace(args=tuple([self.put(arg, changes) for arg in base.args]))
-        return Group(self.put(base.inside, changes)) if isinstance(base, Group) else base
+            args = tuple([self.put(arg, changes) for arg in base.args])
+            return base if all(map(is_, args, base.args)) else base._replace(args=args)
+        if isinstance(base, Group):
+            inside = self.put(base.inside, changes)
+            return base if inside is base.inside else Group(inside)
+        return base
 
 
 # --- keys: equal for what differs in the names of bound indices only ----------------------------------------------
@@ -216,6 +248,14 @@ def _power_key(factor: Factor, names: Mapping[Index, str]) -> str:
 
 def base_key(base: Any, names: Mapping[Index, str]) -> str:
     """The key of a base."""
+    return _base_key(base, names) if names else _kept(_KEYS, base, _own_key)
+
+
+def _own_key(base: Any) -> str:
+    return _base_key(base, {})
+
+
+def _base_key(base: Any, names: Mapping[Index, str]) -> str:
 
     def at(indices: Iterable[Index | int]) -> str:
         shown = [names.get(i, f"#{i.number}") if isinstance(i, Index) else str(i) for i in indices]

@@ -215,6 +215,22 @@ def row(builder: Builder, stack: Node, turn: int) -> Node:
     return builder.call("reshape", part, shape=shape[1:])
 
 
+def some_rows(builder: Builder, stack: Node, first: int, count: int) -> Node:
+    """The part of a stacked array that belongs to `count` turns."""
+    shape = stack.shape
+    if count == shape[0]:
+        return stack
+    rest = (0,) * (len(shape) - 1)
+    return builder.call("slice", stack, start=(first, *rest), step=(1,) * len(shape), size=(count, *shape[1:]))
+
+
+def joined(builder: Builder, stacks: Sequence[Node]) -> Node:
+    """Stacked arrays one after the other."""
+    if len(stacks) == 1:
+        return stacks[0]
+    return builder.bind(builder.vocabulary["concat"], tuple(stacks), {"axis": -len(stacks[0].shape)})
+
+
 # --- making loops ----------------------------------------------------------------------------------------------
 
 
@@ -258,12 +274,13 @@ def close(
     tracer = _Copy(builder, [carried[k][0] for k in moving], [leaf for leaf, _ in rows], index, unmoved)
     read_nexts = [nexts[k] for k in moving]
     tracer.read([*read_nexts, *outputs])
+    ends_of_turn = tracer.ends(read_nexts)  # before the fixed values are counted: it may be one
     places = {k: place for place, k in enumerate(moving)}
     args = (*(carried[k][1] for k in moving), *(stack for _, stack in rows), *tracer.fixed_values)
     if not args:  # an operation has an argument: a loop over numbers alone is given one that no turn reads
         tracer.leaf_of(builder.constant(0))
         args = tuple(tracer.fixed_values)
-    body = tracer.body(read_nexts, first)
+    body = tracer.body(ends_of_turn, first)
     traced = {node: body.positions[copy] for node, copy in tracer.copies.items()}
     ends: list[Node | int] = [places.get(k, init) for k, (_, init) in enumerate(carried)]
     return Loop(builder, body, args, count, reverse, traced, ends, unmoved)
@@ -272,7 +289,18 @@ def close(
 class _Copy:
     """The nodes of a traced turn that depend on its leaves, copied into a builder of their own in a canonical order."""
 
-    __slots__ = ("builder", "carried", "copies", "dependent", "fixed", "fixed_values", "index", "replaced", "rows")
+    __slots__ = (
+        "builder",
+        "carried",
+        "copies",
+        "dependent",
+        "fixed",
+        "fixed_values",
+        "index",
+        "outer",
+        "replaced",
+        "rows",
+    )
 
     def __init__(
         self,
@@ -282,6 +310,7 @@ class _Copy:
         index: Node | None,
         replaced: dict[Node, Node],
     ) -> None:
+        self.outer = outer
         self.builder = Builder(outer.vocabulary, outer.limit, outer.entries)
         self.replaced = replaced
         self.copies: dict[Node, Node] = {}
@@ -337,7 +366,7 @@ class _Copy:
 
     def _mark(self, roots: Iterable[Node]) -> None:
         """Find out which nodes depend on the leaves of the turn: none of those that were made before them."""
-        first = min([leaf.serial for leaf in self.dependent], default=0)
+        first = min([leaf.serial for leaf in (*self.dependent, *self.replaced)], default=0)
         inside: set[Node] = set()
         stack = list(roots)
         while stack:
@@ -346,18 +375,27 @@ class _Copy:
                 inside.add(node)
                 stack.extend(node.args)
         for node in sorted(inside, key=lambda node: node.serial):
-            if node not in self.replaced and any(map(self._depends, node.args)):
+            if node in self.replaced:
+                continue
+            if any(map(self._depends, node.args)):
                 self.dependent.add(node)
+            elif not self.replaced.keys().isdisjoint(node.args):  # it depends on carries that no turn changes only
+                args = tuple([self.replaced.get(arg, arg) for arg in node.args])
+                self.replaced[node] = self.outer.apply(node.primitive, args, node.params)
 
     def _depends(self, node: Node) -> bool:
         return node in self.dependent
 
-    def body(self, nexts: Sequence[Node], before: int) -> Body:
-        """The body, once everything has been read; a next that does not depend on the turn is a fixed value."""
+    def ends(self, nexts: Sequence[Node]) -> list[Node]:
+        """The carries after a turn that has been read; one that does not depend on the turn is a fixed value."""
         ends = []
         for node in nexts:
             copy = self.copies.get(node)
             ends.append(self.outside(self.replaced.get(node, node)) if copy is None else copy)
+        return ends
+
+    def body(self, ends: Sequence[Node], before: int) -> Body:
+        """The body, once everything has been read."""
         fixed = tuple(self.fixed.values())
         first = [*self.carried, *self.rows, *fixed, *([] if self.index is None else [self.index])]
         inner = dict.fromkeys(first)
@@ -379,20 +417,21 @@ class _Copy:
 class Opened:
     """One turn of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
 
-    `nodes[i]` stands for `body.steps[i]`. Fixed values are the loop's arguments, so nodes that depend on these alone
-    are outside of any turn.
+    `nodes[i]` stands for `body.steps[i]`. Fixed values are the arguments, so nodes that depend on these alone are
+    outside of any turn. The index counts from 0; what stands for that of the loop is `first` more.
     """
 
     __slots__ = ("body", "carried", "index", "nexts", "nodes", "rows")
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, first: int = 0) -> None:
         body, builder = loop.body, loop.builder
         self.body = body
         self.carried = tuple([builder.fresh_leaf(leaf.type) for leaf in body.carried])
         self.rows = tuple([builder.fresh_leaf(leaf.type) for leaf in body.rows])
         self.index = None if body.index is None else builder.fresh_leaf(FLOAT)
         fixed = loop.args[len(self.carried) + len(self.rows) :]
-        self.nodes = turn(builder, body, self.carried, self.rows, fixed, self.index)
+        number = builder.call("add", self.index, first) if first and self.index is not None else self.index
+        self.nodes = turn(builder, body, self.carried, self.rows, fixed, number)
         self.nexts = tuple([self.nodes[body.positions[node]] for node in body.nexts])
 
 
@@ -437,10 +476,7 @@ def written_out_turns(*args: Node, body: Body, count: int, reverse: bool, at: in
     found: dict[int, Node] = {}
     for number, nodes in zip(order_of_turns(count, reverse), _written_out(args, body, count, reverse), strict=True):
         found[number] = nodes[at]
-    raised = [builder.call("reshape", found[number], shape=(1, *found[number].shape)) for number in range(count)]
-    if count == 1:
-        return raised[0]
-    return builder.bind(builder.vocabulary["concat"], tuple(raised), {"axis": -len(raised[0].shape)})
+    return joined(builder, [repeated(builder, found[number], 1) for number in range(count)])
 
 
 def _written_out(args: Sequence[Node], body: Body, count: int, reverse: bool) -> Iterable[list[Node]]:

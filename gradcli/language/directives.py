@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 
 from gradcli.diagnostics import WARNING, Diagnostic, Span, did_you_mean, visible
-from gradcli.language.syntax import Assert, Assign, ExpressionStatement, For, FunctionDef, If, Statement
+from gradcli.language.syntax import Append, Assert, Assign, ExpressionStatement, For, FunctionDef, If, Statement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def flattened(statements: Sequence[Statement]) -> Iterator[Statement]:
 
 def output_line(statements: Sequence[Statement]) -> int:
     """The first line of the statement that gives the output: the last expression, else the last assignment."""
-    for kinds in ((ExpressionStatement,), (Assign, For, If)):
+    for kinds in ((ExpressionStatement,), (Append, Assign, For, If)):
         for one in reversed(statements):
             if isinstance(one, kinds):
                 return one.span.line

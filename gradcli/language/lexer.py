@@ -115,9 +115,9 @@ def without_forbidden(source: Source, tokens: Tokens, start: int, end: int) -> s
 
 
 class Lexer:
-    """The state of one pass over a text: open brackets and open indentations."""
+    """The state of one pass over a text: open brackets, open indentations, and braces that were reported."""
 
-    __slots__ = ("end", "indents", "opens", "text", "tokens")
+    __slots__ = ("braces", "end", "indents", "opens", "text", "tokens")
 
     def __init__(self, text: str, end: int, tokens: Tokens) -> None:
         self.text = text
@@ -125,6 +125,7 @@ class Lexer:
         self.tokens = tokens
         self.opens: list[int] = []
         self.indents: list[str] = []
+        self.braces = 0
 
     def run(self, start: int, line: int, line_start: int) -> None:
         """Fill the token lists from offset `start`, in line `line`, which begins at offset `line_start`."""
@@ -267,6 +268,10 @@ class Lexer:
             return end
         while text.startswith(text[at], end, self.end):  # a run of the same character is one error
             end += 1
+        if text[at] == "}" and self.braces:  # the error is the brace that it closes
+            self.braces = max(0, self.braces - (end - at))
+            return end
+        self.braces += end - at if text[at] == "{" else 0
         self.tokens.diagnostics.append(stray(text, at, span))
         self.tokens.broken.add(line)
         return end

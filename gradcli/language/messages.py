@@ -106,7 +106,7 @@ CALLS: dict[str, str] = {
     "lstsq": "write pinv(A) @ b",
     "backward": "write grad(y, x), or ask `gradcli grad`",
     "value_and_grad": "write grad(y, x); `gradcli grad` shows the value too",
-    "range": "range stands in a for statement; an array of numbers is arange(n)",
+    "range": "range stands behind `for`; an array of numbers is arange(n)",
     "list": "remove it: [a, b] is an array",
     "int": "write trunc(x); every number is a float",
     "bool": "write x != 0",
@@ -161,8 +161,8 @@ def word(kind: str) -> Message:
     if kind == "if" or kind == "else":
         return "GC121", "there are no conditional expressions", "write where(condition, a, b)"
     if kind == "for":
-        hint = "compute with whole arrays, such as sum(x**2), or write a for statement"
-        return "GC120", "there are no comprehensions", hint
+        hint = "write [x**2 for x in xs], or sum(x**2 for x in xs)"
+        return "GC120", "a comprehension stands in square brackets, a generator alone in a call", hint
     if kind == "None":
         hint = "None adds an axis in a subscript, x[None, :], or is an option's value, axis=None"
         return "GC132", "`None` is no value", hint

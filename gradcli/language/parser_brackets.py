@@ -12,7 +12,8 @@ from gradcli.diagnostics import ERROR, Span
 from gradcli.language import messages
 from gradcli.language.lexer import END, NAME, NEWLINE, STRING
 from gradcli.language.literals import exact_ratio
-from gradcli.language.parser_errors import CALL, GROUP, INDEX, ROOT, Frame, Stop, TokenReader
+from gradcli.language.parser_comprehensions import ComprehensionParser
+from gradcli.language.parser_errors import CALL, GROUP, INDEX, LIST, ROOT, Frame, Stop
 from gradcli.language.syntax import (
     Call,
     Expression,
@@ -63,7 +64,7 @@ DEFAULTS: dict[tuple[str, str], tuple[str, str, int]] = {
 OPERAND, OPERATOR, DONE = range(3)
 
 
-class BracketParser(TokenReader):
+class BracketParser(ComprehensionParser):
     """Everything about brackets, dots and rare operands."""
 
     # operands ---------------------------------------------------------------------------------------------
@@ -264,6 +265,20 @@ class BracketParser(TokenReader):
         """
         frame = frames[-1]
         i = self.position
+        if (kind == "for" or frame.clauses is not None) and (frame.kind == LIST or frame.kind == CALL):
+            if not present:
+                raise self.no_operand(i, frames)
+            if kind == "for" or kind == "if":
+                self.comprehend(frame, i, values.pop())
+                starts.pop()
+                return OPERAND
+            if kind == frame.closer or kind == ",":
+                values[-1] = self.comprehended(frame, i, values[-1])
+                if frame.kind == LIST:
+                    starts[-1] = frame.start
+                    self.position = i + 1
+                    frames.pop()
+                    return OPERATOR
         if kind == frame.closer or (kind == "," and frame.kind != ROOT):
             item = self.item_before(i, frame, values.pop() if present else None)
             if present:

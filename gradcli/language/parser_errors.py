@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.language.lexer import Tokens
     from gradcli.language.limits import Limits
+    from gradcli.language.parser_comprehensions import Clauses
     from gradcli.language.source import Source
     from gradcli.language.syntax import Expression, Item, Keyword
 
@@ -32,6 +33,7 @@ class Frame:
 
     __slots__ = (
         "base",
+        "clauses",
         "closer",
         "comma",
         "item",
@@ -59,6 +61,7 @@ class Frame:
         self.keywords: list[Keyword] | None = None
         self.keyword = -1  # index of the name in NAME=..., while its value is read
         self.parts: list[Expression | None] | None = None  # a slice's parts before each colon
+        self.clauses: Clauses | None = None  # of a comprehension, behind its first `for`
         self.comma = False  # a comma was seen (in a ROOT: commas are allowed)
         self.method = False
         self.prefix: str | None = None

@@ -1,7 +1,8 @@
 """Tokens go in; one statement without a block comes out: assignment, declaration, assert, return, expression.
 
 simple  = [ "const" ] targets [ shape ] "=" values | name augmented values
-        | name [ shape ] "in" domain [ "=" value ] | "assert" value | "return" values | values
+        | name [ shape ] "in" domain [ "=" value ] | name "." "append" "(" value ")"
+        | "assert" value | "return" values | values
 targets = name { "," name }     shape = "[" value { "," value } "]"     values = value { "," value }
 domain  = ( "(" | "[" ) value "," value ( ")" | "]" ) | "real" | "positive" | "nonnegative" | "unit"
 """
@@ -14,6 +15,7 @@ from gradcli.language.lexer import BROKEN, END, NAME, NEWLINE
 from gradcli.language.parser_errors import Stop
 from gradcli.language.parser_expressions import ExpressionParser
 from gradcli.language.syntax import (
+    Append,
     Assert,
     Assign,
     Call,
@@ -42,6 +44,8 @@ AUGMENTED = {f"{op}=": op for op in ("+", "-", "*", "/", "@", "**")} | {"^=": "*
 DOMAINS = ("real", "positive", "nonnegative", "unit")
 DOMAIN_HELP = "write (0, 1), [0, inf), real, positive, nonnegative or unit"
 ITEM_HELP = "build a new array: where(mask, new, x) or concatenate([x[:i], new, x[i+1:]])"
+LOOP_ITEM_HELP = "collect the values with path = [] and path.append(new); else write where(mask, new, x)"
+APPEND_HELP = "write path = [] before the loop, path.append(x) in it, and read path behind it"
 ENDS = frozenset((NEWLINE, END, ";"))
 
 
@@ -90,7 +94,20 @@ class SimpleParser(ExpressionParser):
         if kind == ":" and type(value) is Name:
             hint = "a name has no type: write x = 2, or x in real"
             raise self.stop("GC131", "unexpected `:` after the end of the expression", end, help=hint)
+        if type(value) is Call and value.method and value.function.id == "append":
+            return self.append(value, i, end - 1)
         return ExpressionStatement(value, self.span(i, end - 1))
+
+    def append(self, call: Call, i: int, last: int) -> Append:
+        """Return the statement `path.append(x)` at tokens `i` to `last`."""
+        name, *values = call.args
+        if type(name) is not Name or not self.plain(name):
+            raise self.stop("GC137", "append collects into a name", i, last, help=APPEND_HELP)
+        if len(values) != 1 or call.keywords:
+            what = "without a name" if call.keywords else f"not {len(values)}"
+            hint = "append the values one by one, or a row: path.append([a, b])"
+            raise self.stop("GC137", f"append takes one value, {what}", i, last, help=hint)
+        return Append(name, values[0], self.span(i, last))
 
     # assignment -------------------------------------------------------------------------------------------
 
@@ -153,7 +170,8 @@ class SimpleParser(ExpressionParser):
             or name.id in self.defined
         ):
             message = "there is no item assignment: values never change"
-            raise self.stop("GC119", message, i, equals - 1, help=ITEM_HELP)
+            hint = LOOP_ITEM_HELP if self.depth else ITEM_HELP
+            raise self.stop("GC119", message, i, equals - 1, help=hint)
         return (name,), sizes
 
     def plain(self, name: Name) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from gradcli.language.syntax_expressions import (
     Binary,
     Call,
+    Clause,
     Compare,
+    Comprehension,
     Expression,
     Item,
     Keyword,
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
 
 __all__ = [
+    "Append",
     "Assert",
     "Assign",
     "Binary",
     "Call",
+    "Clause",
     "Compare",
+    "Comprehension",
     "Declare",
     "Domain",
     "Expression",
@@ -202,6 +207,18 @@ class If(Statement):
         self.test = test
         self.body = body
         self.orelse = orelse
+        self.span = span
+
+
+class Append(Statement):
+    """name.append(value)"""
+
+    __slots__ = ("name", "value")
+    fields = ("name", "value")
+
+    def __init__(self, name: Name, value: Expression, span: Span) -> None:
+        self.name = name
+        self.value = value
         self.span = span
 
 

@@ -219,6 +219,43 @@ class List(Expression):
         self.span = span
 
 
+class Clause(Syntax):
+    """One `for target in ... if ...` of a comprehension: over range(*bounds), or over the rows of an array.
+
+    `rows` is None where it runs over a range.
+    """
+
+    __slots__ = ("bounds", "conditions", "rows", "target")
+    fields = ("target", "bounds", "rows", "conditions")
+
+    def __init__(
+        self,
+        target: Name,
+        bounds: tuple[Expression, ...],
+        rows: Expression | None,
+        conditions: tuple[Expression, ...],
+        span: Span,
+    ) -> None:
+        self.target = target
+        self.bounds = bounds
+        self.rows = rows
+        self.conditions = conditions
+        self.span = span
+
+
+class Comprehension(Expression):
+    """[item for ...]; with `generator` the only argument of a call, sum(item for ...)."""
+
+    __slots__ = ("clauses", "generator", "item")
+    fields = ("item", "clauses", "generator")
+
+    def __init__(self, item: Expression, clauses: tuple[Clause, ...], generator: bool, span: Span) -> None:
+        self.item = item
+        self.clauses = clauses
+        self.generator = generator
+        self.span = span
+
+
 class Tuple(Expression):
     """a, b, ... with or without brackets: several values, or a shape."""
 

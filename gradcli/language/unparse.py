@@ -7,11 +7,14 @@ and prefixes as plain calls, numbers as they were typed. Work lies on a list, so
 from __future__ import annotations
 
 from gradcli.language.syntax import (
+    Append,
     Assert,
     Assign,
     Binary,
     Call,
+    Clause,
     Compare,
+    Comprehension,
     Declare,
     Domain,
     Expression,
@@ -143,6 +146,15 @@ def pieces(node: Syntax, wide: set[int]) -> tuple[list[Task], int]:
         return [(node.value, ATOM), ".T"], ATOM
     if type(node) is List:
         return ["[", *joined(node.items), "]"], ATOM
+    if type(node) is Comprehension:
+        clauses: list[Task] = [(node.item, LOOSEST)]
+        for clause in node.clauses:
+            clauses += [" ", (clause, LOOSEST)]
+        return (clauses if node.generator else ["[", *clauses, "]"]), ATOM
+    if type(node) is Clause:
+        rows: list[Task] = ["range(", *joined(node.bounds), ")"] if node.rows is None else [(node.rows, LOOSEST)]
+        tests = [task for test in node.conditions for task in (" if ", (test, LOOSEST))]
+        return ["for ", node.target.id, " in ", *rows, *tests], ATOM
     if type(node) is Tuple:
         if not node.items:
             return ["()"], ATOM
@@ -213,6 +225,8 @@ def head(node: Statement) -> str:
     if isinstance(node, Declare):
         default = "" if node.default is None else f" = {expression_text(node.default, LOOSEST)}"
         return f"{node.name.id}{sizes(node.shape)} in {expression_text(node.domain, LOOSEST)}{default}"
+    if isinstance(node, Append):
+        return f"{node.name.id}.append({expression_text(node.value, LOOSEST)})"
     if isinstance(node, Assert):
         return f"assert {expression_text(node.test, LOOSEST)}{remark(node.rtol, node.expect)}"
     if isinstance(node, Return):

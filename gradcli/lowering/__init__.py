@@ -8,6 +8,7 @@ from gradcli.graph.program import Program
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
+from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.lowered import Claim, HandRule, Lowered
 from gradcli.lowering.lowerer import Lowerer
 from gradcli.lowering.operands import number
@@ -79,8 +80,18 @@ def lower(
         lowerer.uses,
         lowerer.reassigned,
         lowerer.expect or script.expect,
-        {node: name for name, node in lowerer.scope.items() if isinstance(node, Node) and node.args},
+        _intermediates(lowerer),
     )
+
+
+def _intermediates(lowerer: Lowerer) -> dict[Node, str]:
+    """What the script calls the values that it computes: of a list, the array that was read."""
+    found = {}
+    for name, value in lowerer.scope.items():
+        node = value.tagged or value.array if isinstance(value, ScriptList) else value
+        if isinstance(node, Node) and node.args:
+            found[node] = name
+    return found
 
 
 def _fix_positions(lowerer: Lowerer) -> None:

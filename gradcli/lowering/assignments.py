@@ -12,7 +12,8 @@ from gradcli.graph.exact import number_text
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import binary, evaluate
-from gradcli.lowering.names import filled, shape_of
+from gradcli.lowering.lists import ScriptList, plain, refuse_ragged
+from gradcli.lowering.names import POISON, Poisoned, filled, shape_of
 from gradcli.lowering.operands import number, tagged
 from gradcli.lowering.scan import CONSTANTS, is_closed, loads_data
 from gradcli.lowering.subscripts import index
@@ -22,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.diagnostics import GradcliError, Span
     from gradcli.graph.types import Shape
     from gradcli.lowering.lowerer import Lowerer
 
@@ -47,6 +48,11 @@ def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
             statement.span,
             help="build the new array with where(...) or concatenate(...)",
         )
+    if targets[0].id in lowerer.appended and isinstance(value, (s.List, s.Comprehension)) and _is_plain(statement):
+        _bind(lowerer, targets[0], _new_list(lowerer, targets[0], value), None)
+        if lowerer.local is None:
+            remember_names(lowerer, targets, statement.expect)
+        return
     if top and lowerer.local is None and statement.operator is None and _is_leaf(lowerer, statement):
         if len(targets) == 1:
             _assign_leaf(lowerer, targets[0], value, statement.shape, statement.const)
@@ -56,12 +62,17 @@ def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
                 _assign_leaf(lowerer, target, item, None, statement.const)
         remember_names(lowerer, targets, statement.expect)
         return
-    result = evaluate(lowerer, value)
+    result = _taken(lowerer, evaluate(lowerer, value), targets)
     if statement.const:
         _refuse_leaves(lowerer, targets[0], result)
     if statement.operator is not None:
         name = targets[0]
         left = lowerer.lookup(name.id, name.span)
+        if type(left) is ScriptList:
+            hint = f"write {visible(name.id)}.append(...) to add an entry"
+            raise error(
+                "GC215", f"`{visible(name.id)}` is a list, which grows by append only", statement.span, help=hint
+            )
         joined = s.Binary(statement.operator, name, value, False, statement.span)
         result = binary(lowerer, joined, left, result)
     if len(targets) == 1:
@@ -70,6 +81,95 @@ def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
         _bind_several(lowerer, targets, result, statement.span)
     if lowerer.local is None:
         remember_names(lowerer, targets, statement.expect)
+
+
+# --- lists --------------------------------------------------------------------------------------------
+
+LIST_HELP = "begin with path = [] or path = [x], and read path behind the loop that appends"
+
+
+def _is_plain(statement: s.Assign) -> bool:
+    """Whether an assignment is `NAME = value` and nothing more."""
+    return (
+        len(statement.targets) == 1 and statement.operator is None and statement.shape is None and not statement.const
+    )
+
+
+def _new_list(lowerer: Lowerer, target: s.Name, value: s.List | s.Comprehension) -> ScriptList:
+    """What `path = [...]` makes of a name that something is appended to."""
+    name = target.id
+    if isinstance(value, s.List):
+        places = [part.span for part in value.items]
+        items = [number(lowerer, evaluate(lowerer, part), part) for part in value.items]
+        made = ScriptList(items, places[0] if places else value.span)
+    else:
+        made = evaluate(lowerer, value)
+        places = [value.span] * len(made.items)
+    refuse_ragged(made.items, places)
+    made.name = (len(lowerer.inside), name)
+    once = len(lowerer.assigned[name]) - lowerer.appended[name] <= 1
+    made.variable = once and name in lowerer.targets
+    return made
+
+
+def _taken(lowerer: Lowerer, value: Any, targets: tuple[s.Name, ...]) -> Any:
+    """The value of an assignment without lists; a list that has a name takes note of its further one."""
+    for one in value if isinstance(value, tuple) else (value,):
+        if type(one) is ScriptList and one.name is not None and one.alias is None:
+            one.alias = targets[0].span, f"`{visible(targets[0].id)}` takes its value here"
+    return plain(lowerer, value)
+
+
+def append(lowerer: Lowerer, statement: s.Append) -> None:
+    """What `path.append(x)` does; raises GradcliError GC215 for what is no list, GC310 for another shape."""
+    name, span = statement.name.id, statement.span
+    held = lowerer.names().get(name)
+    if held is POISON:
+        raise Poisoned
+    if type(held) is not ScriptList:
+        raise _no_list(lowerer, statement, held)
+    if held.alias is not None:
+        hint = "values never change: take the value behind the last append"
+        message = f"`{visible(name)}` is appended to after its value was taken"
+        raise error("GC215", message, span, labels=(held.alias,), help=hint)
+    value = evaluate(lowerer, statement.value)
+    if type(value) is ScriptList and value.name is not None and value.alias is None:
+        value.alias = span, f"`{visible(name)}` takes its value here"
+    node = number(lowerer, value, statement.value)
+    if not held.items:
+        held.place = span
+    elif node.type.shape != held.items[0].type.shape:
+        raise error(
+            "GC310",
+            f"append of {node.type}; the entries before are {held.items[0].type}",
+            span,
+            labels=((held.place, "the first entry"),),
+            help="every entry needs the same shape",
+        )
+    held.items.append(node)
+    if lowerer.local is None:
+        remember_names(lowerer, (statement.name,), None)
+
+
+def _no_list(lowerer: Lowerer, statement: s.Append, held: Any) -> GradcliError:
+    """The error for an append to a name that holds no list."""
+    name = visible(statement.name.id)
+    labels: tuple[tuple[Span, str], ...] = ()
+    hint = LIST_HELP.replace("path", name)
+    if lowerer.local is not None and held is None and type(lowerer.scope.get(statement.name.id)) is ScriptList:
+        message = f"a function cannot append to `{name}`, a list of the script"
+        hint = f"return the value, and write {name}.append(...) where the function is called"
+    elif held is None:
+        message = f"`{name}` is appended to, but it is no list yet"
+    elif lowerer.local is not None and len(lowerer.assigned[statement.name.id]) == lowerer.appended[statement.name.id]:
+        message = f"`{name}` is a parameter, so nothing can be appended to it"
+        hint = "values never change: return what is to be appended, or make a list in the function"
+    else:
+        what = str(held.type) if isinstance(held, Node) else "a number" if isinstance(held, int) else "several values"
+        message = f"`{name}` is {what}, not a list"
+        places = [place for place in lowerer.assigned[statement.name.id] if place != statement.name.span]
+        labels = tuple((place, "assigned here") for place in places[:1])
+    return error("GC215", message, statement.span, labels=labels, help=hint)
 
 
 def _refuse_leaves(lowerer: Lowerer, target: s.Name, result: Any) -> None:

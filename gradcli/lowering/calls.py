@@ -14,6 +14,7 @@ from gradcli.graph.types import Type
 from gradcli.language import messages
 from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import raised
+from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.operands import number, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives.broadcasting import together
@@ -133,6 +134,8 @@ def bind(
             return lowerer.static(value, span)
         if value is None or isinstance(value, str):
             raise error("GC309", f"`{parameter}` of {name} is a number, not {value!r}", span)
+        if isinstance(value, ScriptList) and parameter == SEVERAL:
+            return value.entries(lowerer)
         if isinstance(value, tuple) and parameter == SEVERAL:
             return tuple(number(lowerer, item) for item in value)
         if isinstance(value, Complex) and parameter == COMPLEX:
@@ -234,6 +237,9 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
         assigned = lowerer.assigned.get(name, ()) if lowerer.local is None or name not in lowerer.local else ()
         labels = tuple((place, "assigned here") for place in assigned[:1])
         return error("GC203", f"`{visible(name)}` is a value here, not a function", span, labels=labels, help=hint)
+    if name == "append" and syntax.method:
+        hint = "write it as a statement of its own, path.append(x), and read path behind it"
+        return error("GC137", "append has no value", syntax.span, help=hint)
     if name in messages.CALLS:
         return error("GC201", f"there is no function `{visible(name)}`", span, help=messages.CALLS[name])
     candidates = (*lowerer.functions, *lowerer.library, *DERIVATIVES, "load")

@@ -7,6 +7,7 @@ from gradcli.graph.node import LEAF, Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.lists import plain
 from gradcli.lowering.lowered import Claim
 from gradcli.lowering.operands import number
 from gradcli.primitives.broadcasting import together
@@ -87,5 +88,5 @@ def _claim(lowerer: Lowerer, statement: s.Assert, left_syntax: s.Expression, rig
 def _derivative(lowerer: Lowerer, expression: s.Expression) -> tuple[Node, Node] | None:
     if not isinstance(expression, s.Call) or expression.function.id != "grad" or len(expression.args) != 2:
         return None
-    output, target = (evaluate(lowerer, arg) for arg in expression.args)
+    output, target = (plain(lowerer, evaluate(lowerer, arg)) for arg in expression.args)
     return (number(lowerer, output), target) if isinstance(target, Node) else None

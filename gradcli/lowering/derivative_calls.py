@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradcli.diagnostics import error
 from gradcli.graph.node import LEAF, Node
 from gradcli.graph.types import broadcast_shapes
+from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.operands import number
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms import derivatives
@@ -41,6 +42,8 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
         )
     output = number(lowerer, args[0], syntax.args[0])
     target = args[1]
+    if type(target) is ScriptList:
+        target = _list_target(lowerer, target, syntax)
     if not (isinstance(target, Node) and (target.primitive is LEAF or target.primitive.name == "name")):
         raise error(
             "GC207",
@@ -78,6 +81,17 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
     if name == "vjp":
         return derivatives.vjp([output], [direction], [target])[0]
     return derivatives.hvp(output, target, direction)
+
+
+def _list_target(lowerer: Lowerer, target: ScriptList, syntax: Call) -> Node:
+    """A list as a variable: the array that the script has read behind the loops that append to it."""
+    size, read = len(target.items), target.tagged_size
+    if target.tagged is not None and read != size:
+        message = (
+            f"{syntax.function.id} differentiates by a list, which had {read} of its {size} entries when it was read"
+        )
+        raise error("GC207", message, syntax.args[1].span, help="read it behind the last append only")
+    return target.as_array(lowerer)
 
 
 def _two(name: str, output: Node, target: Node) -> Node:

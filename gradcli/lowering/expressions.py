@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, error
 from gradcli.graph.exact import rational
-from gradcli.graph.node import CONSTANT, DATA, Node
+from gradcli.graph.node import Node
 from gradcli.graph.operand import Complex
 from gradcli.language.syntax import (
     Binary,
     Call,
     Compare,
+    Comprehension,
     List,
     Name,
     NewAxis,
@@ -22,18 +23,18 @@ from gradcli.language.syntax import (
     Unary,
 )
 from gradcli.lowering import subscripts
+from gradcli.lowering.lists import joined, refuse_ragged
 from gradcli.lowering.operands import number, truth
 from gradcli.primitives.broadcasting import together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from gradcli.language.syntax import Expression
     from gradcli.lowering.lowerer import Lowerer
 
-MOST_JOINED = 256
 _OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "@": "matmul"}
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "raise"}
 _COMPARISONS = {
@@ -47,34 +48,56 @@ _COMPARISONS = {
 
 
 def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
-    """The value of an expression: a node, a tuple of values, a string or None."""
+    """The value of an expression: a node, a list, a tuple of values, a string or None."""
     builder = lowerer.builder
     stack: list[Any] = []
-    for step in postfix(lowerer, expression):
-        kind = type(step)
-        if kind is tuple:
-            handler, syntax, count = step
-            builder.span = syntax.span
-            operands = stack[-count:] if count else []
-            if count:
-                del stack[-count:]
-            stack.append(handler(lowerer, syntax, operands))
-            continue
-        builder.span = step.span
-        if kind is Name:
-            stack.append(lowerer.lookup(step.id, step.span) if step.id != "None" else None)
-        elif kind is Number:
-            stack.append(_number(lowerer, step))
-        else:
-            right = stack.pop()
-            stack[-1] = binary(lowerer, step, stack[-1], right)
-    return stack.pop()
+    steps = iter(postfix(lowerer, expression))
+    suspended: list[tuple[Any, Iterator[Any]]] = []  # open comprehensions, and the steps that follow each
+    try:
+        while True:
+            value = None  # what a comprehension is sent to begin
+            for step in steps:
+                kind = type(step)
+                if kind is tuple:
+                    handler, syntax, count = step
+                    builder.span = syntax.span
+                    operands = stack[-count:] if count else []
+                    if count:
+                        del stack[-count:]
+                    stack.append(handler(lowerer, syntax, operands))
+                    continue
+                builder.span = step.span
+                if kind is Name:
+                    stack.append(lowerer.lookup(step.id, step.span) if step.id != "None" else None)
+                elif kind is Number:
+                    stack.append(_number(lowerer, step))
+                elif kind is Binary:
+                    right = stack.pop()
+                    stack[-1] = binary(lowerer, step, stack[-1], right)
+                else:
+                    suspended.append((_collected(lowerer, step), steps))
+                    break
+            else:
+                value = stack.pop()
+                if not suspended:
+                    return value
+            comprehension, following = suspended[-1]
+            try:
+                steps = iter(postfix(lowerer, comprehension.send(value)))
+            except StopIteration as complete:
+                suspended.pop()
+                stack.append(complete.value)
+                steps = following
+    finally:
+        for comprehension, _ in reversed(suspended):  # after an error: their variables end here
+            comprehension.close()
 
 
 def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
     """The parts of an expression, operands before operators; kept in loops and functions, which need them again.
 
-    Names, numbers and binary operators stand as they are, other constructs with their handler and number of operands.
+    Names, numbers, binary operators and comprehensions stand as they are, other constructs with their handler and
+    number of operands.
     """
     known = lowerer.postfix.get(expression)
     if known is not None:
@@ -84,7 +107,7 @@ def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
     while pending:
         node = pending.pop()
         kind = type(node)
-        if kind is Name or kind is Number:
+        if kind is Name or kind is Number or kind is Comprehension:
             code.append(node)
         elif kind is Binary:
             code.append(node)
@@ -92,7 +115,8 @@ def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
             pending.append(node.right)
         else:
             operands = _OPERANDS[kind](node)
-            code.append((_HANDLERS[kind], node, len(operands)))
+            generator = kind is Call and operands and type(operands[0]) is Comprehension and operands[0].generator
+            code.append((_reduced if generator else _HANDLERS[kind], node, len(operands)))
             if kind is Call and operands and type(operands[0]) is List and lowerer.takes_several(node.function.id):
                 # [a, b] of concatenate([a, b]) need not be rows of one array
                 operands[0] = Tuple(operands[0].items, operands[0].span)
@@ -230,40 +254,8 @@ def _new_axis(lowerer: Lowerer, syntax: NewAxis, operands: list[Any]) -> None:
 
 def _list(lowerer: Lowerer, syntax: List, operands: list[Any]) -> Node:
     values = [number(lowerer, operand, part) for operand, part in zip(operands, syntax.items, strict=True)]
-    if not values:
-        return lowerer.constant_array((0,), ())
-    shape = values[0].type.shape
-    for value, part in zip(values, syntax.items, strict=True):
-        if value.type.shape != shape:
-            raise error(
-                "GC310",
-                f"rows of different shapes: {values[0].type} and {value.type}",
-                part.span,
-                help="every row of an array needs the same length",
-            )
-    flat = _constants(lowerer, values)
-    if flat is not None:
-        return lowerer.constant_array((len(values), *shape), flat)
-    builder = lowerer.builder
-    rows = [builder.call("reshape", value, shape=(1, *shape)) for value in values]
-    while len(rows) > 1:  # many rows are joined in groups: what a rule does for one row may read all of its group
-        groups = [rows[at : at + MOST_JOINED] for at in range(0, len(rows), MOST_JOINED)]
-        concat, params = lowerer.vocabulary["concat"], {"axis": -len(shape) - 1}
-        rows = [builder.bind(concat, tuple(group), params) if len(group) > 1 else group[0] for group in groups]
-    return rows[0]
-
-
-def _constants(lowerer: Lowerer, values: list[Node]) -> tuple[Any, ...] | None:
-    """The exact entries of rows that are all constants, or None."""
-    flat: list[Any] = []
-    for value in values:
-        if value.primitive is CONSTANT and not value.type.shape and not isinstance(value.constant, str):
-            flat.append(value.constant)
-        elif value.primitive is DATA and (entries := lowerer.exact_entries(value)) is not None:
-            flat.extend(entries)
-        else:
-            return None
-    return tuple(flat)
+    refuse_ragged(values, [part.span for part in syntax.items])
+    return joined(lowerer, values)
 
 
 def _call(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
@@ -274,6 +266,18 @@ def _call(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
             raise error("GC205", f"the keyword `{keyword.name}` is given twice", keyword.span)
         keywords[keyword.name] = value
     return lowerer.call(syntax, operands[:split], keywords)
+
+
+def _collected(lowerer: Lowerer, syntax: Comprehension) -> Any:
+    from gradcli.lowering.comprehensions import collected  # most scripts have no comprehension
+
+    return collected(lowerer, syntax)
+
+
+def _reduced(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
+    from gradcli.lowering.comprehensions import reduced
+
+    return reduced(lowerer, syntax, operands[0])
 
 
 _HANDLERS: dict[type, Callable[..., Any]] = {

@@ -10,9 +10,10 @@ from gradcli.diagnostics import error, visible
 from gradcli.graph.node import Node
 from gradcli.graph.program import Leaf
 from gradcli.language import syntax as s
+from gradcli.lowering.lists import plain
 from gradcli.lowering.lowered import HandRule
 from gradcli.lowering.operands import number, tagged
-from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
+from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms.handwritten import by_hand
@@ -85,7 +86,7 @@ def define(lowerer: Lowerer, statements: Sequence[s.Statement]) -> None:
 def inline(lowerer: Lowerer, name: str, args: Sequence[Any], keywords: Mapping[str, Any], syntax: s.Call) -> Any:
     """The value of a call of a function of the script."""
     function = lowerer.functions[name]
-    bound = _bound(lowerer, function, args, keywords, syntax)
+    bound = [plain(lowerer, value) for value in _bound(lowerer, function, args, keywords, syntax)]
     if name not in lowerer.hand_written:
         repeated = lowerer.repeated
         key = repeated.key(lowerer, name, bound)
@@ -146,20 +147,24 @@ def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], s
         raise error("GC509", message, span, help="call it once and give the result a name")
     known = lowerer.scanned.get(function)
     if known is None:
-        known = lowerer.scanned[function] = derivative_targets(function), assigned_names(function.body)
-    wanted, assigned = known
+        known = lowerer.scanned[function] = (
+            derivative_targets(function),
+            assigned_names(function.body),
+            appended_names(function.body),
+        )
+    wanted, assigned, appended = known
     local: dict[str, Any] = {}
     for param, value in zip(function.params, values, strict=True):
         local[param.id] = tagged(lowerer, value) if param.id in wanted and isinstance(value, Node) else value
-    outer, outer_targets, outer_assigned = lowerer.local, lowerer.targets, lowerer.assigned
-    lowerer.local, lowerer.targets, lowerer.assigned = local, wanted, assigned
+    outer, scanned = lowerer.local, (lowerer.targets, lowerer.assigned, lowerer.appended)
+    lowerer.local, lowerer.targets, lowerer.assigned, lowerer.appended = local, wanted, assigned, appended
     lowerer.inside.append(name)
     before = lowerer.builder.count
     try:
         result = lowerer.block(function.body)
     finally:
         lowerer.inside.pop()
-        lowerer.local, lowerer.targets, lowerer.assigned = outer, outer_targets, outer_assigned
+        lowerer.local, (lowerer.targets, lowerer.assigned, lowerer.appended) = outer, scanned
     lowerer.idle += lowerer.builder.count == before
     if result is None:
         raise error(
@@ -169,7 +174,7 @@ def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], s
             labels=((function.name.span, "defined here"),),
             help="end it with return ..., or add an else",
         )
-    return result[0]
+    return plain(lowerer, result[0])
 
 
 # --- hand-written rules --------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ def targets(body: Iterable[s.Syntax]) -> Names:
             waiting += (*one.body, *one.orelse)
         elif isinstance(one, s.Assign):
             found.update(name.id for name in one.targets)
+        elif isinstance(one, s.Append):
+            found.add(one.name.id)
     return frozenset(found)
 
 

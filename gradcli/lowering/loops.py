@@ -9,14 +9,15 @@ read before it is assigned.
 from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, cover, error
-from gradcli.graph.exact import count_text, number_text
+from gradcli.graph.exact import count_text
 from gradcli.graph.loop import close
-from gradcli.graph.node import Node
+from gradcli.graph.node import LEAF, Node
 from gradcli.graph.operand import Complex
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.liveness import read_behind_loops, targets
 from gradcli.lowering.names import POISON, Poisoned, Untraceable
+from gradcli.lowering.ranges import length, range_of
 from gradcli.lowering.turns import Trace
 
 TYPE_CHECKING = False
@@ -38,10 +39,17 @@ class Unsettled(Untraceable):
     """A name whose type changed in the turn: it may be the same from the next one on."""
 
 
+class Unmoved(Untraceable):
+    """Names that a turn leaves as they are: in another trace they stand for their values."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+
 def run(lowerer: Lowerer, statement: s.For) -> Any:
     """What `for` does; the value of a `return` inside, else None."""
-    numbers = _numbers(lowerer, statement)
-    count = _count(numbers)
+    numbers = range_of(lowerer, statement.bounds, [evaluate(lowerer, bound) for bound in statement.bounds])
+    count = length(numbers)
     place = cover(statement.target.span, statement.bounds[-1].span)
     if count > lowerer.limits.work:
         raise _too_much(lowerer, f"the loop would run {count_text(count)} times", place)
@@ -58,7 +66,8 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
                     turn += found.done
                     made = lowerer.limits.nodes  # what comes now is another kind of turn
                     continue
-            if lowerer.repetitions + (left if not attempts else 1) > lowerer.limits.nodes:
+            sure = max(1, min(again, count) - turn) if attempts else left  # so many turns will be written out
+            if lowerer.repetitions + sure > lowerer.limits.nodes:
                 told = count_text(lowerer.repetitions + left)
                 message = f"the loop would run {told} times; {lowerer.limits.nodes:,} nodes are allowed"
                 raise error(
@@ -78,25 +87,6 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
     finally:
         lowerer.looping -= 1
     return None
-
-
-def _numbers(lowerer: Lowerer, statement: s.For) -> range:
-    bounds = []
-    for bound in statement.bounds:
-        n = lowerer.static(evaluate(lowerer, bound), bound.span)
-        if type(n) is not int:
-            message = f"a bound of range must be a whole number, not {number_text(n)}"
-            raise error("GC306", message, bound.span, help="round it: floor(...), ceil(...)")
-        bounds.append(n)
-    if len(bounds) == 3 and bounds[2] == 0:
-        raise error("GC306", "the step of range must not be 0", statement.bounds[2].span)
-    return range(*bounds)
-
-
-def _count(numbers: range) -> int:
-    """The length of a range, however long it is."""
-    step = numbers.step
-    return max(0, (numbers.stop - numbers.start + step - (1 if step > 0 else -1)) // step)
 
 
 def _worth(lowerer: Lowerer, left: int, made: int) -> bool:
@@ -139,16 +129,21 @@ def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> 
     if max(abs(numbers[0]), abs(numbers[-1])) > EXACT:
         return _Found(0, never)
     before = _State(lowerer)
-    trace = None
-    try:
-        trace = Trace(lowerer, len(numbers))
-        made = _traced(lowerer, statement, numbers, first, trace)
-    except Unsettled:
-        before.restore(lowerer)
-        return _Found(0, 1)
-    except (GradcliError, Poisoned, Untraceable):
-        before.restore(lowerer)
-        return _Found(0, never)
+    kept: set[str] = set()
+    while True:
+        try:
+            trace = Trace(lowerer, len(numbers))
+            made = _traced(lowerer, statement, numbers, first, trace, kept)
+            break
+        except Unmoved as found:
+            before.restore(lowerer)
+            kept |= found.names
+        except Unsettled:
+            before.restore(lowerer)
+            return _Found(0, 1)
+        except (GradcliError, Poisoned, Untraceable):
+            before.restore(lowerer)
+            return _Found(0, never)
     if trace.count < len(numbers) and not made:
         before.restore(lowerer)
         return _Found(0, trace.count + 1)
@@ -171,13 +166,14 @@ def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, made: int) -> None
         raise _too_much(lowerer, what, cover(statement.target.span, statement.bounds[-1].span))
 
 
-def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trace: Trace) -> int:
+def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trace: Trace, kept: set[str]) -> int:
     """Trace a turn and close the loop; the steps that a turn takes, or 0 where writing the turns out is as good."""
     builder, names = lowerer.builder, lowerer.names()
-    notes = len(lowerer.notes)
+    notes, uses = len(lowerer.notes), len(lowerer.uses)
     assigned = sorted(targets(statement.body))
-    before = {name: _on_leaves(lowerer, trace, names[name]) for name in assigned if name in names}
-    names.update(before)
+    before = {name: _on_leaves(lowerer, trace, names[name]) for name in assigned if name in names and name not in kept}
+    held = {name: _mapped(names[name], lambda node: node, builder) for name in kept}
+    names.update({**before, **held})
     names[statement.target.id] = _number_of_turn(builder, numbers, trace.index)
     lowerer.traces.append(trace)
     try:
@@ -194,14 +190,22 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
         for leaf, node in _pairs(value, after[name]):
             if node.type == leaf.type:
                 nexts[leaf] = leaf if node is trace.carries.get(leaf) else node
+    if any(leaf is not node for name, value in held.items() for leaf, node in _pairs(value, after[name])):
+        raise Untraceable
     live = _live(lowerer, statement)
-    wanted = [name for name in assigned if name in live and _any_depends(trace, after[name], builder)]
+    wanted = [name for name in after if name in live and _any_depends(trace, after[name], builder)]
     for name in wanted:
         if name in lowerer.targets:
             raise Untraceable
         if name not in before or not all(leaf.type == node.type for leaf, node in _pairs(before[name], after[name])):
             raise Unsettled
     needed = _needed(trace, nexts, [leaf for name in wanted for leaf, _ in _pairs(before[name], after[name])])
+    unmoved = {leaf for leaf in needed if nexts[leaf] is leaf}
+    if unmoved:
+        found = {name for name, value in before.items() if unmoved & {leaf for leaf, _ in _pairs(value, value)}}
+        if any(nexts[leaf] is not leaf for name in found for leaf, _ in _pairs(before[name], before[name])):
+            raise Untraceable
+        raise Unmoved(found)
     inside = trace.inside([node for node in (nexts[leaf] for leaf in needed) if node is not None])
     _check(lowerer, trace, nexts, inside)
     made = sum(1 for node in inside if node.args) + trace.work
@@ -232,11 +236,11 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     if statement.target.id not in assigned:
         names[statement.target.id] = numbers[trace.count - 1]
     lowerer.has_loops = True
-    _settle(lowerer, trace, loop)
+    _settle(lowerer, trace, loop, before, uses)
     return max(made, 1)
 
 
-def _settle(lowerer: Lowerer, trace: Trace, loop: Loop) -> None:
+def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, before: Mapping[str, Any], uses: int) -> None:
     """Leave nothing behind that belongs to the turn."""
     if lowerer.last_names is not None:
         value, echoed, expect = lowerer.last_names
@@ -244,8 +248,11 @@ def _settle(lowerer: Lowerer, trace: Trace, loop: Loop) -> None:
         lowerer.last_names = (found[0] if len(found) == 1 else tuple(found), echoed, expect)
     for node in [node for node in lowerer.derived if trace.depends(node)]:
         del lowerer.derived[node]
-    for name in [name for name in lowerer.uses if name not in lowerer.leaves]:
-        del lowerer.uses[name]
+    for name in list(lowerer.uses)[uses:]:
+        value = before.get(name)
+        was_leaf = isinstance(value, Node) and trace.carries[value].primitive is LEAF
+        if name not in lowerer.leaves and not was_leaf:  # it stood for a leaf of the turn
+            del lowerer.uses[name]
     steps, spans = loop.body.steps, lowerer.builder.other_spans
     for node in [node for node in spans if trace.depends(node)]:
         found = spans.pop(node)
@@ -335,7 +342,7 @@ def _needed(trace: Trace, nexts: Mapping[Node, Node | None], wanted: list[Node])
             continue
         needed.add(leaf)
         after = nexts[leaf]
-        if after is None:
+        if after is None or not trace.depends(after):  # what is the same in all turns is so from the next one on
             raise Unsettled
         waiting += [read for read in trace.leaves([after]) if read in trace.carries]
     return needed

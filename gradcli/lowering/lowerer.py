@@ -14,11 +14,12 @@ from gradcli.lowering import assignments, calls, functions, loops
 from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.lists import ScriptList, plain
 from gradcli.lowering.lowered import Claim
 from gradcli.lowering.names import POISON, Names, Poisoned
 from gradcli.lowering.operands import number
 from gradcli.lowering.repeated import Repeated
-from gradcli.lowering.scan import DERIVATIVES, assigned_names, derivative_targets
+from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import Settled
 
 TYPE_CHECKING = False
@@ -40,9 +41,9 @@ NEED_SHAPES = ("GC301", "GC302", "GC303", "GC305", "GC309", "GC321")
 class Lowerer(Names):
     """The pass itself. `library` is what scripts may call; `leaves_allowed` is off in a claim, which assigns no leaf.
 
-    `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned, both
-    of the function that is being inlined, else of the script. `ruled` are the operations made of hand-written rules,
-    `scanned` what is known of the bodies of functions, `repeated` the
+    `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned,
+    `appended` the names that hold lists, all of the function that is being inlined, else of the script. `ruled` are
+    the operations made of hand-written rules, `scanned` what is known of the bodies of functions, `repeated` the
     values of their calls. `claiming` and `loops` are as in `lower`.
     """
 
@@ -63,6 +64,7 @@ class Lowerer(Names):
         self.looping = 0
         self._counts = Settled()
         self.assigned = assigned_names(script.statements)
+        self.appended = appended_names(script.statements)
         self.targets = derivative_targets(script, script.source.text)
         self.functions: dict[str, s.FunctionDef] = {}
         self.hand_written: dict[str, s.FunctionDef] = {}
@@ -72,7 +74,7 @@ class Lowerer(Names):
         self.leaves_allowed = True
         self.claiming = "kept"
         self.repeated = Repeated()
-        self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]]]] = {}
+        self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]], dict[str, int]]] = {}
         self.reassigned: dict[str, Span] = {}
         self.last_names: Output | None = None
         self.last_expression: Output | None = None
@@ -148,14 +150,20 @@ class Lowerer(Names):
         self.builder.span = statement.span
         if isinstance(statement, s.Assign):
             self._protect(statement.targets, assignments.assign, statement, top)
+        elif isinstance(statement, s.Append):
+            self._protect((statement.name,), assignments.append, statement)
         elif isinstance(statement, s.ExpressionStatement):
-            value = evaluate(self, statement.value)
+            value = plain(self, evaluate(self, statement.value))
             if self.local is None:
                 self.last_expression = (value, statement.value, statement.expect)
         elif isinstance(statement, s.Declare):
             self._protect((statement.name,), assignments.declare, statement)
         elif isinstance(statement, s.For):
-            return loops.run(self, statement)
+            outer, self.growing = self.growing, self.growing | self._grown(statement)
+            try:
+                return loops.run(self, statement)
+            finally:
+                self.growing = outer
         elif isinstance(statement, s.If):
             return self._branch(statement)
         elif isinstance(statement, s.Assert):
@@ -175,8 +183,14 @@ class Lowerer(Names):
 
     # --- loops and branches ---------------------------------------------------------------------------
 
+    def _grown(self, statement: s.For) -> frozenset[tuple[int, str]]:
+        """The lists that a loop appends to, as far as it matters: where something is differentiated by one."""
+        if self.appended.keys().isdisjoint(self.targets):
+            return frozenset()
+        return frozenset([(len(self.inside), name) for name in appended_names(statement.body)])
+
     def _branch(self, statement: s.If) -> Any:
-        taken = self.condition(evaluate(self, statement.test), statement.test.span)
+        taken = self.condition(plain(self, evaluate(self, statement.test)), statement.test.span)
         return self.block(statement.body if taken else statement.orelse)
 
     def condition(self, condition: Any, span: Span) -> Any:
@@ -185,10 +199,10 @@ class Lowerer(Names):
             for trace in self.traces:
                 if trace.depends(condition):
                     return trace.condition(self, condition, span)
-            self._refuse_data(condition, span)
+            self.refuse_data(condition, span, "use where(condition, a, b), which has a gradient on both sides")
         return self.static(condition, span)
 
-    def _refuse_data(self, condition: Node, span: Span) -> None:
+    def refuse_data(self, condition: Node, span: Span, instead: str) -> None:
         """A condition may read sizes and counts, never data: whole-numbered scalars only."""
         leaf = self._counts.other(condition, self._is_count)
         if leaf is not None:
@@ -196,7 +210,7 @@ class Lowerer(Names):
                 "GC308",
                 f"`if` reads `{visible(leaf.params['name'])}`, which is data: the program would depend on a value",
                 span,
-                help="use where(condition, a, b), which has a gradient on both sides",
+                help=instead,
             )
 
     def _is_count(self, leaf: Node) -> bool:
@@ -232,6 +246,8 @@ class Lowerer(Names):
         if name == "load":
             return calls.load(self, args, keywords, syntax)
         primitive = self.library.get(name)
+        if name == "len" and len(args) == 1 and type(args[0]) is ScriptList and not keywords:
+            return self.builder.constant(len(args[0].items))
         if primitive is None:
             raise calls.unknown_function(self, syntax)
         return calls.call_library(self, primitive, args, keywords, name, syntax)

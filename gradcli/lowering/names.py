@@ -14,6 +14,7 @@ from gradcli.graph.loop import is_reader
 from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
+from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.scan import CONSTANTS
 from gradcli.lowering.statics import Settled, exact_value, read_leaves
 
@@ -58,6 +59,7 @@ class Names:
         self.uses: dict[str, Span] = {}
         self.notes: list[Diagnostic] = []
         self.statics: dict[str, Any] = {}
+        self.growing: frozenset[tuple[int, str]] = frozenset()  # the lists that the loops around here append to
         self.sizes: dict[str, int] = {}  # the names that stand as sizes in declarations
         self._static_spans: dict[str, Span | None] = {}
         self._gradient_spans: dict[str, Span | None] = {}
@@ -159,6 +161,8 @@ class Names:
 
     def static(self, value: Any, span: Span | None) -> Any:
         """The exact value of a node, of several, or of a text; every leaf that it reads becomes const."""
+        if type(value) is ScriptList:
+            value = value.as_array(self)
         if type(value) is not Node:
             return tuple(self.static(item, span) for item in value) if isinstance(value, tuple) else value
         if value.primitive is CONSTANT and type(exact := value.params["value"]) is int and not value.type.shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradcli.diagnostics import error
 from gradcli.graph.node import Node
 from gradcli.graph.operand import Complex
+from gradcli.lowering.lists import ScriptList
 from gradcli.primitives.comparison import name as tag
 
 TYPE_CHECKING = False
@@ -21,6 +22,8 @@ def number(names: Names, value: Any, syntax: Syntax | None = None) -> Node:
         if value.type.kind == "float":
             return value
         return names.builder.call("cast", value, kind="float")
+    if type(value) is ScriptList:
+        return value.as_array(names)
     span = names.builder.span if syntax is None else syntax.span
     if isinstance(value, tuple):
         raise error("GC309", f"{len(value)} values stand where one is needed", span, help="write an array as [a, b]")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from gradcli.language import syntax as s
 from gradcli.lowering.calls import signature_of
-from gradcli.lowering.scan import CONSTANTS
+from gradcli.lowering.lists import ScriptList
+from gradcli.lowering.scan import CONSTANTS, scoped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Repeated:
         for one in names:
             if one not in scope and (one not in _FIXED or one in lowerer.at):
                 return None  # the call makes it a leaf
+            if type(scope.get(one)) is ScriptList:
+                return None  # it grows
         # a leaf that has become a constant since then makes another power of x**n
         key = (name, lowerer.fixed_leaves, *values, *[scope.get(one, _ABSENT) for one in names])
         try:
@@ -105,7 +108,7 @@ def _body_reads(statements: Iterable[s.Statement], own: set[str], names: set[str
             if statement.operator is not None:
                 names |= {target.id for target in statement.targets} - own
             own |= {target.id for target in statement.targets}
-        elif isinstance(statement, (s.ExpressionStatement, s.Return)):
+        elif isinstance(statement, (s.Append, s.ExpressionStatement, s.Return)):
             _reads((statement.value,), own, names, calls)
         elif isinstance(statement, s.For):
             _reads(statement.bounds, own, names, calls)
@@ -122,15 +125,17 @@ def _body_reads(statements: Iterable[s.Statement], own: set[str], names: set[str
 
 
 def _reads(expressions: Iterable[s.Syntax], own: set[str], names: set[str], calls: set[str]) -> None:
-    pending = list(expressions)
+    pending = [(one, frozenset[str]()) for one in expressions]
     while pending:
-        node = pending.pop()
+        node, local = pending.pop()
         if isinstance(node, s.Name):
-            if node.id not in own:
+            if node.id not in own and node.id not in local:
                 names.add(node.id)
+        elif isinstance(node, s.Comprehension):
+            pending.extend(scoped(node, local))
         elif isinstance(node, s.Call):
             calls.add(node.function.id)
-            pending.extend(node.args)
-            pending.extend([keyword.value for keyword in node.keywords])
+            pending.extend([(one, local) for one in node.args])
+            pending.extend([(keyword.value, local) for keyword in node.keywords])
         else:
-            pending.extend(s.children(node))
+            pending.extend([(one, local) for one in s.children(node)])

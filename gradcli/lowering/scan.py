@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gradcli.language.syntax import (
+    Append,
     Assign,
     Call,
+    Comprehension,
     Declare,
     Expression,
     For,
     If,
-    Keyword,
     Name,
     Syntax,
     children,
@@ -17,7 +18,7 @@ from gradcli.language.syntax import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from gradcli.diagnostics import Span
     from gradcli.language.syntax import Statement
@@ -28,22 +29,41 @@ _VALUES = frozenset((*CONSTANTS, "None", "True", "False"))
 
 
 def assigned_names(statements: Iterable[Statement]) -> dict[str, list[Span]]:
-    """Where each name is assigned, loops and branches included, function bodies not: those have names of their own."""
+    """Where each name is assigned, loops and branches included, function bodies not: those have names of their own.
+
+    An append assigns: its name has another value from then on.
+    """
     found: dict[str, list[Span]] = {}
-    pending = [(statement, 1) for statement in statements][::-1]
-    while pending:
-        statement, times = pending.pop()
+    for statement, times in _repeated(statements):
         if isinstance(statement, Assign):
             for target in statement.targets:
                 found.setdefault(target.id, []).extend([target.span] * times)
-        elif isinstance(statement, Declare):
-            found.setdefault(statement.name.id, []).append(statement.name.span)
-        elif isinstance(statement, For):  # what a loop assigns, it assigns again
+        elif isinstance(statement, (Append, Declare)):
+            found.setdefault(statement.name.id, []).extend([statement.name.span] * times)
+        elif isinstance(statement, For):
             found.setdefault(statement.target.id, []).extend([statement.target.span] * 2)
+    return found
+
+
+def appended_names(statements: Iterable[Statement]) -> dict[str, int]:
+    """How often the script appends to each name, counted as in `assigned_names`: these names hold lists."""
+    found: dict[str, int] = {}
+    for statement, times in _repeated(statements):
+        if isinstance(statement, Append):
+            found[statement.name.id] = found.get(statement.name.id, 0) + times
+    return found
+
+
+def _repeated(statements: Iterable[Statement]) -> Iterator[tuple[Statement, int]]:
+    """Every statement outside of functions, with how often it counts: what a loop does, it does again."""
+    pending = [(statement, 1) for statement in statements][::-1]
+    while pending:
+        statement, times = pending.pop()
+        yield statement, times
+        if isinstance(statement, For):
             pending.extend((inner, 2) for inner in statement.body[::-1])
         elif isinstance(statement, If):
             pending.extend((inner, times) for inner in (*statement.body, *statement.orelse)[::-1])
-    return found
 
 
 def derivative_targets(root: Syntax, text: str = "") -> set[str]:
@@ -70,22 +90,33 @@ def is_closed(expression: Expression, functions: Collection[str], open_names: Co
 
     `open_names` are constants' names that mean something else here, because they are given or assigned.
     """
-    pending: list[Syntax] = [expression]
+    pending: list[tuple[Syntax, frozenset[str]]] = [(expression, frozenset())]
     while pending:
-        node = pending.pop()
+        node, own = pending.pop()
         if type(node) is Name:
-            if node.id not in _VALUES or node.id in open_names:
+            if node.id not in own and (node.id not in _VALUES or node.id in open_names):
                 return False
+        elif isinstance(node, Comprehension):
+            pending.extend(scoped(node, own))
         elif isinstance(node, Call):
             if node.function.id in functions or node.function.id in DERIVATIVES:
                 return False
-            pending.extend(node.args)
-            pending.extend(keyword.value for keyword in node.keywords)
-        elif isinstance(node, Keyword):
-            pending.append(node.value)
+            pending.extend([(arg, own) for arg in node.args])
+            pending.extend([(keyword.value, own) for keyword in node.keywords])
         else:
-            pending.extend(children(node))
+            pending.extend([(child, own) for child in children(node)])
     return True
+
+
+def scoped(comprehension: Comprehension, own: frozenset[str]) -> list[tuple[Expression, frozenset[str]]]:
+    """The expressions of a comprehension, each with the variables that are local to it: `own` and those before it."""
+    found: list[tuple[Expression, frozenset[str]]] = []
+    for clause in comprehension.clauses:
+        found += [(part, own) for part in clause.bounds if clause.rows is None]
+        found += [(clause.rows, own)] if clause.rows is not None else []
+        own |= {clause.target.id}
+        found += [(test, own) for test in clause.conditions]
+    return [*found, (comprehension.item, own)]
 
 
 def loads_data(expression: Expression) -> bool:

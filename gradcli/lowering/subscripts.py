@@ -11,6 +11,7 @@ from gradcli.graph.exact import number_text
 from gradcli.graph.node import DATA, LEAF, Node
 from gradcli.graph.operand import Complex
 from gradcli.language.syntax import List
+from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.operands import number
 
 TYPE_CHECKING = False
@@ -48,6 +49,10 @@ def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
         return value[position]
     if type(value) is Complex:
         return Complex(*(subscript(lowerer, syntax, [one, *items]) for one in (value.real, value.imag)))
+    if type(value) is ScriptList:
+        first = index_item(lowerer, items[0], syntax.items[0])
+        if type(first) is int:
+            return _entry(lowerer, value, first, items[1:], syntax)
     x = number(lowerer, value, syntax.value)
     if lowerer.traces:
         return lowerer.traces[-1].entry(lowerer, x, items, syntax)
@@ -55,8 +60,23 @@ def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
     return index(lowerer, x, read, syntax.span)
 
 
+def _entry(lowerer: Lowerer, value: ScriptList, position: int, items: list[Any], syntax: Subscript) -> Node:
+    """An entry of a list, or what further items select of it; the other entries are not read."""
+    size = len(value.items)
+    if not -size <= position < size:
+        entries = "1 entry" if size == 1 else f"{size or 'no'} entries"
+        raise error("GC305", f"index {position} is outside this list, which has {entries} here", syntax.span)
+    entry = value.item(lowerer, position)
+    if not items:
+        return entry
+    read = [index_item(lowerer, item, part) for item, part in zip(items, syntax.items[1:], strict=True)]
+    return index(lowerer, entry, read, syntax.span)
+
+
 def index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
     """A static position, slice, new axis or list of positions; an array of data stays a node."""
+    if type(item) is ScriptList:
+        item = item.as_array(lowerer)
     if not isinstance(item, Node):
         if item is None or isinstance(item, slice):
             return item

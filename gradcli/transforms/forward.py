@@ -7,6 +7,7 @@ costs nothing. `where` selects between tangents, so a branch that is not taken n
 from __future__ import annotations
 
 from gradcli.graph.node import CONSTANT, Node, reachable
+from gradcli.transforms.loops import groups, pushed
 from gradcli.transforms.reverse import between, chain, is_zero
 
 TYPE_CHECKING = False
@@ -36,12 +37,18 @@ def push(
 def _pushed(builder: Builder, order: Sequence[Node], known: Tangents, active: set[Node]) -> None:
     """Add the tangents of the nodes of a topological order; `active` are those that depend on what moves."""
     outer = builder.span
+    loops = groups(order)
     for node in order:
         if node in active:
             continue
         for arg in node.args:
             if arg in active:
-                if node.primitive.kind != "nondifferentiable":
+                if node in loops:  # what reads one loop moves together
+                    readers = [reader for reader in loops[node].readers if reader not in active]
+                    builder.span = node.span
+                    known.update(pushed(builder, readers, known, push))
+                    active.update(readers)
+                elif node.primitive.kind != "nondifferentiable":
                     active.add(node)
                     builder.span = node.span
                     tangent = _tangent(builder, node, known)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
+    from gradcli.transforms.flows import Flow
 
-    Flow = tuple[Node, Node | None]  # as in `reverse`
     Place = tuple[Node, Shape, Shape, Shape]
 
 FEW = 8  # parts that are added up as arrays

@@ -10,9 +10,12 @@ where it meets a cotangent with another mask, enters an operation that mixes ent
 
 from __future__ import annotations
 
+from gradcli.graph.loop import is_reader
 from gradcli.graph.node import CONSTANT, Node, dependents, reachable
 from gradcli.graph.operand import Operand
+from gradcli.transforms.flows import added, clean
 from gradcli.transforms.gathering import FEW, Parts, is_part
+from gradcli.transforms.loops import groups, pulled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.graph.builder import Builder
-
-    Flow = tuple[Node, Node | None]  # a cotangent, and the mask under which it counts (None: always)
+    from gradcli.transforms.flows import Flow
 
 
 def pull(builder: Builder, outputs: Sequence[tuple[Node, Node]], targets: Sequence[Node]) -> list[Node | None]:
@@ -56,6 +58,7 @@ def sweep(
     for node, flow in outputs:
         _add(builder, arrived, parts, node, flow)
     outer = builder.span
+    loops = groups(order)
     for node in reversed(order):
         if not node.args or node not in active:
             continue
@@ -63,12 +66,26 @@ def sweep(
             _gather(builder, arrived, parts, node)
         # what has been passed on is forgotten, else the cotangents of all nodes would stay alive
         flow_here = arrived.get(node) if node in wanted else arrived.pop(node, None)
-        if flow_here is None or node in barrier:
+        if loops and node in loops:  # what reads one loop passes its cotangents on together
+            group = loops[node]
+            if flow_here is not None and node not in barrier:
+                group.flows[node] = flow_here
+            if node is not group.first or not group.flows:
+                continue
+            builder.span = node.span
+            sent = pulled(builder, group.flows, active, sweep)
+            if observer is not None:
+                *others, node = group.flows
+                for other in others:
+                    observer(other, group.flows[other], [])
+                observer(node, group.flows[node], sent)
+        elif flow_here is None or node in barrier:
             continue
-        builder.span = node.span
-        sent = contributions(builder, node, flow_here, active)
-        if observer is not None:
-            observer(node, flow_here, sent)
+        else:
+            builder.span = node.span
+            sent = contributions(builder, node, flow_here, active)
+            if observer is not None:
+                observer(node, flow_here, sent)
         for arg, flow in sent:
             if arg in arrived:
                 _add(builder, arrived, parts, arg, flow)
@@ -107,6 +124,8 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
         return _bilinear(builder, node, flow, active)
     if kind == "structured":
         return _structured(builder, node, flow, active)
+    if is_reader(node):
+        return pulled(builder, {node: flow}, active, sweep)
     if kind == "composite":
         args = [arg for arg in dict.fromkeys(node.args) if arg in active]
         inner = builder.expanded(node)
@@ -238,12 +257,6 @@ def _both(builder: Builder, mask: Node | None, condition: Node) -> Node:
     return condition if mask is None else builder.call("and", mask, condition)
 
 
-def clean(builder: Builder, flow: Flow) -> Node:
-    """A cotangent with zeros where its mask says that it does not count."""
-    value, mask = flow
-    return value if mask is None else builder.call("where", mask, value, 0)
-
-
 def _add(builder: Builder, arrived: dict[Node, Flow], parts: dict[Node, Parts | None], node: Node, flow: Flow) -> None:
     """Accumulate: cotangents with one mask add up under it; others are cleaned first and count where either does.
 
@@ -265,17 +278,7 @@ def _add(builder: Builder, arrived: dict[Node, Flow], parts: dict[Node, Parts | 
         elif node in parts:
             _gather(builder, arrived, parts, node)
             known = arrived[node]
-    arrived[node] = _sum(builder, known, flow)
-
-
-def _sum(builder: Builder, known: Flow, flow: Flow) -> Flow:
-    if known[1] is flow[1]:
-        return builder.apply(builder.vocabulary["add"], (known[0], flow[0]), {}), flow[1]
-    total = builder.call("add", clean(builder, known), clean(builder, flow))
-    either = None
-    if known[1] is not None and flow[1] is not None:
-        either = builder.call("or", known[1], flow[1])
-    return total, either
+    arrived[node] = added(builder, known, flow)
 
 
 def _gather(builder: Builder, arrived: dict[Node, Flow], parts: dict[Node, Parts | None], node: Node) -> None:
@@ -286,5 +289,5 @@ def _gather(builder: Builder, arrived: dict[Node, Flow], parts: dict[Node, Parts
     flows = kept.gathered(builder)
     total = flows[0]
     for flow in flows[1:]:
-        total = _sum(builder, total, flow)
+        total = added(builder, total, flow)
     arrived[node] = total

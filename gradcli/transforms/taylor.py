@@ -13,6 +13,7 @@ from math import factorial
 
 from gradcli.graph.builder import building
 from gradcli.graph.exact import rational
+from gradcli.graph.loop import is_reader
 from gradcli.graph.node import CONSTANT, Node, dependents, reachable
 from gradcli.transforms.forward import moved_linearly
 from gradcli.transforms.reverse import is_zero
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
 
 MOST_ROUNDS = 16  # definitions inside definitions
+MOST_TURNS = 2000  # nodes of a loop that is written out
 
 
 def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
-    """The derivatives of orders 1..n; None where an operation has no series here (a structured one).
+    """The derivatives of orders 1..n; None where an operation has no series here: a structured one, a long loop.
 
     >>> from gradcli.graph.builder import Builder
     >>> from gradcli.graph.text import script_of
@@ -55,6 +57,14 @@ def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
         return result
 
 
+def _is_long(node: Node) -> bool:
+    """Whether a node reads a loop that is too long to be written out, itself or in its turns."""
+    params = node.params
+    if not is_reader(node):
+        return False
+    return params["count"] * len(params["body"].steps) > MOST_TURNS or any(map(_is_long, params["body"].steps))
+
+
 class _Series:
     """The coefficients that have been found: `rows[node][k]`, None for zero."""
 
@@ -76,6 +86,8 @@ class _Series:
 
     def begin(self, output: Node) -> Node | None:
         """Find all nodes whose series are needed: the output written out, or None where one of them has none."""
+        if any(_is_long(node) for node in reachable([output])):
+            return None
         (whole,) = self._plain([output])
         front = self._entered([whole], 0)
         for level in range(1, self.order):

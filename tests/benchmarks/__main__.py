@@ -25,7 +25,7 @@ from tests.benchmarks.load import Seen
 
 MODULES = (
     "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians",
-    "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files",
+    "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files", "loops",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import signal
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
+from io import TextIOWrapper
 from json import dumps, loads
 from queue import Empty, SimpleQueue
 from subprocess import TimeoutExpired
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.batch.workers.transport import report_from_json
 from gradcli.checks.child import start, whole_lines
-from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.checks.report import Check, Report, summarised
 from gradcli.diagnostics import error
 from gradcli.language.directives import longest_timeout
 
@@ -107,7 +108,7 @@ def report_of(done: Done, case: Case) -> Report:
     answer = loads(done.line)
     if "failure" in answer:
         return _unchecked(case, "error", "ERROR", answer["failure"], f"internal error: {answer['failure']}")
-    return timed(report_from_json(answer["report"]), answer["seconds"])
+    return report_from_json(answer["report"], answer["seconds"])
 
 
 def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -> Report:
@@ -189,13 +190,11 @@ class Worker:
 
     def _read(self) -> None:
         stream = self.process.stdout
-        assert stream is not None
+        assert isinstance(stream, TextIOWrapper)
+        stream.reconfigure(errors="surrogateescape")  # a line that is not UTF-8 must not take the lines before it along
         with stream:
-            try:
-                for line in whole_lines(stream):
-                    self._events.put((self, line))
-            except ValueError:  # not UTF-8
-                self._events.put((self, ""))
+            for line in whole_lines(stream):
+                self._events.put((self, line))
             self._events.put((self, None))
 
 
@@ -317,7 +316,7 @@ class Team:
             return self._lost(worker, worker.end_of_life())
         number, _, text = line.rstrip("\n").partition(" ")
         try:
-            answer = loads(text)
+            answer = loads(text) if text.isascii() else None  # as `dumps` writes it
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or number != (str(worker.number) if worker.ready else "0"):

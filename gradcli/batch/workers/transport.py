@@ -9,7 +9,7 @@ from gradcli.diagnostics import Diagnostic, Span
 from gradcli.language.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def report_to_json(report: Report) -> dict[str, Any]:
@@ -46,14 +46,17 @@ def report_to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def report_from_json(data: dict[str, Any]) -> Report:
-    """The report of plain data."""
+def report_from_json(data: dict[str, Any], seconds: Sequence[float | None]) -> Report:
+    """The report of plain data, with the seconds that each of its checks took."""
     sources = [Source(one["text"], one["name"], one["path"]) for one in data["sources"]]
 
     def unpacked(found: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
         return tuple(_diagnostic_from_json(one, sources) for one in found)
 
-    checks = [Check(**{**one, "diagnostics": unpacked(one["diagnostics"])}) for one in data["checks"]]
+    checks = [
+        Check(**{**one, "diagnostics": unpacked(one["diagnostics"]), "seconds": took})
+        for one, took in zip(data["checks"], seconds, strict=True)
+    ]
     notes = unpacked(data["diagnostics"])
     return Report(data["expression"], tuple(checks), data["summary"], notes, data["file"], data["block"])
 

@@ -18,7 +18,8 @@ from gradcli.checks.shown import cut, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
-from gradcli.transforms.reverse import clean, contributions
+from gradcli.transforms.flows import clean
+from gradcli.transforms.reverse import contributions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

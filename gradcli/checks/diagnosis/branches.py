@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.diagnosis.ratios import Reading
-from gradcli.checks.floats import evaluated
+from gradcli.checks.floats import evaluator
 from gradcli.checks.shown import node_text
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ def by_branch(
         return None
     same: list[NDArray[np.bool_]] = []
     known: list[list[Floats]] = []
+    at = evaluator([right, claimed, *zeros])
     for place in drawn(values, names, domains, seed):
-        gradient, claim, *found = evaluated([right, claimed, *zeros], place)
+        gradient, claim, *found = at(place)
         if np.isfinite(gradient).all() and np.isfinite(claim).all():
             scale = np.maximum(np.abs(gradient).max(initial=0.0), np.abs(claim).max(initial=0.0))
             same.append(np.abs(gradient - claim) <= CLOSE * scale)

@@ -6,13 +6,14 @@ and is equal to the exact derivative in balls at the point of the check and at o
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradcli.checks.case import RIGHT
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
-from gradcli.checks.script_text import Names, agree, moved_points, on_leaves, readable
+from gradcli.checks.script_text import Names, agreement, moved_points, on_leaves, readable
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import formula_texts
 from gradcli.graph.node import Node, reachable
@@ -59,8 +60,9 @@ def holding(case: Case, text: str, gradient: Node, names: Names) -> str | None:
         return None
     if made is None:
         return None
-    moved = [place for place in moved_points(case) if agree(made, gradient, place)][:BESIDE]
-    if len(moved) < BESIDE or not agree(made, gradient, case.values):
+    agrees = agreement(made, gradient)
+    moved = list(islice(filter(agrees, moved_points(case)), BESIDE))
+    if len(moved) < BESIDE or not agrees(case.values):
         return None
     answers = compared(case, made, [case.values, *moved])
     if answers is None:

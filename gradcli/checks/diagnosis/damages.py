@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.powers import pow_, sqrt
-from gradcli.transforms.reverse import clean, contributions
+from gradcli.transforms.flows import clean
+from gradcli.transforms.reverse import contributions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,14 +13,15 @@ from gradcli.checks.diagnosis import array_damages, damages
 from gradcli.checks.diagnosis.damages import Edge, Slip
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import CONSTANT, Node
+from gradcli.transforms.flows import clean
 from gradcli.transforms.forward import push
-from gradcli.transforms.reverse import between, chain, clean, is_zero, sweep
+from gradcli.transforms.reverse import between, chain, is_zero, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gradcli.graph.builder import Builder
-    from gradcli.transforms.reverse import Flow
+    from gradcli.transforms.flows import Flow
 
 
 class Wrong(NamedTuple):

@@ -21,7 +21,7 @@ from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.diagnosis.rederivation import MOST_NEW
 from gradcli.checks.diagnosis.slips import Slips
 from gradcli.checks.diagnosis.structures import by_structure
-from gradcli.checks.floats import evaluated
+from gradcli.checks.floats import evaluator
 from gradcli.checks.shown import called
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
@@ -152,7 +152,7 @@ def by_ratios(
     known = len(whole) == len(exact) and bool(exact)
     twins = judged.others()
     nodes = [judged.right, judged.claimed, *twins.values()]
-    columns = [evaluated(nodes, place) for place in judged.places]
+    columns = list(map(evaluator(nodes), judged.places))
     right, wrong = [column[0] for column in columns], [column[1] for column in columns]
     others = {name: [column[2 + k] for column in columns] for k, name in enumerate(twins)}
     if not any((value != 0).any() for value in (*right, *exact)):

@@ -14,7 +14,7 @@ from gradcli.checks import points
 from gradcli.checks.case import leaf_names
 from gradcli.checks.diagnosis.derivation import dot
 from gradcli.checks.diagnosis.rederivation import MOST_STEPS, at_places
-from gradcli.checks.floats import evaluated
+from gradcli.checks.floats import evaluator
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.transforms import derivatives
 
@@ -61,12 +61,14 @@ class Judgement:
         if subject.output is None:
             self._find_derived()
         self.names = self._moving()
+        self._both = evaluator([self.right, self.claimed])
         self.places = self._moved(self.names)
 
     def doubtful(self, exact: Sequence[Floats]) -> bool:
         """Whether the engine's value is not the exact one at a known point: then nothing is to be learnt from it."""
+        at = evaluator([self.right])
         for value, place in zip(exact, self.known, strict=False):
-            found = evaluated([self.right], place)[0]
+            found = at(place)[0]
             if value.shape == found.shape:
                 known = ~np.isnan(value)
                 scale = float(np.abs(value[known]).max(initial=0.0))
@@ -152,7 +154,7 @@ class Judgement:
             return True
         wide = sorted(leaf_names([self.right, self.claimed]) - {*self.names})
         for place in self._moved([*self.names, *wide])[1:]:
-            right, claimed = evaluated([self.right, self.claimed], place)
+            right, claimed = self._both(place)
             scale = float(np.abs(right).max(initial=0.0))
             if not (np.abs(right - float(factor) * claimed) <= TRUSTED * scale).all():
                 return False
@@ -171,7 +173,7 @@ class Judgement:
                 near = next(points.nearby(case.values[name], domain, 1, case.seed + 31 * turn + position), None)
                 if near is not None:
                     place[name] = near
-            if all(np.isfinite(value).all() for value in evaluated([self.right, self.claimed], place)):
+            if all(np.isfinite(value).all() for value in self._both(place)):
                 found.append(place)
             if len(found) > PLACES:
                 break

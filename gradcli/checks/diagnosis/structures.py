@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.checks.cuts import hold
 from gradcli.checks.diagnosis.ratios import Reading
-from gradcli.checks.floats import evaluated
+from gradcli.checks.floats import evaluator
 from gradcli.checks.shown import node_text
 from gradcli.graph.node import LEAF, Node, reachable
 
@@ -49,7 +49,7 @@ def by_structure(judged: Judgement) -> list[Reading]:
     order = reachable([judged.right, judged.claimed])
     for name, rank, words, change in SHAPES:
         for array in _arrays(judged, order, rank):
-            if all(_agree(judged, array, change, place) for place in judged.places):
+            if _agree(judged, array, change):
                 what = node_text(array, 40) if array.primitive is LEAF or array.args else "a constant"
                 told = f"consistent with an array taken for another one: the claim is right where `{what}` {words}"
                 span = array.span if array.args else None
@@ -70,20 +70,34 @@ def _arrays(judged: Judgement, order: Sequence[Node], rank: int) -> list[Node]:
     return sorted(found, key=lambda node: (len(node.args) > 0, node.serial))[:MOST_ARRAYS]
 
 
-def _agree(judged: Judgement, array: Node, change: Callable[[Floats], Floats], place: Values) -> bool:
-    """Whether both sides are equal once an array has been changed, and were not before."""
-    values = dict(place)
-    found = evaluated([array], values)[0]
-    changed = change(found)
-    if not np.isfinite(found).all() or np.array_equal(changed, found):
-        return False
-    sides = []
-    for side in (judged.right, judged.claimed):
-        held = hold(side, [array])
-        name = held.targets[0].params["name"]
-        for key, (first, *rest) in held.inputs.items():
-            inner = evaluated([first, *rest], values)
-            values[key] = inner[0] - inner[1] if rest else inner[0]
-        sides.append(evaluated([held.output], {**values, name: changed})[0])
-    scale = max(float(np.abs(side).max(initial=0.0)) for side in sides)
-    return bool(scale) and bool((np.abs(sides[0] - sides[1]) <= CLOSE * scale).all())
+def _agree(judged: Judgement, array: Node, change: Callable[[Floats], Floats]) -> bool:
+    """Whether both sides are equal at every place once an array has been changed, and it was another one before."""
+    own = evaluator([array])
+    sides = [_with(side, array) for side in (judged.right, judged.claimed)]
+    for place in judged.places:
+        found = own(place)[0]
+        changed = change(found)
+        if not np.isfinite(found).all() or np.array_equal(changed, found):
+            return False
+        right, claimed = (side(place, changed) for side in sides)
+        scale = max(float(np.abs(side).max(initial=0.0)) for side in (right, claimed))
+        if not scale or not (np.abs(right - claimed) <= CLOSE * scale).all():
+            return False
+    return True
+
+
+def _with(side: Node, array: Node) -> Callable[[Values, Floats], Floats]:
+    """The value of a side at a place where an array has another value."""
+    held = hold(side, [array])
+    name = held.targets[0].params["name"]
+    inputs = {key: evaluator(nodes) for key, nodes in held.inputs.items()}
+    output = evaluator([held.output])
+
+    def at(place: Values, changed: Floats) -> Floats:
+        values = dict(place)
+        for key, inner in inputs.items():
+            first, *rest = inner(place)
+            values[key] = first - rest[0] if rest else first
+        return output({**values, name: changed})[0]
+
+    return at

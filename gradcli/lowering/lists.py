@@ -1,0 +1,121 @@
+"""Lists of a script: the values that comprehensions and `append` collect, which become one array where they are read.
+
+A list holds its items as they are; they are joined once where the whole is read, so n appends cost n steps. Single
+entries (`path[-1]`, `path[i]`) and `len(path)` are read from the items.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+
+from gradcli.diagnostics import error
+from gradcli.graph.node import CONSTANT, DATA, Node
+from gradcli.primitives.comparison import name as tag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from gradcli.diagnostics import Span
+    from gradcli.lowering.names import Names
+
+MOST_JOINED = 256
+
+
+class ScriptList:
+    """The items of a list so far, and the array of them when it was last read.
+
+    `items` are nodes of kind float; `place` is where the first one is written, or the whole comprehension. `name` is
+    the depth of calls and the name of the variable that holds the list, None where none does yet. `variable` tells
+    that the script differentiates by that name: then a read outside of the loops that append gives a variable of its
+    own, `tagged`, made when there were `tagged_size` items. `alias` is where another name took the value, and how:
+    nothing may be appended after that.
+    """
+
+    __slots__ = ("alias", "array", "items", "name", "place", "size", "tagged", "tagged_size", "variable")
+
+    def __init__(self, items: list[Node], place: Span) -> None:
+        self.items = items
+        self.place = place
+        self.name: tuple[int, str] | None = None
+        self.variable = False
+        self.alias: tuple[Span, str] | None = None
+        self.array: Node | None = None
+        self.size = -1  # the number of items in `array`
+        self.tagged: Node | None = None
+        self.tagged_size = -1
+
+    def is_growing(self, names: Names) -> bool:
+        """Whether a loop around the present statement appends to it."""
+        return self.name in names.growing
+
+    def as_array(self, names: Names) -> Node:
+        """All items as one array: scalars give [T], arrays [T, ...]."""
+        size = len(self.items)
+        if self.array is None or self.size != size:
+            refuse_ragged(self.items, repeat(self.place))
+            self.array, self.size = joined(names, self.items), size
+        if not self.variable or self.is_growing(names):
+            return self.array
+        if self.tagged is None or self.tagged_size != size:
+            self.tagged, self.tagged_size = tag(self.array, id=names.builder.count), size
+        return self.tagged
+
+    def entries(self, names: Names) -> tuple[Node, ...]:
+        """The items one by one, as a script reads them."""
+        return tuple([self.item(names, position) for position in range(len(self.items))])
+
+    def item(self, names: Names, position: int) -> Node:
+        """One entry; of the array itself where the script differentiates by it."""
+        if self.variable and not self.is_growing(names):
+            from gradcli.primitives import shaping
+
+            entry: Node = shaping.index(self.as_array(names), (position,))
+            return entry
+        return self.items[position]
+
+
+def plain(names: Names, value: Any) -> Any:
+    """A value without lists: those that it is or holds become arrays."""
+    if type(value) is ScriptList:
+        return value.as_array(names)
+    return tuple([plain(names, one) for one in value]) if type(value) is tuple else value
+
+
+def refuse_ragged(values: Sequence[Node], places: Iterable[Span]) -> None:
+    """Check that rows have one shape; raises GradcliError GC310 at the place of the first that has another one."""
+    for value, place in zip(values, places, strict=False):
+        if value.type.shape != values[0].type.shape:
+            message = f"rows of different shapes: {values[0].type} and {value.type}"
+            raise error("GC310", message, place, help="every row of an array needs the same length")
+
+
+def joined(names: Names, values: Sequence[Node]) -> Node:
+    """Values of one shape as the rows of an array."""
+    if not values:
+        return names.constant_array((0,), ())
+    shape = values[0].type.shape
+    flat = _constants(names, values)
+    if flat is not None:
+        return names.constant_array((len(values), *shape), flat)
+    builder = names.builder
+    rows = [builder.call("reshape", value, shape=(1, *shape)) for value in values]
+    while len(rows) > 1:  # many rows are joined in groups: what a rule does for one row may read all of its group
+        groups = [rows[at : at + MOST_JOINED] for at in range(0, len(rows), MOST_JOINED)]
+        concat, params = names.vocabulary["concat"], {"axis": -len(shape) - 1}
+        rows = [builder.bind(concat, tuple(group), params) if len(group) > 1 else group[0] for group in groups]
+    return rows[0]
+
+
+def _constants(names: Names, values: Sequence[Node]) -> tuple[Any, ...] | None:
+    """The exact entries of rows that are all constants, or None."""
+    flat: list[Any] = []
+    for value in values:
+        if value.primitive is CONSTANT and not value.type.shape and not isinstance(value.constant, str):
+            flat.append(value.constant)
+        elif value.primitive is DATA and (entries := names.exact_entries(value)) is not None:
+            flat.extend(entries)
+        else:
+            return None
+    return tuple(flat)

@@ -1,0 +1,186 @@
+"""Comprehensions, generators and append: their values and gradients, and that all ways to collect agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradcli.calculator import evaluate, grad
+from gradcli.diagnostics import GradcliError
+from gradcli.language import parse, parse_expression, unparse
+from gradcli.language import syntax as s
+from gradcli.lowering import lower
+
+LOOP = "path = {start}\nfor i in range({n}):\n    path.append({item})\n"
+
+# A script with the leaf x, its value, and the gradient of the sum of its entries by x.
+FORMS: list[tuple[str, Any, Any]] = [
+    ("x = 2.0\n[x**i for i in range(4)]", [1, 2, 4, 8], 17),
+    ("x = 2.0\n[x*i for i in range(5, 0, -2)]", [10, 6, 2], 9),
+    ("x = 2.0\n[x for i in range(0)]", [], 0),
+    ("x = [1.0, 2, 3]\n[v**2 for v in x]", [1, 4, 9], [2, 4, 6]),
+    ("x = [[1.0, 2], [3, 4]]\n[row[0]*row[1] for row in x]", [2, 12], [[2, 1], [4, 3]]),
+    ("x = [[1.0, 2], [3, 4]]\n[2*row for row in x]", [[2, 4], [6, 8]], [[2, 2], [2, 2]]),
+    ("x = 2.0\n[x*v for v in (3, 4)]", [6, 8], 7),
+    ("x = 2.0\n[[x*i*j for j in range(3)] for i in range(2)]", [[0, 0, 0], [0, 2, 4]], 3),
+    ("x = 2.0\n[x*i + j for i in range(2) for j in range(i + 1)]", [0, 2, 3], 2),
+    ("x = 2.0\n[x*i for i in range(6) if i > 1 if i != 3]", [4, 8, 10], 11),
+    ("x = 2.0\ni = 3*x\n[i for i in range(2)]\ni", 6, 3),
+    ("x = 2.0\ni = 2*x\ndef f(a): return a*i\n[f(i) for i in range(3)]", [0, 4, 8], 6),
+    ("x = [1.0, 2]\n[grad(sin(v), v) for v in x]", np.cos([1, 2]), -np.sin([1, 2])),
+    ("x = 3.0\nsum(x**i for i in range(4))", 40, 34),
+    ("x = [1.0, 2]\nsum(x*i for i in range(4))", [6, 12], [6, 6]),
+    ("x = 2.0\nmean(x*i for i in range(3)) + max(x*i for i in range(3)) - min(i*x for i in range(1, 3))", 4, 2),
+    ("x = 2.0\nprod(x + i for i in range(3))", 24, 26),
+    ("x = 2.0\nany(i > 1 for i in range(3))*x + all(i > 1 for i in range(3))", 2, 1),
+    ("x = 2.0\nconcatenate([x*ones(i) for i in range(3)])", [2, 2, 2], 3),
+    ("x = 2.0\na, b = [x*i for i in range(1, 3)]\na*b", 8, 8),
+    ("x = 2.0\npath = []\npath", [], 0),
+    ("x = 2.0\n" + LOOP.format(start="[]", n=3, item="x**i") + "path", [1, 2, 4], 5),
+    ("x = 2.0\n" + LOOP.format(start="[x, 1]", n=2, item="path[-1]*path[i]") + "path", [2, 1, 2, 2], 3),
+    ("x = 2.0\n" + LOOP.format(start="[i*x for i in range(2)]", n=2, item="x*len(path)") + "path", [0, 2, 4, 6], 6),
+    ("x = 2.0\n" + LOOP.format(start="[x]", n=2, item="sum(path)") + "path", [2, 2, 4], 4),
+    ("x = [1.0, 2]\n" + LOOP.format(start="[]", n=2, item="x*(i + 1)") + "path[1, 0] + path[0][1]", 4, [2, 1]),
+    ("x = 2.0\npath = []\nfor i in range(4):\n    if i > 1:\n        path.append(i*x)\npath", [4, 6], 5),
+    ("x = 2.0\nrows = []\nfor i in range(2):\n    row = []\n    for j in range(2): row.append(x*i + j)\n"
+     "    rows.append(row)\nrows", [[0, 1], [2, 3]], 2),
+    ("x = 2.0\ndef f(a):\n    out = []\n    for i in range(3): out.append(a**i)\n    return out\nf(x) + f(1)",
+     [2, 3, 5], 5),
+    ("x = 2.0\npath = [x, 2*x]\nsum(p**2 for p in path)", 20, 20),
+    ("x = 2.0\n" + LOOP.format(start="[x]", n=2, item="path[-1]*x") + "y = sum(path**2)\ngrad(y, path)", [4, 8, 16], 34),
+    ("x = 2.0\n" + LOOP.format(start="[x]", n=1, item="x**2")
+     + "s = 0\nfor i in range(2): s = s + path[i]**2\ngrad(s, path)", [4, 8], 10),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "value", "slope"), FORMS)
+def test_forms(script: str, value: Any, slope: Any) -> None:
+    found = evaluate(script).value
+    assert np.shape(found) == np.shape(value)
+    np.testing.assert_allclose(found, value, rtol=1e-14)
+    *above, last = script.split("\n")
+    if np.size(value):
+        total = "\n".join([*above, f"sum({last})"])
+        np.testing.assert_allclose(grad(total).gradient["x"], slope, rtol=1e-14)
+
+
+# A script, the code of its error, where it is, and where the second place is.
+REFUSED: list[tuple[str, str, tuple[int, int], tuple[int, int] | None]] = [
+    ("x = 2\nx.append(1)\nx", "GC215", (2, 1), (1, 1)),
+    ("x = 2\ny = zeros(3)\nfor i in range(2): y.append(x)", "GC215", (3, 20), (2, 1)),
+    ("x = 2\nq.append(x)", "GC215", (2, 1), None),
+    ("def f(a):\n    a.append(1)\n    return a\nf(x)", "GC215", (2, 5), None),
+    ("path = []\ndef f(a):\n    path.append(a)\n    return a\npath.append(1)\nf(x)", "GC215", (3, 5), None),
+    ("path = []\npath.append(x)\nq = path\npath.append(x)", "GC215", (4, 1), (3, 1)),
+    ("path = []\na, b = path, x\npath.append(x)", "GC215", (3, 1), (2, 1)),
+    ("row = [x]\nrows = []\nrows.append(row)\nrow.append(x)", "GC215", (4, 1), (3, 1)),
+    ("path = []\npath += [x]\npath.append(x)", "GC215", (2, 1), None),
+    ("path = []\npath.append(x)\npath.append([x, x])", "GC310", (3, 1), (2, 1)),
+    ("path = [x]\npath.append([x, x])", "GC310", (2, 1), (1, 9)),
+    ("[x*ones(i) for i in range(3)]", "GC310", (1, 1), None),
+    ("y = path.append(x)", "GC137", (1, 5), None),
+    ("norm(x*i for i in range(3))", "GC120", (1, 6), None),
+    ("path = []\npath[0]\npath.append(x)", "GC305", (2, 1), None),
+    ("path = []\npath.append(x)\npath[1]", "GC305", (3, 1), None),
+    ("[i for i in range(2.5)]", "GC306", (1, 19), None),
+    ("[v for v in x]", "GC321", (1, 13), None),
+    ("[i*x for i in range(3) if x > 0]", "GC308", (1, 27), None),
+    ("[x for i in range(10**9)]", "GC505", (1, 8), None),
+    ("[x for i in range(10**4) for j in range(10**4)]", "GC505", (1, 30), None),
+    ("sum([x for j in range(10**4)] for i in range(10**9))", "GC505", (1, 35), None),
+    ("path = [x]\ny = sum(path)\npath.append(x)\ngrad(y, path)", "GC207", (4, 9), None),
+]
+
+
+@pytest.mark.parametrize(("script", "code", "place", "second"), REFUSED)
+def test_refused(script: str, code: str, place: tuple[int, int], second: tuple[int, int] | None) -> None:
+    with pytest.raises(GradcliError) as caught:
+        lower(parse(script))
+    (found,) = caught.value.diagnostics
+    assert found.span is not None
+    assert (found.code, (found.span.line, found.span.column)) == (code, place)
+    assert [(span.line, span.column) for span, _ in found.labels] == ([] if second is None else [second])
+
+
+def test_the_variable_is_free_again_after_an_error() -> None:
+    with pytest.raises(GradcliError) as caught:
+        lower(parse("[i*[1, 2]*[1, 2, 3] for i in range(3)]\ni + [1, 2] + [1, 2, 3]"))
+    assert [one.code for one in caught.value.diagnostics] == ["GC301", "GC301"]
+
+
+def test_deep_nesting_does_not_recurse() -> None:
+    text = "x"
+    for _ in range(190):
+        text = f"sum({text} for i in range(1))" if len(text) % 2 else f"[{text} for i in range(1)][0]"
+    assert evaluate("x = 3.0\n" + text).value == 3
+
+
+def test_many_clauses_do_not_recurse() -> None:
+    clauses = " ".join(f"for i{k} in range(1)" for k in range(1500))
+    assert evaluate(f"x = 3.0\nsum(x {clauses})").value == 3
+
+
+def test_a_list_costs_nodes_in_proportion_to_its_entries() -> None:
+    def nodes(n: int) -> int:
+        loop = LOOP.format(start="[x]", n=n, item="path[-1]*x + path[i]/len(path)")
+        return len(lower(parse("x = 2.0\n" + loop + "sum(path)")).program.nodes())
+
+    assert nodes(2000) < 2.1 * nodes(1000)
+
+
+def test_a_closed_comprehension_is_a_leaf() -> None:
+    assert lower(parse("w = [0.5*i for i in range(3)]\nsum(w**2)")).wrt == ("w",)
+    assert lower(parse("w = [0.5*i*k for i in range(3)]\nsum(w**2)")).wrt == ("k",)
+
+
+ITEMS = st.sampled_from(["x*i", "sin(x) + i", "[x, i]", "x[0]*i", "x**2", "2*i", "sum(x)*ones(2)", "outer(x, x) + i"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(ITEMS, st.integers(0, 4), st.booleans())
+def test_all_ways_to_collect_agree(item: str, n: int, vector: bool) -> None:
+    if not vector and ("x[0]" in item or "outer" in item):
+        return
+    if vector and item == "[x, i]":
+        return
+    leaf = "x = [0.3, 0.7]\n" if vector else "x = 0.3\n"
+    rows = ", ".join(f"[{substituted(item, i)}]" for i in range(n))
+    scripts = [
+        f"[{item} for i in range({n})]",
+        LOOP.format(start="[]", n=n, item=item) + "path",
+        f"concatenate([{rows}])" if n else "zeros(0)",
+    ]
+    values = [evaluate(leaf + script).value for script in scripts]
+    for other in values[1:]:
+        assert np.shape(other) == np.shape(values[0])
+        assert np.array_equal(other, values[0])
+    if not n:
+        return
+    parts = [script.rpartition("\n") for script in scripts]
+    slopes = [grad(f"{leaf}{above}{end}sum(cos({last}))").gradient for above, end, last in parts]
+    for slope in slopes[1:]:
+        np.testing.assert_allclose(slope["x"], slopes[0]["x"], rtol=1e-14)
+
+
+def substituted(item: str, i: int) -> str:
+    """An item with a number for the variable of the loop."""
+    tree = parse_expression(item)
+    pending: list[s.Syntax] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, s.Name) and node.id == "i":
+            node.id = str(i)
+        pending.extend(s.children(node))
+    return unparse(tree)
+
+
+@pytest.mark.parametrize(
+    "script", [form[0] for form in FORMS] + ["[(x or y) for v in (a, b) if (c or d) for j in [v]]"]
+)
+def test_forms_survive_printing(script: str) -> None:
+    tree = parse(script)
+    assert s.same(parse(unparse(tree)), tree)
