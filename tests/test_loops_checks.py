@@ -274,3 +274,9 @@ def test_forms_refuse_a_value_that_is_held_in_a_loop():
     output = held(builder, *given)
     answer = proving.prove_derivative(output, given[0], output, ("a", "x"), POINT, [0])
     assert not answer["proved"] and "held at the point, in a loop" in answer["reason"]
+
+
+def test_long_loops_are_not_proved_turn_by_turn():
+    output, a = logistic(100)
+    answer = proving.prove_derivative(output, a, output, ("a", "x"), POINT, [0])
+    assert answer["reason"] == "a loop of 100 turns, more than 64"

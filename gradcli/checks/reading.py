@@ -356,6 +356,8 @@ class Turns:
         if reading.entries + self.size > MOST_ENTRIES:
             raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
         field: Any = reading.field
+        if field.most_turns is not None and len(self.order) > field.most_turns:
+            raise Unsupported(f"a loop of {len(self.order):,} turns, more than {field.most_turns}")
         args = [reading.known[arg] for arg in self.readers[0].args]
         walk, base, point = _Walk(self, reading, args), None, None
         if self.holds and field.hold:
