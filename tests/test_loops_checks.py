@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
-from gradcli.checks import balls, reading, relations
+from gradcli.checks import balls, gradcheck, reading, relations
 from gradcli.checks.entries import Failure, Unsupported
 from gradcli.checks.forms import proving
 from gradcli.checks.series.here import Asked, Fields, Here
@@ -280,3 +281,19 @@ def test_long_loops_are_not_proved_turn_by_turn():
     output, a = logistic(100)
     answer = proving.prove_derivative(output, a, output, ("a", "x"), POINT, [0])
     assert answer["reason"] == "a loop of 100 turns, more than 64"
+
+
+@pytest.fixture
+def by_nodes(monkeypatch):
+    """Checks of scripts whose loops of 32 turns and more are nodes."""
+    monkeypatch.setattr(gradcheck, "lower", partial(gradcheck.lower, loops="node"))
+    return lambda text: gradcheck.check_script(text).checks
+
+
+def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes):
+    found = by_nodes("a = 1.3\nx = 0.3\ny = x\nfor i in range(1000):\n    y = y + 0.0005*a*y*(1 - y/3)\ny")
+    assert [one.verdict for one in found] == ["CERTIFIED", "CERTIFIED"]
+    (found,) = by_nodes("a = 40.25\nx = a\nfor i in range(50):\n    x = sqrt(x - 1)**2\nx")
+    assert found.verdict == "UNDEFINED" and "in turn 41" in found.message
+    (found,) = by_nodes("a = 40\nx = a\nfor i in range(50):\n    x = abs(x - 1)\nx")
+    assert found.verdict == "KINK" and "in turn 40" in found.message
