@@ -135,7 +135,8 @@ class Staged:
                     self.scheduled.update([one for one, first in self.leader.items() if first is self.leader[at]])
                 pending += [self.body.positions[arg] for arg in step.args]
         found: list[Step] = []
-        for at in sorted(fresh):
+        # all readers of a loop come where the first of them stands
+        for at in sorted(fresh, key=lambda at: self.body.positions[self.leader[at]] if at in self.leader else at):
             steps = self.group[self.leader[at]] if at in self.leader else [self.by_position[at]]
             (found if at in self.varying else self.still).extend(steps)
         return found
