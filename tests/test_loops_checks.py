@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
-from gradcli.checks import balls, reading, relations
+from gradcli.checks import balls, gradcheck, reading, relations
 from gradcli.checks.entries import Failure, Unsupported
+from gradcli.checks.forms import proving
 from gradcli.checks.series.here import Asked, Fields, Here
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import close
@@ -256,3 +258,42 @@ def test_an_adjoint_loop_is_judged_and_a_wrong_residual_is_refuted(wrong):
         reverse=True,
     )
     assert judged(forward.last(0), x, back.last(0)) == judged(forward.last(0), a, back.last(1)) == "=!"[wrong]
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_normal_forms_read_short_loops(wrong):
+    builder = Builder(catalogue())
+    a, x, y, t = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    output = close(builder, 4, [(y, x)], [a * y + 1]).last(0)
+    claim = close(builder, 4 - wrong, [(y, x), (t, builder.constant(0))], [a * y + 1, y + a * t]).last(1)
+    answer = proving.prove_derivative(output, a, claim, ("a", "x"), POINT, [0])
+    assert answer["proved"] is not bool(wrong)
+
+
+def test_forms_refuse_a_value_that_is_held_in_a_loop():
+    builder, *given = leaves()
+    output = held(builder, *given)
+    answer = proving.prove_derivative(output, given[0], output, ("a", "x"), POINT, [0])
+    assert not answer["proved"] and "held at the point, in a loop" in answer["reason"]
+
+
+def test_long_loops_are_not_proved_turn_by_turn():
+    output, a = logistic(100)
+    answer = proving.prove_derivative(output, a, output, ("a", "x"), POINT, [0])
+    assert answer["reason"] == "a loop of 100 turns, more than 64"
+
+
+@pytest.fixture
+def by_nodes(monkeypatch):
+    """Checks of scripts whose loops of 32 turns and more are nodes."""
+    monkeypatch.setattr(gradcheck, "lower", partial(gradcheck.lower, loops="node"))
+    return lambda text: gradcheck.check_script(text).checks
+
+
+def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes):
+    found = by_nodes("a = 1.3\nx = 0.3\ny = x\nfor i in range(1000):\n    y = y + 0.0005*a*y*(1 - y/3)\ny")
+    assert [one.verdict for one in found] == ["CERTIFIED", "CERTIFIED"]
+    (found,) = by_nodes("a = 40.25\nx = a\nfor i in range(50):\n    x = sqrt(x - 1)**2\nx")
+    assert found.verdict == "UNDEFINED" and "in turn 41" in found.message
+    (found,) = by_nodes("a = 40\nx = a\nfor i in range(50):\n    x = abs(x - 1)\nx")
+    assert found.verdict == "KINK" and "in turn 40" in found.message

@@ -14,9 +14,11 @@ import numpy as np
 from gradcli.checks.case import RIGHT, Outcome, exact_digits, points_told, three_numbers, usable
 from gradcli.checks.differences import seeded_directions
 from gradcli.checks.quality import float_quality
+from gradcli.checks.reading import steps
 from gradcli.checks.refutation import off_structure, refuted
 from gradcli.checks.rough import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.shown import shortened_list
+from gradcli.graph.loop import is_reader
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
@@ -38,9 +40,13 @@ def by_series(case: Case) -> Outcome | None:
         assert case.exact.refused is not None
         return case.value_in_floats([case.output], case.exact.refused["reason"])
     size = case.target.type.size
-    work = sum(node.type.size for node in reachable([case.output, case.subject.judged]))
+    order = reachable([case.output, case.subject.judged])
+    work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
     wanted = max(1, min(case.samples, MOST_WORK // work)) if case.samples else 0
-    near = case.beside(most=wanted if size > MANY_ENTRIES else None) if size <= MOST_ENTRIES else []
+    if size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order))):
+        near = []
+    else:
+        near = case.beside(most=wanted if size > MANY_ENTRIES else None)
     answer = case.exact.judge(
         case.subject.judged,
         case.values,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
 
 
+MOST_TURNS = 64  # of a loop that is read in symbols
+
+
 class Undecided(Exception):
     """A sign that the present precision cannot tell."""
 
@@ -80,6 +83,8 @@ class Field:
     zero: Any
     one: Any
     holding = False  # whether `base` has the values at the point, for what is held there
+    most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
+    plain: frozenset[type] = frozenset()  # of entries whose operators are the rules of +, - and *
     hold = False  # whether what is held becomes a symbol, named by its node
 
     def __init__(self) -> None:

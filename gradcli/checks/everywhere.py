@@ -13,8 +13,10 @@ import numpy as np
 
 from gradcli.checks import differences
 from gradcli.checks.floats import evaluated, held_at
+from gradcli.checks.reading import steps
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.namespaces import REFUSED
+from gradcli.graph.loop import is_reader
 from gradcli.graph.node import reachable
 from gradcli.structure.perturbed import perturbed
 
@@ -117,7 +119,7 @@ def affordable(output: Node, count: int) -> bool:
     work = 0
     for node in reachable([output]):
         inner = node.args[0].shape[-1] if node.primitive.kind == "bilinear" else 1
-        work += node.type.size * inner
+        work += steps(node) if is_reader(node) else node.type.size * inner
     return 2 * count * work <= MOST_WORK
 
 

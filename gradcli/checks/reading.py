@@ -7,6 +7,7 @@ read.
 
 from __future__ import annotations
 
+from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.entries import Entries, Failure, Unsupported
@@ -169,6 +170,7 @@ class Reading:
         return Entries([self.field.checked(node, entry, xs) for entry in found.flat], shape)
 
 
+OPERATORS = {"add": add, "sub": sub, "mul": mul}
 OWN_STEPS: Mapping[str, Step] = {"detach": Reading.detached, "ste": Reading.straight_through}
 
 
@@ -240,7 +242,10 @@ def prepared_step(node: Node) -> Step:
     if step is Reading.constant:
         return _kept()
     if step is Reading.pointwise and len(node.args) <= 2 and size_of(node.type.shape) == 1:
-        return _unary(*node.args) if len(node.args) == 1 else _binary(*node.args)
+        if len(node.args) == 1:
+            return _unary(*node.args)
+        x, y = node.args
+        return _binary(x, y, None if node.type.shape else OPERATORS.get(node.primitive.name))
     return step
 
 
@@ -270,11 +275,17 @@ def _unary(x: Node) -> Step:
     return step
 
 
-def _binary(x: Node, y: Node) -> Step:
-    """The step of an operation on two single entries."""
+def _binary(x: Node, y: Node, operation: Callable[[Any, Any], Any] | None) -> Step:
+    """The step of an operation on two single entries; `operation` is what it does on `plain` entries of a field."""
 
     def step(reading: Reading, node: Node) -> Entries:
         field, known = reading.field, reading.known
+        if operation is not None and field.plain:
+            one, other = known[x].flat[0], known[y].flat[0]
+            if type(one) in field.plain and type(other) in field.plain:
+                made = operation(one, other)
+                if made.is_finite():
+                    return Entries((made,), ())
         rule = field.rule(node.primitive)
         if rule is None:
             return reading.by_entries(node)
@@ -345,6 +356,8 @@ class Turns:
         if reading.entries + self.size > MOST_ENTRIES:
             raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
         field: Any = reading.field
+        if field.most_turns is not None and len(self.order) > field.most_turns:
+            raise Unsupported(f"a loop of {len(self.order):,} turns, more than {field.most_turns}")
         args = [reading.known[arg] for arg in self.readers[0].args]
         walk, base, point = _Walk(self, reading, args), None, None
         if self.holds and field.hold:

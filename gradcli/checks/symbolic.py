@@ -16,6 +16,7 @@ import sympy
 from gradcli.checks import balls, expressions
 from gradcli.checks.calculus import parts, substituted, symbols_of, tree_size
 from gradcli.checks.entries import (
+    MOST_TURNS,
     Entries,
     Failure,
     Field,
@@ -107,6 +108,8 @@ class Namespace:
 
 class SymbolicField(Field):
     """Arithmetic on SymPy expressions; `place` is the point that decides branches."""
+
+    most_turns = MOST_TURNS
 
     def __init__(self, symbols: Symbols, place: Place, *, hold: bool) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpq
 
 from gradcli.checks import balls
-from gradcli.checks.entries import Entries, Failure, Field, Undecided, UndefinedAt
+from gradcli.checks.entries import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt
 from gradcli.checks.forms.exponentials import HALF, log, power
 from gradcli.checks.forms.functions import Namespace
 from gradcli.checks.forms.places import sign_of
@@ -33,6 +33,8 @@ MOST_OPERATIONS = 20_000
 
 class FormField(Field):
     """Arithmetic on forms; `hold` makes a script's detach a constant, whatever it is of."""
+
+    most_turns = MOST_TURNS
 
     def __init__(self, tower: Tower, *, decimal: bool = False, hold: bool = False) -> None:
         super().__init__()

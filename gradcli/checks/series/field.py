@@ -46,6 +46,7 @@ class SeriesField(BallField):
     """
 
     holding = True
+    plain = frozenset((arb, Series))
     base: Mapping[Node, Entries]
     signs: list[int]
     continuous: bool  # whether the operation at hand has no jump where a sign changes

@@ -143,6 +143,11 @@ class Here:
             self._lines = (bits, self._through(self.asked.paths, bits))
         return self._lines[1]
 
+    @property
+    def lines_bits(self) -> int:
+        """The bits of the last lines, 128 before there are any."""
+        return balls.START_BITS if self._lines is None else self._lines[0]
+
     def _through(self, paths: Paths, bits: int) -> Any:
         if self.asked.plane:
             return Plane(paths, self.point, wide=self.wide)

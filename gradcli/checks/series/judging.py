@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Answer = dict[str, Any]
 
-MOST_DIFFERENCED = 200_000  # operations of one walk, of which some differences are looked at as well
+MOST_DIFFERENCED = 50_000  # operations of one walk, of which some differences are looked at as well
 MOST_WIDENED = 4000  # entries of a program that is read again and again to find how far it is smooth
 FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
@@ -89,6 +89,8 @@ class Judging:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
         here = self.here(point)
         value = here.value()
+        if self.loops:
+            self.start = here.lines_bits
         answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None, "radius": None}
         if isinstance(value, Failure) and value.kind == "undefined":
             return here, answer
@@ -101,7 +103,7 @@ class Judging:
             if seen.worst is None:
                 found = self.compared(here)
         answer["given"] = found
-        affordable = self.asked.paths.cost <= MOST_DIFFERENCED or not self.loops
+        affordable = not self.loops or self.asked.paths.cost <= MOST_DIFFERENCED
         if not tied and not self.asked.wholesale and self.asked.second is None and affordable:
             answer["digits"] = agrees(here, here.partials)
         if self.asked.plane and not tied:
