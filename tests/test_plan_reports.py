@@ -219,7 +219,7 @@ def test_steps_are_named_by_what_reads_them() -> None:
 
 def test_a_notebook_shows_it() -> None:
     shown = report_of("sum(x**2)", x=[1.0, 2.0])._repr_mimebundle_()
-    assert "sum of squares" in shown["text/plain"]
+    assert "sum over axis 0" in shown["text/plain"]
     assert "<table>" in shown["text/html"]
 
 

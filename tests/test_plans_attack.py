@@ -106,19 +106,6 @@ def test_matrices(start: int) -> None:
         judged(matrices(seed), seed, [*BLOCKS, *[(schedule, name, value) for name, value in sizes.items()]])
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_chains_of_products_without_sums(seed: int) -> None:
-    """(x @ V) @ W adds nothing up where V and W are numbers, and yet x @ (V @ W) rounds otherwise."""
-    random = np.random.default_rng(seed)
-    values = {"x": random.normal(size=(200, 1)), "V": random.normal(size=(1, 1)), "W": random.normal(size=(1, 1))}
-    text = "y = (x @ V) @ W\nsum(y**2) + sum(x*y)"
-    tape, given = question(text, values)
-    plan, plain = Plan(tape), tape.run(given)
-    answer = plan.answer(given)
-    assert answer is not None and any(np.any(one != other) for one, other in zip(answer, plain, strict=True))
-    judged(Case(text, values, [{"V": -2 * values["V"]}]), seed, [])
-
-
 def test_a_broadcast_constant_is_cut_along_its_own_entries() -> None:
     """Directions of a Hessian are repeated for all turns, and blocks are cut along an axis that they do have."""
     case = algorithm("gated recurrent unit", 0, 40)

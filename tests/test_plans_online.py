@@ -154,7 +154,7 @@ def test_one_loop_less_and_nothing_stored_for_the_value_alone() -> None:
     assert [op.kind for op in last.ops] == [RESCALED]
     plan.run([x])
     space = plan.workspace()
-    assert space.nbytes < 1 << 16  # exponentials stand where the gradient will
+    assert space.nbytes < x.nbytes  # blocks of both threads
     found = f.value_and_grad(x=x)
     assert found[0] == pytest.approx(float(np.log(np.exp(x).sum())), rel=1e-14)
 

@@ -8,7 +8,7 @@ import pytest
 from gradcli.execution.plans import Plan, axes, schedule
 from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import ENTRY, INNER, Op, Value
+from gradcli.execution.plans.values import ENTRY, REDUCE, Op, Value
 from tests.forced import BLOCKS, patches
 from tests.test_plans import judge, question, random_case
 
@@ -65,10 +65,10 @@ def test_steps_between_classes_are_not_taken_in_blocks() -> None:
     dtype = np.dtype("float64")
     x, y, z, total = [Value(place, shape, dtype) for place, shape in enumerate([(4,), (4,), (4,), ()])]
     add = Op(ENTRY, np.add, (x, y), None, z, None)
-    inner = Op(INNER, np.vecdot, (x, y), 1, total, None)
-    assert follows(add, {0: 0, 1: 0, 2: 0}) and follows(inner, {0: 0, 1: 0})
+    summed = Op(REDUCE, np.add, (x,), (0,), total, None)
+    assert follows(add, {0: 0, 1: 0, 2: 0}) and follows(summed, {0: 0})
     assert not follows(add, {0: 0, 2: 0}) and not follows(add, {0: 0, 1: 0}) and not follows(add, {0: 0})
-    assert not follows(inner, {0: 0}) and not follows(inner, {1: 0})
+    assert not follows(summed, {1: 0})
 
 
 @pytest.mark.parametrize("text", ["sum(exp(A + A.T))", "sum(sin(A @ A)*A.T)"])

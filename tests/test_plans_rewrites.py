@@ -1,4 +1,4 @@
-"""What plans leave out, the order of matrix products, and threads that keep apart."""
+"""What plans leave out, and threads that keep apart."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.calculator.questions import value_question
-from gradcli.execution.plans import Plan, chains, libraries, ranges
+from gradcli.execution.plans import Plan, libraries, ranges
 from gradcli.execution.plans.schedule import Loop
 from tests.test_plans import judge, question
 
-# --- what is left out, and what is ordered ---------------------------------------------------------------------------
+# --- what is left out ---------------------------------------------------------------------------
 
 
 def test_entries_that_no_output_reads_are_not_computed() -> None:
@@ -70,52 +69,6 @@ def test_what_a_plan_does_better_is_left_to_a_plan(text: str, n: int) -> None:
     (plan,) = found._plans.values()
     assert isinstance(plan, Plan)
     judge(found.tape, found.values(point), plan)
-
-
-def products(text: str, shapes: dict[str, tuple[int, ...]], kind: str) -> tuple[Plan, int]:
-    """A plan that gives what the evaluator gives, and the multiplications of its matrix products."""
-    random = np.random.default_rng(0)
-    given = {name: random.normal(size=shape) for name, shape in shapes.items()}
-    f = gradcli.compile(text)
-    found, point = f._question(kind, _gradient if kind == "grad" else value_question, given)
-    plan = Plan(found.tape)
-    judge(found.tape, found.values(point), plan)
-    steps = [op for one in plan.schedule.events for op in (one.ops if isinstance(one, Loop) else [one])]
-    return plan, sum(chains.cost(*op.args) for op in steps if op.kind == "product")
-
-
-@pytest.mark.parametrize(
-    ("text", "shapes", "kind", "most"),
-    [
-        ("A @ B @ v", {"A": (40, 30), "B": (30, 50), "v": (50,)}, "value", 30 * 50 + 40 * 30),
-        ("v @ (A @ B)", {"A": (40, 30), "B": (30, 50), "v": (40,)}, "value", 40 * 30 + 30 * 50),
-        ("A @ B @ C @ D @ v", {**dict.fromkeys("ABCD", (20, 20)), "v": (20,)}, "value", 4 * 400),
-        ("sum((A @ B @ v)**2)", {"A": (40, 30), "B": (30, 50), "v": (50,)}, "grad", 4 * 30 * 90),
-        ("(A @ B).T @ v", {"A": (40, 30), "B": (30, 50), "v": (40,)}, "value", 40 * 30 + 30 * 50),
-        ("M = A @ B\nM @ v + M.T @ w", {"A": (40, 40), "B": (40, 40), "v": (40,), "w": (40,)}, "value", 4 * 1600),
-        ("sum(A @ B) + sum(A @ B @ v)", {"A": (9, 9), "B": (9, 9), "v": (9,)}, "value", 9**3 + 81),
-        ("(A @ B) @ C", {"A": (5, 50), "B": (50, 5), "C": (5, 50)}, "value", 2 * 1250),
-    ],
-)
-def test_chains_of_products_in_the_cheap_order(
-    text: str, shapes: dict[str, tuple[int, ...]], kind: str, most: int
-) -> None:
-    plan, found = products(text, shapes, kind)
-    assert found <= most, plan.schedule.events
-
-
-def test_chains_leave_the_zeros_of_leaves_that_nothing_reads_alone() -> None:
-    """New products have serials of their own, beyond those of results that no step reads."""
-    for size in (5, 20_000):
-        f = gradcli.compile("u = c*2\nz = X @ C.T\nsum((z @ D).T @ X)")
-        random = np.random.default_rng(0)
-        values = {name: random.normal(size=shape) for name, shape in {"X": (101, 1), "C": (2, 1), "D": (2, 2)}.items()}
-        X, C, D = values.values()
-        for _ in range(3):
-            value, slopes = f.value_and_grad(**values, c=np.ones(size))
-        assert value == pytest.approx(float(((X @ C.T @ D).T @ X).sum()))
-        assert np.array_equal(slopes["c"], np.zeros(size))
-        assert slopes["C"] == pytest.approx(float((X**2).sum()) * D.sum(1, keepdims=True))
 
 
 # --- threads that stay apart -------------------------------------------------------------------------------------------
@@ -178,16 +131,15 @@ def test_a_thread_that_is_not_awake_is_not_waited_for() -> None:
 
 
 def test_pieces_are_dealt_once_and_neighbours_to_one_thread() -> None:
-    for backward in (False, True):
-        queues = libraries.shared(range(8), 3, backward)
-        assert sorted(piece for queue in queues for piece in queue) == list(range(8))
-        assert all(sorted(queue) == list(range(min(queue), max(queue) + 1)) for queue in queues)
-        first = libraries.dealt(queues, 0)
-        own = [next(first), next(first)]
-        assert own == ([1, 0] if backward else [0, 1])
-        other = next(libraries.dealt(queues, 2))
-        assert other == (7 if backward else 5)
-        assert sorted([*own, other, *first]) == list(range(8))
+    queues = libraries.shared(range(8), 3)
+    assert sorted(piece for queue in queues for piece in queue) == list(range(8))
+    assert all(list(queue) == list(range(min(queue), max(queue) + 1)) for queue in queues)
+    first = libraries.dealt(queues, 0)
+    own = [next(first), next(first)]
+    assert own == [0, 1]
+    other = next(libraries.dealt(queues, 2))
+    assert other == 5
+    assert sorted([*own, other, *first]) == list(range(8))
 
 
 def test_without_threads_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ FORMS = ("tanh({} + {})", "0.5*({} - {})", "0.4*sin({}*{})", "{}/(2 + ({})**2)")
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short loops are treated as long ones are, without machine code, in short chunks."""
-    patches(monkeypatch, *LOOPS, *WAVES, (scans, "CHUNK", 16), (rounds, "likely", lambda *_: False))
+    patches(monkeypatch, *LOOPS, *WAVES, (scans, "CHUNK", 16))
     monkeypatch.setattr(rounds, "made", lambda *_: None)
 
 

@@ -21,7 +21,6 @@ from gradcli.execution.plans.values import (
     CAST,
     CHOICE,
     ENTRY,
-    INNER,
     LINEAR,
     ONLINE,
     PRODUCT,
@@ -108,8 +107,6 @@ def operation(op: Op) -> str:
         word = REDUCTIONS.get(op.function.__name__, op.function.__name__)
         axes = ", ".join(map(str, op.params))
         return f"{word} over axis {axes}" if len(op.params) == 1 else f"{word} over axes {axes}"
-    if op.kind == INNER:
-        return "sum of squares" if len(op.args) == 1 else "sum of products"
     if op.kind == RESCALED:
         return "factor of the block" + ("" if op.function is None else f", {op.function.__name__}")
     if op.kind == CAST:
@@ -129,8 +126,8 @@ def _operations(op: Op) -> int | None:
         return None
     if op.kind in (ENTRY, CHOICE, RESCALED, ONLINE):
         return op.out.size * (2 if op.kind == ONLINE else 1)
-    if op.kind in (REDUCE, INNER):
-        return op.args[0].size * (2 if op.kind == INNER else 1)
+    if op.kind == REDUCE:
+        return op.args[0].size
     if op.kind == ADDED:
         return op.args[1].size
     return 2 * op.out.size * op.args[0].shape[-1] if op.kind == PRODUCT else 0

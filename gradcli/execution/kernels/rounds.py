@@ -6,8 +6,6 @@ entries, inside of one loop over the rounds. Functions have the words of `native
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -47,18 +45,6 @@ def made(body: Body) -> Rounds | None:
         return None
     frames = tuple(layout.frames.values())
     return Rounds(native.made(_text(body, layout, frames, blocks)), frames, blocks)
-
-
-def likely(body: Body) -> bool:
-    """Whether machine code would be made of such steps, as far as that is known before they are laid out.
-
-    numba is looked for, not loaded: a plan that runs once never needs it.
-    """
-    ops = [body.ops[place] for place in body.every]
-    work = body.count * (sum([op.out.size for op in ops]) + CALL * body.packing.calls)
-    if work < kernels.NATIVE_WORK or os.environ.get("GRADCLI_FAST") == "0" or find_spec("numba") is None:
-        return False
-    return all(op.function in WORDS and op.out.dtype in TYPES for op in ops)
 
 
 def _text(body: Body, layout: Layout, frames: tuple[Frame, ...], blocks: tuple[Block, ...]) -> str:

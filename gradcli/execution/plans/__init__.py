@@ -14,7 +14,6 @@ import numpy as np
 from gradcli.execution import checkpoints
 from gradcli.execution.inputs import Unbatched
 from gradcli.execution.namespaces import REFUSED, namespace
-from gradcli.execution.plans.chains import ordered
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import processors
 from gradcli.execution.plans.ranges import restricted
@@ -54,7 +53,7 @@ class Plan:
         self.xp = namespace("numpy", dtype)
         self.threads = processors() if threads is None else threads
         with self.xp.arithmetic(), uncollected():
-            recording = ordered(restricted(record(tape, dtype, held), self.xp.float_type))
+            recording = restricted(record(tape, dtype, held), self.xp.float_type)
             looped = rolled(recording, self.xp.float_type)
             self.schedule = Schedule(looped)
             self.constants = constants(self.schedule)

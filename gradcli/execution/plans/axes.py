@@ -15,7 +15,6 @@ from gradcli.execution.plans.values import (
     CHOICE,
     COPY,
     ENTRY,
-    INNER,
     JOIN,
     PLACE,
     PRODUCT,
@@ -55,11 +54,6 @@ def links(op: Op) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int,
         axes = op.params
         kept = [i for i in range(len(op.args[0].shape)) if i not in axes]
         return [(0, i, at) for at, i in enumerate(kept)], [(0, i, 0, i) for i in axes]
-    if kind == INNER:
-        rank, count = len(op.args[0].shape), op.params
-        own = [(position, i, i) for position in range(len(op.args)) for i in range(rank - count)]
-        last = len(op.args) - 1
-        return own, [(0, i, last, i) for i in range(rank - count, rank)]
     if kind == PRODUCT:
         rank = len(out)
         stacks = [(position, i, i) for position in (0, 1) for i in range(rank - 2)]
@@ -184,4 +178,4 @@ def _filled(op: Op, axis: int) -> bool:
 
 def sums(op: Op, at: dict[int, int]) -> bool:
     """Whether a step that follows adds up along the class, so that its blocks give parts of the result."""
-    return op.out.serial not in at and op.kind in (REDUCE, INNER, PRODUCT)
+    return op.out.serial not in at and op.kind in (REDUCE, PRODUCT)

@@ -21,7 +21,7 @@ from gradcli.execution.plans.memory import laid_out
 from gradcli.execution.plans.running import Arrays, chain, has_short_rows, short_buffers, slot
 from gradcli.execution.plans.schedule import root
 from gradcli.execution.plans.turning import turned
-from gradcli.execution.plans.values import ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value
+from gradcli.execution.plans.values import PRODUCT, REDUCE, VIEW, Op, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ class Blocks:
         for value in self.outside.values():
             whole.resolve(value)
         self.workers = [Worker(self) for _ in range(self.threads)]
-        self.orders = shared(range(self.stretches), self.threads, loop.backward)
+        self.orders = shared(range(self.stretches), self.threads)
         self.queues: list[deque[int]] = [deque() for _ in self.workers]
         self.works = [partial(worker.work, at) for at, worker in enumerate(self.workers)]
         short_rows = any(has_short_rows(op.out) for op in loop.ops)
@@ -115,45 +115,19 @@ def _outside(loop: Loop) -> dict[int, Value]:
 
 
 def _cut(first: int, last: int, loop: Loop) -> list[slice]:
-    """Blocks in the order of the loop."""
-    found = [slice(start, min(start + loop.rows, loop.count)) for start in range(first, last, loop.rows)]
-    return found[::-1] if loop.backward else found
+    """Blocks in order."""
+    return [slice(start, min(start + loop.rows, loop.count)) for start in range(first, last, loop.rows)]
 
 
 def _by_library(op: Op) -> bool:
     """Whether a step may call a library that has threads of its own: sums of rows are products with ones."""
     rows = op.kind == REDUCE and op.function is np.add and len(op.args[0].shape) > 1
-    return rows or op.kind in (PRODUCT, INNER)
+    return rows or op.kind == PRODUCT
 
 
 def combine(op: Op) -> Any:
     """How parts of a result make the whole one."""
     return op.function if op.kind == REDUCE else np.add
-
-
-def inside(loop: Loop, shared: set[int]) -> dict[int, int]:
-    """What is written in the memory of a stored result, because that is made of it entry by entry at last.
-
-    `shared` are results whose memory holds something else before.
-    """
-    stored = {value.serial for value in loop.stored}
-    taken = stored | {op.out.serial for op in loop.summed}
-    readers: dict[int, list[Op]] = {}
-    made = {op.out.serial for op in loop.ops}
-    for op in loop.ops:
-        for arg in op.args:
-            readers.setdefault(root(arg, loop.at)[0].serial, []).append(op)
-    found: dict[int, int] = {}
-    for op in reversed(loop.ops):
-        target = found.get(op.out.serial, op.out.serial)
-        if op.kind != ENTRY or target not in stored or target in shared:
-            continue
-        for arg in op.args:
-            alike = arg.shape == op.out.shape and arg.dtype == op.out.dtype and loop.at.get(arg.serial) is not None
-            if alike and arg.serial in made and arg.serial not in taken and readers[arg.serial] == [op]:
-                found[arg.serial] = target
-                break
-    return found
 
 
 class Worker:
@@ -165,10 +139,9 @@ class Worker:
         stored = {value.serial for value in loop.stored}
         summed = {op.out.serial for op in loop.summed} | {op.out.serial for op, _ in loop.apart}
         made = {op.out.serial for op in loop.ops}
-        within = inside(loop, set(blocks.whole.shared.values()))
 
         def placed(value: Value) -> int | None:
-            if value.serial not in made or value.serial in stored or value.serial in summed or value.serial in within:
+            if value.serial not in made or value.serial in stored or value.serial in summed:
                 return None
             return value.nbytes // loop.count * loop.rows
 
@@ -190,7 +163,7 @@ class Worker:
                     cells[serial] = slot(memory, layout.offsets[serial], shape[::-1], op.out.dtype).T
                 elif serial in layout.offsets:
                     cells[serial] = slot(memory, layout.offsets[serial], shape, op.out.dtype)
-            self.frames[rows] = Frame(blocks, rows, {**cells, **once}, within)
+            self.frames[rows] = Frame(blocks, rows, {**cells, **once})
 
     def work(self, place: int) -> None:
         """Take stretches of blocks until none is left: first those of this thread, which may be in its cache."""
@@ -210,22 +183,20 @@ class Worker:
 class Frame(Arrays):
     """The steps of a loop bound to blocks of one length."""
 
-    def __init__(self, blocks: Blocks, rows: int, cells: dict[int, Any], within: dict[int, int]) -> None:
+    def __init__(self, blocks: Blocks, rows: int, cells: dict[int, Any]) -> None:
         super().__init__()
         self.loop, self.whole = blocks.loop, blocks.whole
         self.rows = rows
         self.cells.update(cells)
-        self.cut: list[tuple[int, int, tuple[slice, ...] | None]] = []  # for what blocks are cut, of what, along what
+        self.cut: list[tuple[int, tuple[slice, ...] | None]] = []  # what is cut into blocks, along what
         self.numbered: list[tuple[int, Any]] = []  # arrays of which each block has an entry
         self.shared: list[int] = []  # whole arrays that change from run to run
         for value in blocks.loop.stored:
-            self._cut(value.serial, value.serial)
-        for serial, stored in within.items():
-            self._cut(serial, stored)
+            self._cut(value.serial)
         for value in blocks.outside.values():
             if value.serial in self.loop.at:
                 if value.serial not in self.late:
-                    self._cut(value.serial, value.serial)
+                    self._cut(value.serial)
             elif value.serial in self.loop.numbered:
                 self.late.add(value.serial)
                 self.numbered.append((value.serial, self.whole.cells[value.serial]))
@@ -242,10 +213,10 @@ class Frame(Arrays):
         ]
         self.apart = [(self.cells[op.out.serial], self.whole.cells[value.serial]) for op, value in self.loop.apart]
 
-    def _cut(self, serial: int, source: int) -> None:
+    def _cut(self, serial: int) -> None:
         self.late.add(serial)
         axis = self.loop.at[serial]
-        self.cut.append((serial, source, (slice(None),) * axis if axis else None))
+        self.cut.append((serial, (slice(None),) * axis if axis else None))
 
     def resolve(self, value: Value) -> None:
         for view in chain(value, lambda one: one.serial in self.cells or one.serial in self.late):
@@ -262,8 +233,8 @@ class Frame(Arrays):
 
     def run(self, block: slice, stretch: int, first: bool) -> None:
         cells, whole = self.cells, self.whole.cells
-        for serial, source, before in self.cut:
-            cells[serial] = whole[source][block if before is None else (*before, block)]
+        for serial, before in self.cut:
+            cells[serial] = whole[serial][block if before is None else (*before, block)]
         number = block.start // self.loop.rows
         for serial, entries in self.numbered:
             cells[serial] = entries[number]

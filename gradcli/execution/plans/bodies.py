@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from gradcli.execution.plans.nests import Nest, Read
 
 
-LARGER = 2.5  # what a call for a chunk of turns takes of the time of one for a round
-
-
 class Body:
     """The steps of a turn, in order.
 
@@ -31,19 +28,11 @@ class Body:
     the other, share their rounds (a wavefront). `refs` tells of each operand: ("own", place, rounds before),
     ("row", given, rounds before) with a row for each turn, ("all", given, 0), the same in all turns, or
     ("number", value, 0). `given` are what is read from outside, `initial` stand for places some turns before the first.
-
-    A place with a lag takes its turns that many chunks of rounds later. What stands between recurrences of different
-    lags, `middle`, is taken for a chunk of turns at once (`lagging.py`); `passed` are the places, each with the lag of
-    those that read it and the turns before, which come from a chunk before. They are rows with numbers below 0.
     """
 
-    def __init__(
-        self, nest: Nest, places: Sequence[int], delays: dict[int, int], lags: dict[int, int] | None = None
-    ) -> None:
+    def __init__(self, nest: Nest, places: Sequence[int], delays: dict[int, int]) -> None:
         self.count = nest.count
         self.delays = delays
-        self.lags = dict.fromkeys(places, 0) if lags is None else lags
-        self.middle = [place for place in places if place not in delays]
         self.places = sorted(delays)
         self.ops = {place: _detached(nest.body[place]) for place in places}
         self.turns = {place: [_detached(op) for op in nest.all(place)] for place in places if place in nest.varying}
@@ -51,9 +40,6 @@ class Body:
         self.liftable = {place for place in places if nest.liftable(place)}
         self.given: list[tuple[str, Any]] = []  # an operand's `Read`, or the value that it is
         self.forms: dict[Any, Any] = {}  # the shape and the type of what is given, in one turn
-        self.lag_of: dict[int, int] = {}  # of what is given with a row for each turn
-        self.passed: list[tuple[int, int, int]] = []
-        self.before: dict[tuple[int, int], int] = {}  # what stands for what is passed on, some turns before the first
         self.refs: dict[int, list[Any]] = {}
         self.initial: dict[tuple[int, int], int] = {}
         known: dict[Any, Any] = {}
@@ -80,10 +66,8 @@ class Body:
 
     def _ref(self, place: int, read: Read, arg: Value, known: dict[Any, Any]) -> Any:
         """What an operand is, and what stands for it before the first turn."""
-        delay, lag = self.delays.get(place, 0), self.lags[place]
+        delay = self.delays[place]
         if read.kind == OWN and read.place in self.ops:
-            if place in self.middle or lag != self.lags[read.place] or read.place in self.middle:
-                return self._passed(place, read, arg)
             for at, value in enumerate(read.values):
                 before = (read.place, read.distance - at)
                 if before not in self.initial:
@@ -94,38 +78,19 @@ class Body:
             return NUMBER, arg, 0
         kind = ALL if read.kind == SAME else ROW
         rows = tuple([value.serial for value in read.values])  # two lists may begin with the same value
-        key: Any = (kind, arg.serial) if kind == ALL else (kind, read.place, read.distance, rows, lag)
+        key: Any = (kind, arg.serial) if kind == ALL else (kind, read.place, read.distance, rows)
         if key not in known:
             known[key] = len(self.given)
-            self.lag_of[known[key]] = lag
             self.forms[kind, known[key]] = (arg.shape, arg.dtype)
             self.given.append((kind, arg if kind == ALL else read))
         return kind, known[key], delay if kind == ROW else 0
 
-    def _passed(self, place: int, read: Read, arg: Value) -> Any:
-        """An operand that comes from a chunk of turns before."""
-        for at, value in enumerate(read.values):
-            if (read.place, read.distance - at) not in self.before:
-                self.before[read.place, read.distance - at] = len(self.given)
-                self.given.append((ALL, value))
-        if place in self.middle:
-            return OWN, read.place, read.distance
-        one = (read.place, self.lags[place], read.distance)
-        if one not in self.passed:
-            self.passed.append(one)
-            self.forms[ROW, -len(self.passed)] = (arg.shape, arg.dtype)
-        which = -1 - self.passed.index(one)
-        self.lag_of[which] = self.lags[place]
-        return ROW, which, 0
-
     def _sign(self, nest: Nest) -> None:
         """-|x| is x with the sign of -1: one call."""
-        for place in self.every:
+        for place in list(self.places):
             (kind, below, rounds), *_ = self.refs[place] or [(None, 0, 0)]
             inner = self.ops.get(below) if kind == OWN and not rounds else None
             if inner is None or self.ops[place].function is not np.negative or inner.function is not np.absolute:
-                continue
-            if self.lags[below] != self.lags[place] or (below in self.middle) != (place in self.middle):
                 continue
             if nest.readers(below) == 1 and below not in nest.beyond and inner.out.dtype.kind == "f":
                 minus = Value(-1, (), inner.out.dtype)
@@ -133,52 +98,38 @@ class Body:
                 op = self.ops[place]
                 self.ops[place] = Op(ENTRY, np.copysign, (*inner.args, minus), None, op.out, op.node)
                 self.refs[place] = [*self.refs.pop(below), (NUMBER, minus, 0)]
-                (self.middle if below in self.middle else self.places).remove(below)
+                self.places.remove(below)
 
     def arrange(self, visible: set[int], dtype: Any) -> None:
         """Decide where everything lies; `visible` places are read by steps outside."""
         self.dtype, self.visible = dtype, visible
-        for place in self.middle:  # what another chunk of turns reads
-            visible.update(ref[1] for ref in self.refs[place] if ref[0] == OWN and self._apart(place, *ref[1:]))
-        visible.update(place for place, *_ in self.passed)
-        again = {place for place in self.every if place in self.shown or self.ops[place].out.dtype != dtype}
-        for place in reversed(self.every):
+        again = {place for place in self.places if place in self.shown or self.ops[place].out.dtype != dtype}
+        for place in reversed(self.places):
             if place in visible and place in again:  # made anew of what it reads, which may stand behind it in a turn
                 visible.update(ref[1] for ref in self.refs[place] if ref[0] == OWN)
-        self.stored = visible.intersection(self.every) - again
+        self.stored = visible.intersection(self.places) - again
         self.layout = Layout(self)
         for place in sorted(self.stored):
             self.offsets[place] = self.size
             self.size += -(-self.count * self.ops[place].out.size // ALIGNED) * ALIGNED
         self.size = max(self.size, 1)
 
-    def _apart(self, place: int, other: int, distance: int) -> bool:
-        """Whether a place between recurrences reads another one in a stack of all turns."""
-        return other not in self.middle or self.lags[place] != self.lags[other] or distance > 0
-
-    @property
-    def every(self) -> list[int]:
-        """The places of all steps, each behind what it reads in the same turn."""
-        return sorted([*self.places, *self.middle])
-
     @property
     def rounds(self) -> int:
         """How often the calls of a round are made."""
-        return self.count + max(self.delays.values()) + max(self.lags.values()) * scans.CHUNK
+        return self.count + max(self.delays.values())
 
     @property
-    def calls(self) -> float:
+    def calls(self) -> int:
         """About how many calls of functions a run takes."""
-        chunks = -(-self.count // scans.CHUNK)
-        return self.rounds * self.packing.calls + chunks * LARGER * len(self.middle)
+        return self.rounds * self.packing.calls
 
     @property
     def room(self) -> int:
-        """About the bytes that a run needs beside its operands and its result: rows of a chunk, and what is between."""
+        """About the bytes that a run needs beside its operands and its result: rows of a chunk."""
         row = sum([frame.width * frame.dtype.itemsize for frame in self.layout.frames.values()])
-        between = [op.out.nbytes * (1 + len(op.args)) for op in map(self.ops.__getitem__, self.middle)]
         chunk = self.count if self.turns else min(scans.CHUNK, self.count)
-        return int((chunk + 2 * self.layout.window + self.layout.together) * row + chunk * sum(between))
+        return int((chunk + 2 * self.layout.window + self.layout.together) * row)
 
     def kernel(self) -> Callable[..., Any]:
         """A function of what is given and the memory."""
@@ -187,7 +138,7 @@ class Body:
     def code(self) -> Any:
         """The rounds in machine code, made in the first run, so that all runs give the same bits; None for NumPy."""
         if not self.decided:  # several threads may run a plan: then each of them makes the same
-            if not self.once and not self.passed:
+            if not self.once:
                 from gradcli.execution.kernels import rounds
 
                 self.machine = rounds.made(self)
@@ -196,8 +147,7 @@ class Body:
 
     def __repr__(self) -> str:
         how = f"of {len(self.packing.packs)} calls" if self.machine is None else "in machine code"
-        between = f", {len(self.middle)} steps between for {scans.CHUNK} at once" if self.middle else ""
-        return f"{self.rounds} rounds {how}{between}"
+        return f"{self.rounds} rounds {how}"
 
 
 def _detached(op: Op) -> Op:

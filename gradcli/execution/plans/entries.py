@@ -1,7 +1,4 @@
-"""Operations entry by entry go in, the steps that they take come out, by less work where the same numbers come of it.
-
-Equal steps are one, numbers are folded, powers of two move through products. It computes nothing.
-"""
+"""Steps that work entry by entry: equal ones are one, numbers are folded, repeated entries are computed once."""
 
 from __future__ import annotations
 
@@ -19,22 +16,15 @@ from gradcli.execution.plans.values import (
     Value,
     bare,
     common,
-    power_of_two,
-    scaled,
 )
 
 Shape = tuple[int, ...]
 
-TINY, HUGE = 1e-20, 1e20  # sizes of a number whose product with a power of two is certainly exact
 FEW = 1 << 10  # entries up to which another exponential is cheaper than a choice
 
 
 class Entries(Making):
-    """Makes steps that work entry by entry.
-
-    Unless they are `faithful`, powers of two may move out of products that leave the range of normal numbers, and zeros
-    may change their signs.
-    """
+    """Makes steps that work entry by entry. Unless they are `faithful`, zeros may change their signs."""
 
     faithful = False
 
@@ -80,7 +70,7 @@ class Entries(Making):
         return self.make(ENTRY, ufunc, xs, None, shape, dtype)
 
     def _simpler(self, ufunc: Any, xs: tuple[Value, ...], shape: Shape) -> Value | None:
-        """The same numbers by less work, or None. Powers of two may move: a product with one is not rounded."""
+        """The same numbers by less work, or None."""
         if len(xs) != 2:
             below = xs[0].op
             negated = ufunc is np.absolute and below is not None and below.function is np.negative
@@ -94,27 +84,10 @@ class Entries(Making):
                 if one.op is not None and one.op.kind == CAST and one.op.args[0].dtype.kind == "b"
                 else None
             )
-        if one.dtype != self.float_type or other.dtype != self.float_type:
-            return None
-        if ufunc is np.divide and (turned := power_of_two(other.number)) is not None:
-            return self.entry(np.multiply, one, self.number(1 / turned))
-        if ufunc is not np.multiply:
-            return None
-        if other.number is not None:
-            one, other = other, one
-        if one.number is not None:
-            if one.number == 1:
-                return other if other.shape == shape else None
-            if self.faithful:
-                return None
-            scale, rest = scaled(other)
-            if scale is not None and TINY < abs(one.number) < HUGE:
-                return self.entry(np.multiply, self.number(one.number * scale), rest)
-            return None
-        for big, small in ((one, other), (other, one)) if one.size != other.size and not self.faithful else ():
-            scale, rest = scaled(big)
-            if scale is not None and small.size < big.size:
-                return self.entry(np.multiply, rest, self.entry(np.multiply, self.number(scale), small))
+        if ufunc is np.multiply and one.dtype == other.dtype == self.float_type:
+            for factor, rest in (xs, xs[::-1]):
+                if factor.number is not None and factor.number == 1 and rest.shape == shape:
+                    return rest
         return None
 
     def _added(self, xs: tuple[Value, ...], shape: Shape) -> Value | None:

@@ -15,7 +15,6 @@ from gradcli.execution.plans.values import (
     CHOICE,
     COPY,
     ENTRY,
-    INNER,
     JOIN,
     LINEAR,
     ONLINE,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     Kernel = Callable[..., Any]
 
 BITS = {8: np.int64, 4: np.int32}  # whole numbers of the size of a float
-THREADED = 10_000  # entries from which a library may use threads of its own for one sum of products
 FEW = 9_000  # entries of a matrix up to which a library uses one thread for its product with a vector
 LONGEST = 1 << 12  # terms that are added one after the other, and not in pairs
 NARROW = 64  # columns up to which a reduction of rows is faster on columns
@@ -158,21 +156,6 @@ def _reduce(op: Op) -> Kernel:
     return lambda x, out: reduce(x, axes, None, out)
 
 
-def _inner(op: Op) -> Kernel:
-    count = op.params
-    if count == 1 and op.args[0].shape[-1] < THREADED:
-        return np.vecdot if len(op.args) == 2 else lambda x, out: np.vecdot(x, x, out)
-
-    def flat(*xs: Any) -> None:
-        rows = [x.reshape((*x.shape[: x.ndim - count], -1)) for x in xs[:-1]]
-        if rows[0].shape[-1] < THREADED:
-            np.vecdot(rows[0], rows[-1], xs[-1])
-        else:
-            np.einsum("...i,...i->...", rows[0], rows[-1], out=xs[-1])
-
-    return flat
-
-
 def _product(op: Op) -> Kernel:
     return np.matmul
 
@@ -249,7 +232,7 @@ def _call(op: Op) -> Kernel:
 
 
 KERNELS: dict[str, Callable[[Op], Kernel]] = {
-    ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, INNER: _inner, PRODUCT: _product, PLACE: _place,
+    ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, PRODUCT: _product, PLACE: _place,
     ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call, SCAN: lambda op: op.function.kernel(),
     LINEAR: lambda op: op.function.kernel(), ONLINE: online, RESCALED: rescaled,
 }  # fmt: skip

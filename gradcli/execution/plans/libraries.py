@@ -177,11 +177,10 @@ def handed_out(works: Sequence[Callable[[], None]]) -> None:
             raise task.error
 
 
-def shared(pieces: Sequence[Piece], threads: int, backward: bool = False) -> list[deque[Piece]]:
+def shared(pieces: Sequence[Piece], threads: int) -> list[deque[Piece]]:
     """The pieces of each of some threads, neighbours all of them: what a thread has in its cache it takes again."""
     bounds = [len(pieces) * at // threads for at in range(threads + 1)]
-    step = -1 if backward else 1
-    return [deque(pieces[first:last][::step]) for first, last in pairwise(bounds)]
+    return [deque(pieces[first:last]) for first, last in pairwise(bounds)]
 
 
 def dealt(shares: Sequence[deque[Piece]], at: int) -> Iterator[Piece]:

@@ -85,11 +85,6 @@ class Making:
         self.ops.append(op)
         return out
 
-    def keep(self, op: Op) -> None:
-        """Append a step that was made elsewhere; an equal one is not made again."""
-        self._table.setdefault((op.kind, op.function, tuple([arg.serial for arg in op.args]), op.params), op.out)
-        self.ops.append(op)
-
     def view(self, kind: str, x: Value, params: Any, shape: Shape) -> Value:
         """The entries of x, or some of them, under other positions: no memory of its own."""
         if x.number is not None:

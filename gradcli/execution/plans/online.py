@@ -130,10 +130,6 @@ def joined(events: Sequence[Op | Loop], outputs: Sequence[Value], serials: Itera
             if readers is None:
                 continue
             _join(first, event, group, readers)
-    turned = False
-    for event in events:
-        if _is_loop(event) and event.settles is None:
-            event.backward, turned = turned, not turned
 
 
 def _is_loop(event: Op | Loop) -> TypeGuard[Loop]:

@@ -39,7 +39,7 @@ def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithf
     """The steps of a tape, in the order of its nodes, without those that no output needs.
 
     `held` gives leaves that stay as they are: arrays of constants, which may have one batch axis in front.
-    `faithful` steps give the evaluator's bits beyond the range of normal numbers too.
+    `faithful` steps give the evaluator's zeros with their signs.
     """
     recorder = Recorder(dtype)
     steps, xp = recorder.steps, recorder.numpy

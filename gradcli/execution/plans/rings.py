@@ -45,10 +45,6 @@ class Rings:
         """One row of a cell in the ring, in its shape."""
         return self._part(cell, 1)[row : row + 1].reshape(cell.shape)
 
-    def carried(self, cell: Cell) -> Any:
-        """The rows of a cell in the ring that the next rounds share with those before."""
-        return self._part(cell, 1)[: self.before]
-
     def _part(self, cell: Cell, which: int) -> Any:
         end = cell.start + cell.block.entries
         if cell.block.frame is None:

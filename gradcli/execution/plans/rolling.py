@@ -15,7 +15,6 @@ import numpy as np
 from gradcli.execution.plans.nests import Nest, read_beyond
 from gradcli.execution.plans.periods import stretches
 from gradcli.execution.plans.recording import Recording, live
-from gradcli.execution.plans.reversals import unreversed
 from gradcli.execution.plans.spreading import Spreading
 from gradcli.execution.plans.values import ADDED, JOIN, LINEAR, PLACE, SCAN, VIEW
 
@@ -47,7 +46,7 @@ def rolled(recording: Recording, float_type: Any) -> Recording:
         for op in ops:
             op.out.op = op
         return recording
-    return Recording(live(unreversed(steps, float_type), outputs), recording.inputs, outputs)
+    return Recording(steps, recording.inputs, outputs)
 
 
 def cost(ops: Sequence[Op]) -> float:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.plans.kernels import kernel, operand, shown
-from gradcli.execution.plans.lagging import Between
 from gradcli.execution.plans.packing import ALL, NUMBER, OWN, ROW
 from gradcli.execution.plans.rings import Rings, items
 from gradcli.execution.plans.turns import nothing, written
@@ -48,15 +47,12 @@ class Scan:
         self.chunk = -(-least // self.together) * self.together  # rounds for which `rows` has room
         if body.turns:  # each turn has kernels of its own
             self.chunk = body.count + self.late
-        self.rounds = body.count + self.late + max(body.lags.values()) * self.chunk
-        self._between: Between | None = None
-        self._passed: list[tuple[Any, Any, int, int, int]] = []  # what comes from a chunk before
+        self.rounds = body.count + self.late
         self._out: Any = None
         self._copies: list[tuple[Any, int]] = []
         self._fed: list[tuple[Any, int, int]] = []
         self._kept: list[tuple[Any, Any, int]] = []
         self._initial: list[tuple[Any, Cell, int, int, int]] = []
-        self._later: list[tuple[Any, int, int]] = []  # what stands before the first turn of those with a lag
         self._rings: Rings  # bound with the first result
         self._moved: dict[tuple[int, int], list[tuple[Any, Any]]] = {}  # by rounds: parts of the result, and where from
         self._single: Work = (nothing, [])
@@ -75,20 +71,15 @@ class Scan:
         code = body.code()
         run = self._by_calls if code is None else self._fast(code)
         before = body.layout.window - 1
-        if self._between is not None:
-            self._between.begin(arrays)
         for start in range(0, self.rounds, self.chunk):
             count = min(self.chunk, self.rounds - start)
-            last = start + count == self.rounds or self._between is not None
+            last = start + count == self.rounds
             if start:
                 for rows, _ in self._rings.frames.values() if code is not None else ():
                     rows[:before] = rows[self.chunk : self.chunk + before]
                 self._feed(arrays, start, before)
-                self._pass(arrays, start)
             run(arrays, start, count, last)
             self._keep(start, count + before if last else count)
-            if self._between is not None:
-                self._between.run(arrays, start, self.chunk)
 
     def _feed(self, arrays: Sequence[Any], start: int, first: int) -> None:
         """Put what comes from outside into the rows of a chunk, from the first one that has none yet."""
@@ -97,19 +88,6 @@ class Scan:
             low, high = max(start + first - row, 0), min(start + end - row, self.body.count)
             if low < high:
                 np.copyto(target[low + row - start : high + row - start], arrays[position][low:high])
-
-    def _pass(self, arrays: Sequence[Any], start: int) -> None:
-        """Put what a chunk before gave into the rows of a chunk and into the ring, which holds some of them already."""
-        end = start + self.chunk + self.body.layout.window - 1
-        between = self._between
-        for target, ring, place, distance, row in self._passed if between is not None else ():
-            low, high = max(start - row, 0), min(end - row, self.body.count)
-            if low < high and between is not None:
-                between.take(arrays, target[low + row - start : high + row - start], place, distance, low)
-                ring[...] = target[: len(ring)]
-        for target, which, delay in self._later:
-            if delay == start:
-                np.copyto(target, arrays[which])
 
     def _keep(self, start: int, count: int) -> None:
         """Put what is read outside from the rows of a chunk into the result."""
@@ -181,28 +159,17 @@ class Scan:
         for place in body.stored:
             begin, shape = body.offsets[place], (body.count, *body.shapes[place])
             stacks[place] = out[begin : begin + prod(shape)].reshape(shape)
-        self._between = Between(body, self.chunk, stacks) if body.passed else None
-        self._passed, self._later = [], []
         for (kind, which, *_), cell in layout.cells.items():
-            row = cell.row(0) + (body.lag_of.get(which, 0) * self.chunk if kind == ROW else 0)
-            if kind == ROW and which < 0:
-                place, _, distance = body.passed[-1 - which]
-                self._passed.append((rings.part(cell), rings.carried(cell), place, distance, row))
-            elif kind == ROW:
-                self._fed.append((rings.part(cell), which, row))
+            if kind == ROW:
+                self._fed.append((rings.part(cell), which, cell.row(0)))
             elif kind == ALL:
                 self._copies.append((rings.part(cell), which))
         for place in body.stored.intersection(body.places):
             cell = layout.cells[OWN, place]
-            delay = body.delays[place] + body.lags[place] * self.chunk
-            self._kept.append((items(stacks[place]), items(rings.part(cell)), cell.row(delay)))
+            self._kept.append((items(stacks[place]), items(rings.part(cell)), cell.row(body.delays[place])))
         self._initial = []
         for (place, before), which in body.initial.items():
             cell, delay = layout.cells[OWN, place], body.delays[place]
-            if body.lags[place]:
-                delay = body.lags[place] * self.chunk
-                self._later.append((rings.ring(cell, cell.row(-before)), which, delay))
-                continue
             row = cell.row(delay - before)
             self._initial.append((rings.part(cell)[row : row + 1].reshape(cell.shape), cell, which, row, delay))
         calls: list[Call] = []

@@ -9,12 +9,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gradcli.execution.plans.axes import Classes, follows, sums
 from gradcli.execution.plans.marks import simplified, tied
 from gradcli.execution.plans.online import joined
-from gradcli.execution.plans.values import CALL, ENTRY, INNER, PRODUCT, REDUCE, VIEW, Op, Value, base, in_order
+from gradcli.execution.plans.values import CALL, PRODUCT, VIEW, Op, Value, base
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +32,7 @@ class Loop:
     """Steps that are taken block by block: `at` says which axis of a value is cut, `count` is its length."""
 
     __slots__ = (
-        "apart", "at", "backward", "count", "label", "numbered", "ops", "rows", "settles", "stored", "summed",
+        "apart", "at", "count", "label", "numbered", "ops", "rows", "settles", "stored", "summed",
     )  # fmt: skip
 
     def __init__(self, at: dict[int, int], count: int, label: int) -> None:
@@ -48,7 +46,6 @@ class Loop:
         self.apart: list[tuple[Op, Value]] = []  # steps whose results are kept for each block, and where
         self.numbered: list[int] = []  # arrays with an entry for each block
         self.settles: Online | None = None  # what may have been computed already, by another loop
-        self.backward = False  # from the last block to the first: what a loop before has left in cache comes first
 
     def shape(self, value: Value, rows: int) -> tuple[int, ...]:
         """The shape of a block of a value."""
@@ -97,7 +94,7 @@ def _unhoisted(ops: Sequence[Op]) -> None:
 
 
 def fused(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
-    """The same steps; a product that only a sum reads is added up as it is made, ties are found in one step."""
+    """The same steps; ties are found in one step."""
     uses: dict[int, int] = {value.serial: 1 for value in outputs}
     for op in ops:
         for arg in op.args:
@@ -105,30 +102,12 @@ def fused(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
     found: list[Op] = []
     gone: set[int] = set()
     for op in ops:
-        one = _inner(op, uses) or tied(op, uses)
+        one = tied(op, uses)
         if one is not None:
             gone.update([arg.serial for arg in op.args])
             op = one
         found.append(op)
     return [op for op in found if op.out.serial not in gone]
-
-
-def _inner(op: Op, uses: dict[int, int]) -> Op | None:
-    if op.kind != REDUCE or op.function is not np.add or op.args[0].op is None:
-        return None
-    x, rank, axes = op.args[0], len(op.args[0].shape), op.params
-    made = x.op
-    assert made is not None
-    if made.kind != ENTRY or made.function not in (np.multiply, np.square) or uses[x.serial] != 1:
-        return None
-    count = len(axes)
-    if axes != tuple(range(rank - count, rank)) or any(arg.dtype != op.out.dtype for arg in made.args):
-        return None
-    if any(arg.number is not None or arg.shape != x.shape or (count > 1 and not in_order(arg)) for arg in made.args):
-        return None
-    inner = Op(INNER, np.vecdot, made.args, count, op.out, op.node)
-    op.out.op = inner
-    return inner
 
 
 def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
@@ -176,7 +155,6 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
             if made_in.get(source.serial) is not loop or not local:
                 whole.add(source.serial)
     events: list[Op | Loop] = []
-    turned = False
     for level in range(deepest + 1):
         events += alone.get(level, [])
         for (own, _), loop in loops.items():
@@ -184,7 +162,6 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
                 loop.stored = [op.out for op in loop.ops if op.out.serial in whole and op.out.serial in loop.at]
                 loop.rows = _rows(loop)
                 if _pays(loop):
-                    loop.backward, turned = turned, not turned
                     events.append(loop)
                 else:
                     events += loop.ops

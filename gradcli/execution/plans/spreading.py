@@ -234,10 +234,10 @@ class Spreading:
             args.append(value)
         body.given.clear()  # it holds the whole recording
         out = self.steps.make(SCAN, body, tuple(args), None, (body.size,), body.dtype)
-        for place in body.every:
+        for place in body.places:
             if place in body.stored:
                 self.stacks[nest.start, place] = self._stored(body, out, place)
-        for place in body.every:
+        for place in body.places:
             if place in body.visible and place not in body.stored:
                 self.stacks[nest.start, place] = self.all(nest, place)
 

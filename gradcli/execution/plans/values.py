@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
-ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, INNER, PLACE, ADDED, JOIN, COPY, CALL, SCAN, LINEAR, ONLINE, RESCALED = (
-    "entry", "choice", "cast", "view", "reduce", "product", "inner", "place", "added", "join", "copy", "call", "scan",
+ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN, LINEAR, ONLINE, RESCALED = (
+    "entry", "choice", "cast", "view", "reduce", "product", "place", "added", "join", "copy", "call", "scan",
     "linear", "online", "rescaled",
 )  # fmt: skip
 
@@ -74,23 +74,6 @@ def bare(x: Value) -> Value:
     """What a ufunc repeats by itself: the small array that a broadcast repeats."""
     op = x.op
     return op.args[0] if op is not None and op.kind == VIEW and op.function == "broadcast" else x
-
-
-def power_of_two(number: Any) -> Any:
-    """A number that is a power of two or minus one, by which products are exact; else None."""
-    if number is None or number.dtype.kind != "f" or not np.isfinite(number) or not 1e-9 < abs(number) < 1e9:
-        return None
-    return number if abs(np.frexp(number)[0]) == 0.5 else None
-
-
-def scaled(x: Value) -> tuple[Any, Value]:
-    """The power of two and the rest where x is their product; else None and x."""
-    op = x.op
-    if op is not None and op.kind == ENTRY and op.function is np.multiply:
-        for one, other in (op.args, op.args[::-1]):
-            if power_of_two(one.number) is not None and other.shape == x.shape:
-                return one.number, other
-    return None, x
 
 
 def unrepeated(x: Value, axis: int) -> int | None:

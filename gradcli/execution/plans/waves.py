@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 FEWEST = 4  # steps of a recurrence that is worth it
 MOST = 120  # steps of both
 WORTH = 1 << 13  # steps of all turns from which it is worth to look
-FARTHEST = 8  # turns before that are read of what is passed on by chunks
 SHARE = 0.85  # of the calls, at most, that may be left
 
 
@@ -45,8 +44,7 @@ def woven(nest: Nest) -> list[list[int] | Body | Linear]:
         joined = None
         if last >= 0:
             between = _behind(needs, inside, at) & _before(needs, at)
-            tried = [how(nest, found, last, between - inside - {at}, at) for how in (_joined, _lagging)]
-            joined = min([body for body in tried if body is not None], key=lambda body: body.calls, default=None)
+            joined = _joined(nest, found, last, between - inside - {at}, at)
         if joined is None:
             last, inside = at, {at}
         else:
@@ -95,7 +93,7 @@ def _joined(nest: Nest, found: list[list[int] | Body | Linear], last: int, betwe
     assert isinstance(one, Body)
     assert isinstance(other, Body)
     middle = [place for group in between for place in _places(found[group])]
-    if max(one.lags.values()) or not all(isinstance(found[group], list) for group in between):
+    if not all(isinstance(found[group], list) for group in between):
         return None
     behind = 1 + max(one.delays.values()) if between or _reads(nest, other, one) else 0
     delays = dict(one.delays)
@@ -106,39 +104,6 @@ def _joined(nest: Nest, found: list[list[int] | Body | Linear], last: int, betwe
         return None
     body = Body(nest, places, delays)
     return body if body.packing.calls <= SHARE * (one.packing.calls + other.packing.calls) else None
-
-
-def _lagging(nest: Nest, found: list[list[int] | Body | Linear], last: int, between: set[int], at: int) -> Body | None:
-    """Two recurrences as one, the second some chunks of rounds behind, so that what is between is taken for a chunk."""
-    one, other = found[last], found[at]
-    assert isinstance(one, Body)
-    assert isinstance(other, Body)
-    middle = [place for group in sorted(between) for place in _places(found[group])]
-    if max(one.delays.values()) or not all(isinstance(found[group], list) for group in between):
-        return None
-    if any(nest.body[place].kind != ENTRY or place in nest.varying for place in middle):
-        return None
-    if any(nest.recurs(_places(found[group])) for group in between):
-        return None
-    before = {*one.ops, *middle}
-    read = [read for place in (*middle, *other.delays) for read in nest.reads[place] if read.kind == OWN]
-    passing = [one for one in read if one.place in before]
-    dtype = nest.body[next(iter(one.initial))[0]].out.dtype
-    if not passing or any(one.distance > FARTHEST or nest.body[one.place].out.dtype != dtype for one in passing):
-        return None
-    lag = 1 + max(one.lags.values())
-    lags = {**one.lags, **dict.fromkeys((*middle, *other.delays), lag)}
-    body = Body(nest, list(lags), dict.fromkeys((*one.delays, *other.delays), 0), lags)
-    if len(body.places) > MOST or body.calls > SHARE * (one.calls + other.calls) or _native(body):
-        return None
-    return body
-
-
-def _native(body: Body) -> bool:
-    """Whether rounds become machine code with the extra `fast`: then calls are not what takes time."""
-    from gradcli.execution.kernels import rounds
-
-    return rounds.likely(body)
 
 
 def _places(group: list[int] | Body | Linear) -> list[int]:
