@@ -6,12 +6,12 @@ from gradcli.calculator.sizes import finite
 from gradcli.diagnostics import error
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
+from gradcli.execution.scan import Scan, loops_of
 from gradcli.graph.builder import building
 from gradcli.graph.exact import count_text
-from gradcli.graph.loop import is_reader, loop_of, order_of_turns
+from gradcli.graph.loop import is_reader, loop_of
 from gradcli.graph.unroll import every_turn, unrolled
 from gradcli.lowering import Lowered
-from gradcli.primitives.loop import turns_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,16 +55,13 @@ def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple
     known = Tape([arg for loop in loops for arg in loop.args]).run_all(values, backend="numpy", dtype=dtype)
     origins: dict[Any, int] = {}
     with xp.arithmetic():
-        for loop in loops:
-            args = [xp.array(known[arg], arg.type.kind) for arg in loop.args]
-            ranks = [len(arg.shape) for arg in loop.args]
-            states = len(loop.body.carried)
-            numbers = order_of_turns(loop.count, loop.reverse)
-            for number, found in zip(
-                numbers, turns_of(xp, args, ranks, loop.body, loop.count, loop.reverse), strict=True
-            ):
-                if not all(finite(value) for value in found[states:]):
-                    origins[loop.body, loop.args] = number
+        for first, readers in loops_of(lowered.program.nodes()).items():
+            args = [xp.array(known[arg], arg.type.kind) for arg in first.args]
+            ranks = [len(arg.shape) for arg in first.args]
+            inputs = len(first.params["body"].inputs)
+            for number, found in Scan(readers).turns(xp, args, ranks):
+                if not all(value is None or finite(value) for value in found[inputs:]):
+                    origins[first.params["body"], first.args] = number
                     break
 
     def chosen(loop: Loop) -> Collection[int]:

@@ -101,7 +101,7 @@ OPTIONS: dict[str, CodeDoc] = {
         "turn that no loop has",
         "--turn names a turn of a loop, but the script has no long loop, or none with so many turns.",
         "A trace shows the first and the last turn of a long loop, and with --turn one more; short loops are whole.",
-        "x**2  # with --turn 3",
+        "x = 2; x**2  # with --turn 3",
         "Leave --turn out, or name a turn from 1 to the number that the message gives.",
     ),
     "GC731": CodeDoc(

@@ -328,8 +328,8 @@ class _Copy:
 
     def _named(self, value: Node, otherwise: str) -> Node:
         """A leaf for a value; leaves that have a name that people know keep it."""
-        name = value.params["name"] if value.primitive is LEAF else otherwise
-        return self.builder.fresh_leaf(value.type, otherwise if name.startswith("~") else name)
+        name: str = value.params["name"] if value.primitive is LEAF else otherwise
+        return self.builder.fresh_leaf(value.type, otherwise if name[1:].isdigit() else name)
 
     def leaf_of(self, value: Node) -> Node:
         """The leaf of a value that is the same in every turn."""

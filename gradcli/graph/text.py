@@ -11,7 +11,7 @@ import sys
 
 from gradcli.graph.exact import decimal, is_fraction
 from gradcli.graph.loop import is_reader, reader_params
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,11 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
 def body_text(node: Node, longest: int = 400) -> str:
     """What one turn of the loop of a reader computes, as assignments: `x = x*cos(a*x); n = n + 1`."""
     body: Body = node.params["body"]
-    found = formulas(body.steps, longest=sys.maxsize)
+    outside = formulas(reachable(node.args))
+    given = node.args[len(node.args) - len(body.fixed) :]
+    texts = [f"({outside[arg]})" if arg.args else outside[arg] for arg in given]
+    names = {leaf: text for leaf, text in zip(body.fixed, texts, strict=True) if len(text) <= 30}
+    found = formulas(body.steps, None, names)
     texts = [f"{found[leaf]} = {found[after]}" for leaf, after in zip(body.carried, body.nexts, strict=True)]
     if "at" in node.params:
         texts.append(found[body.steps[node.params["at"]]])

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 FEWEST = 32  # turns of a loop that may become a node
 NODE_FROM = 100_000  # nodes that the turns would make if they were written out
+SMALL_NODE_FROM = 10_000  # the same where the turns carry few numbers: nothing is gained by work on whole arrays
+SMALL = 16  # numbers
 MOST_ATTEMPTS = 4  # at one loop: shapes may settle in the first few turns only
 EXACT = 2**53  # up to here every whole number is a float
 
@@ -93,7 +95,7 @@ def _worth(lowerer: Lowerer, left: int, made: int) -> bool:
     """Whether so many turns, of which the last one made so many nodes, may become a node of the graph."""
     if left < FEWEST - 1 or lowerer.loops == "unroll":
         return False
-    return lowerer.loops == "node" or 2 * left * max(made, 1) * _times(lowerer) > NODE_FROM
+    return lowerer.loops == "node" or 2 * left * max(made, 1) * _times(lowerer) > SMALL_NODE_FROM
 
 
 def _times(lowerer: Lowerer) -> int:
@@ -171,7 +173,9 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     builder, names = lowerer.builder, lowerer.names()
     notes, uses = len(lowerer.notes), len(lowerer.uses)
     assigned = sorted(targets(statement.body))
-    before = {name: _on_leaves(lowerer, trace, names[name]) for name in assigned if name in names and name not in kept}
+    before = {
+        name: _on_leaves(lowerer, trace, name, names[name]) for name in assigned if name in names and name not in kept
+    }
     held = {name: _mapped(names[name], lambda node: node, builder) for name in kept}
     names.update({**before, **held})
     names[statement.target.id] = _number_of_turn(builder, numbers, trace.index)
@@ -211,7 +215,8 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     made = sum(1 for node in inside if node.args) + trace.work
     if trace.count < FEWEST - 1:
         return 0
-    if lowerer.loops == "auto" and trace.count * max(made, 1) * _times(lowerer) <= NODE_FROM:
+    least = SMALL_NODE_FROM if sum([leaf.type.size for leaf in needed]) <= SMALL else NODE_FROM
+    if lowerer.loops == "auto" and trace.count * max(made, 1) * _times(lowerer) <= least:
         return 0
     builder.span = statement.span
     rows = [row for row in trace.rows.values() if row.leaf in inside]
@@ -267,11 +272,11 @@ def _number_of_turn(builder: Builder, numbers: range, index: Node) -> Node:
     return index if numbers[0] == 0 else builder.call("add", index, numbers[0])
 
 
-def _on_leaves(lowerer: Lowerer, trace: Trace, value: Any) -> Any:
-    """A value of the turn before as fresh leaves."""
+def _on_leaves(lowerer: Lowerer, trace: Trace, name: str, value: Any) -> Any:
+    """A value of the turn before as fresh leaves, which people see by the name in the script."""
 
     def leaf(node: Node) -> Node:
-        made = lowerer.builder.fresh_leaf(node.type)
+        made = lowerer.builder.fresh_leaf(node.type, f"~{name}")
         trace.carries[made] = node
         return made
 
