@@ -74,17 +74,18 @@ def run(tape: Tape, values: Mapping[str, Any], dtype: str, random: np.random.Gen
                 if not node.primitive.pointwise:
                     params["ranks"] = tuple([len(arg.type.shape) for arg in node.args])
                 exact = np.asarray(node.primitive.impl(xp, *args, **params))
-                made = _rounded(exact, args, xp, random)
+                terms = sum(map(np.abs, args)) if node.primitive.name in ("add", "sub") else np.abs(exact)
+                made = _rounded(exact, args, terms, xp, random)
                 found[node] = made if made.shape == node.type.shape else np.broadcast_to(made, node.type.shape)
     return [found[node] for node in tape.outputs]
 
 
-def _rounded(exact: Any, args: Sequence[Any], xp: Rounded, random: np.random.Generator) -> Any:
-    """A result with an error of some ulp in each entry, but for those that stand among the operands."""
+def _rounded(exact: Any, args: Sequence[Any], terms: Any, xp: Rounded, random: np.random.Generator) -> Any:
+    """A result with an error of some ulp of its terms in each entry, but for those that stand among the operands."""
     if exact.dtype.kind != "f" or not exact.size:
         return exact
     error = random.uniform(-1, 1, exact.shape)
-    off = exact * (1 + error * ULPS * xp.eps).astype(exact.dtype)
+    off = exact + (exact != 0) * (error * ULPS * xp.eps * terms).astype(exact.dtype)
     off += (exact != 0) * np.rint(4 * error).astype(exact.dtype) * np.finfo(exact.dtype).smallest_subnormal
     known = np.abs(np.concatenate([np.ravel(arg) for arg in args]))
     few = exact.size * known.size < 1 << 14

@@ -64,6 +64,14 @@ def test_kernels(text: str, machine: bool, monkeypatch: pytest.MonkeyPatch) -> N
     check(tape, values, made)
 
 
+def test_a_constant_gradient_has_the_shape_of_its_leaf() -> None:
+    f = gradcli.compile("x = zeros(3)\nz = zeros(1)\nsum(sin(x)) + sum(z)")
+    for _ in range(2):
+        slopes = f.value_and_grad(x=np.linspace(0, 1, 40_000), z=np.ones(1))[1]
+        assert np.array_equal(slopes["z"], np.ones(1))
+        assert slopes["z"].shape == (1,)
+
+
 LOOPS = [
     "s = 0\nfor i in range(60):\n    s = s + sin(x[i])*exp(y[i])\ns**2",
     "h = w\nfor i in range(40):\n    h = tanh(A @ h + x[i])\nsum(h*y[:5])",

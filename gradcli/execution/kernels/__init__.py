@@ -265,7 +265,8 @@ class Kernel:
                 return found if node.type.kind == "float" else found.astype("float64")
             if not node.type.shape:
                 return float(found)
-            return np.array(found, self.xp.kind_type("float") if node.type.kind == "float" else "float64")
+            kind = self.xp.kind_type("float") if node.type.kind == "float" else "float64"
+            return np.array(np.broadcast_to(found, node.type.shape), kind)
         made = line if self.roles.counted or len(node.type.shape) == 1 else line.reshape(node.type.shape)
         return made if node.type.kind == "float" else made.astype("float64")
 
