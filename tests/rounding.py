@@ -91,8 +91,8 @@ def _rounded(exact: Any, args: Sequence[Any], terms: Any, xp: Rounded, random: n
     few = exact.size * known.size < 1 << 14
     size = np.abs(exact)
     stay = (size[..., None] == known).any(-1) if few else np.isin(size, known)
-    if all(np.array_equal(arg, np.rint(arg)) for arg in args):  # positions, and numbers of turns
-        stay = stay | (exact == np.rint(exact))
+    if all(np.array_equal(arg, np.rint(arg)) for arg in args):  # positions, and numbers of turns; large floats all are
+        stay = stay | ((exact == np.rint(exact)) & (size < 1 / xp.eps))
     return np.where(stay, exact, off)
 
 
