@@ -9,8 +9,8 @@ import numpy as np
 
 from gradcli.execution.evaluate import evaluate
 from gradcli.graph.builder import Builder
-from gradcli.graph.loop import close, is_reader
-from gradcli.graph.node import reachable
+from gradcli.graph.loop import close
+from gradcli.graph.node import is_reader, reachable
 from gradcli.graph.types import FLOAT, Type
 from gradcli.primitives import catalogue
 from gradcli.transforms.derivatives import grad, jvp

@@ -13,8 +13,7 @@ import pytest
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.graph.builder import building
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import LEAF, reachable
+from gradcli.graph.node import LEAF, is_reader, reachable
 from gradcli.graph.unroll import unrolled
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse

@@ -7,8 +7,7 @@ from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.graphs import Graph, Vertex
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
 from gradcli.graph.text import body_text, formulas, step_names
 from gradcli.lowering import missing_values
 from gradcli.transforms import derivatives

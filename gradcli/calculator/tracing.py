@@ -10,9 +10,8 @@ from gradcli.calculator.folding import Folding
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.graph.builder import building
-from gradcli.graph.loop import is_reader, reader_params
-from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents
-from gradcli.graph.text import formulas, is_default, step_names
+from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents, is_reader
+from gradcli.graph.text import formulas, is_default, reader_params, step_names
 from gradcli.transforms.flows import clean
 from gradcli.transforms.reverse import contributions, sweep
 

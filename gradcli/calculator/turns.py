@@ -9,7 +9,8 @@ from gradcli.execution.namespaces import namespace
 from gradcli.execution.scan import Scan, loops_of
 from gradcli.graph.builder import building
 from gradcli.graph.exact import count_text
-from gradcli.graph.loop import is_reader, loop_of
+from gradcli.graph.loop import loop_of
+from gradcli.graph.node import is_reader
 from gradcli.graph.unroll import every_turn, unrolled
 from gradcli.lowering import Lowered
 

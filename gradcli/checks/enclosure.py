@@ -18,8 +18,7 @@ from gradcli.checks.reading import steps
 from gradcli.checks.refutation import off_structure, refuted
 from gradcli.checks.rough import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.shown import shortened_list
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import reachable
+from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,8 +16,7 @@ from gradcli.checks.floats import evaluated, held_at
 from gradcli.checks.reading import steps
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.namespaces import REFUSED
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import reachable
+from gradcli.graph.node import is_reader, reachable
 from gradcli.structure.perturbed import perturbed
 
 if TYPE_CHECKING:

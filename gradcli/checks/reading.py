@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.entries import Entries, Failure, Unsupported
 from gradcli.graph.arrays import ArrayData
-from gradcli.graph.loop import is_reader, loop_key, order_of_turns
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
+from gradcli.graph.loop import loop_key, order_of_turns
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
 from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:

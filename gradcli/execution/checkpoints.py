@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import isqrt
 
-from gradcli.graph.loop import is_reader
+from gradcli.graph.node import is_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

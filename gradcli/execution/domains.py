@@ -12,8 +12,7 @@ import re
 from gradcli.diagnostics import Diagnostic
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.scan import Scan
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import CONSTANT, DATA, LEAF
+from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.text import operand_text
 
 TYPE_CHECKING = False

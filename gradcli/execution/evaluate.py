@@ -12,9 +12,8 @@ from math import isfinite
 from gradcli.diagnostics import error
 from gradcli.execution.inputs import data_value, leads_differ, leaf_value, missing_values, plain_number
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, BadIndex, NotReal, Unavailable, namespace
-from gradcli.execution.scan import Scan, loops_of, picked
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.program import Program
 from gradcli.graph.types import broadcast_shapes
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from gradcli.diagnostics import GradcliError
     from gradcli.execution.results import Value
+    from gradcli.execution.scan import Scan
     from gradcli.graph.types import Shape
 
     Computation = Program | Node | Sequence[Node]
@@ -84,7 +84,9 @@ def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node]
         else:
             assert primitive.impl is not None
             try:
-                if "body" in step.params:
+                if is_reader(step):
+                    from gradcli.execution.scan import Scan
+
                     scan = Scan([step])
                     if not scan.scalar:
                         return False
@@ -215,7 +217,7 @@ class Tape:
                 ranks = {"ranks": (0,) * len(node.args)}
                 steps.append((scan, extra, tuple([slots[arg] for arg in node.args]), ranks))
                 for place, reader in enumerate(scan.readers):
-                    steps.append((picked, slots[reader], (extra,), {"place": place}))
+                    steps.append((scan.picked, slots[reader], (extra,), {"place": place}))
             elif primitive is not LEAF and "body" not in node.params:
                 args, params = node.args, node.params
                 if params or not primitive.pointwise or len(args) > _TWO:
@@ -291,7 +293,7 @@ class Tape:
                     scan, extra = self.loops[node]
                     steps.append((scan, extra, args, {"ranks": _params(node)["ranks"]}, False, ()))
                     for place, reader in enumerate(scan.readers):
-                        steps.append((picked, self.slots[reader], (extra,), {"place": place}, False, ()))
+                        steps.append((scan.picked, self.slots[reader], (extra,), {"place": place}, False, ()))
                     dead = (*dead, extra)
                 steps[-1] = (*steps[-1][:-1], (*steps[-1][-1], *dead))  # a reader has its value since the first of them
             if keep:
@@ -333,8 +335,10 @@ class Tape:
 def _loops(nodes: Iterable[Node]) -> dict[Node, tuple[Scan, int]]:
     """The scan of each loop, and the slot behind those of the nodes that holds what it gives, by the first reader."""
     nodes = list(nodes)
-    if not any("body" in node.params for node in nodes):
+    if not any(map(is_reader, nodes)):
         return {}
+    from gradcli.execution.scan import Scan, loops_of  # most programs have no loop: start-up time is a feature
+
     groups = loops_of(nodes)
     return {first: (Scan(readers), len(nodes) + at) for at, (first, readers) in enumerate(groups.items())}
 

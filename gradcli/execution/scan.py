@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, namespace
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.loop import is_reader, loop_key, order_of_turns
-from gradcli.graph.node import CONSTANT, LEAF, Node
+from gradcli.graph.loop import loop_key, order_of_turns
+from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
 from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
@@ -46,11 +46,6 @@ def loops_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
 def single_numbers(node: Node) -> bool:
     """Whether every value in a turn of the loop that a node reads is a single number."""
     return all(not step.shape and (not is_reader(step) or single_numbers(step)) for step in node.params["body"].steps)
-
-
-def picked(_: Any, found: Sequence[Any], place: int) -> Any:
-    """The `impl` of one reader: its part of what the scan gave."""
-    return found[place]
 
 
 class Scan:
@@ -107,6 +102,11 @@ class Scan:
                 staged = self._staged[xp] = Staged(self, xp)
             return staged.run(args)
         return self._walked(xp, args, ranks)
+
+    @staticmethod
+    def picked(_: Any, found: Sequence[Any], place: int) -> Any:
+        """The `impl` of one reader: its part of what the scan gave."""
+        return found[place]
 
     def on_floats(self, *args: float) -> list[Any]:
         """The values of the readers on Python floats alone; raises IEEE_DIFFERS and Unavailable as `math` does."""
@@ -203,7 +203,7 @@ class Work:
                 ranks = {"ranks": tuple([len(arg.shape) for arg in step.args])}
                 self.steps.append((Scan(loops[step]), extra, operands, ranks, False))
                 for place, reader in enumerate(loops[step]):
-                    self.steps.append((picked, body.positions[reader], (extra,), {"place": place}, False))
+                    self.steps.append((Scan.picked, body.positions[reader], (extra,), {"place": place}, False))
             elif primitive is not LEAF and step not in members:
                 params = step.params
                 if not primitive.pointwise:

@@ -34,8 +34,8 @@ from gradcli.formulas.index_terms import (
     value_of,
     within_limits,
 )
-from gradcli.graph.loop import is_reader, written_nodes
-from gradcli.graph.node import CONSTANT, DATA, LEAF
+from gradcli.graph.loop import written_nodes
+from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping

@@ -16,7 +16,7 @@ on fresh leaves in the surrounding builder, for transforms to work on.
 from __future__ import annotations
 
 from gradcli.graph.builder import Builder
-from gradcli.graph.node import CONSTANT, LEAF, Node
+from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
 from gradcli.graph.types import FLOAT, Type
 
 TYPE_CHECKING = False
@@ -154,27 +154,10 @@ class Loop:
         return self.builder.apply(self.builder.vocabulary[name], self.args, params)
 
 
-def is_reader(node: Node) -> bool:
-    """Whether a node reads a loop."""
-    return "body" in node.params
-
-
 def loop_key(node: Node) -> Any:
     """What the readers of one loop have in common."""
     params = node.params
     return node.args, params["body"], params["count"], params["reverse"]
-
-
-def reader_params(node: Node) -> dict[str, int | bool]:
-    """The parameters of a reader as people and JSON see them: the body is left out."""
-    params = node.params
-    several = "carry" in params and len(params["body"].carried) > 1
-    return {
-        "turns": params["count"],
-        **({"carry": params["carry"]} if several else {}),
-        **({"at": params["at"]} if "at" in params else {}),
-        **({"reverse": True} if params["reverse"] else {}),
-    }
 
 
 def nodes_in(nodes: Iterable[Node]) -> int:

@@ -104,6 +104,11 @@ class Node(Operand):
         return f"<#{self.serial} {self.primitive.name}({inner}{static}) {self.type}>"
 
 
+def is_reader(node: Node) -> bool:
+    """Whether a node reads a loop."""
+    return "body" in node.params
+
+
 _serial = attrgetter("serial")
 
 

@@ -10,8 +10,7 @@ import re
 import sys
 
 from gradcli.graph.exact import decimal, is_fraction
-from gradcli.graph.loop import is_reader, reader_params
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +104,18 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
     params = reader_params(node) if is_reader(node) else node.params
     static = [f"{key}={_static_text(value)}" for key, value in params.items() if not is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
+
+
+def reader_params(node: Node) -> dict[str, int | bool]:
+    """The parameters of a reader as people and JSON see them: the body is left out."""
+    params = node.params
+    several = "carry" in params and len(params["body"].carried) > 1
+    return {
+        "turns": params["count"],
+        **({"carry": params["carry"]} if several else {}),
+        **({"at": params["at"]} if "at" in params else {}),
+        **({"reverse": True} if params["reverse"] else {}),
+    }
 
 
 def body_text(node: Node, longest: int = 400) -> str:

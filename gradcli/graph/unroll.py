@@ -6,8 +6,8 @@ same, bit for bit.
 
 from __future__ import annotations
 
-from gradcli.graph.loop import Loop, close, is_reader, loop_key, loop_of, order_of_turns, row, turn
-from gradcli.graph.node import Node, reachable
+from gradcli.graph.loop import Loop, close, loop_key, loop_of, order_of_turns, row, turn
+from gradcli.graph.node import Node, is_reader, reachable
 from gradcli.graph.types import FLOAT
 
 TYPE_CHECKING = False

@@ -10,7 +10,6 @@ from itertools import repeat
 
 from gradcli.diagnostics import error
 from gradcli.graph.node import CONSTANT, DATA, Node
-from gradcli.primitives.comparison import name as tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ class ScriptList:
         if not self.variable or self.is_growing(names):
             return self.array
         if self.tagged is None or self.tagged_size != size:
+            from gradcli.primitives.comparison import name as tag
+
             self.tagged, self.tagged_size = tag(self.array, id=names.builder.count), size
         return self.tagged
 

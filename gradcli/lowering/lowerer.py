@@ -10,7 +10,7 @@ from gradcli.diagnostics import Diagnostic, GradcliError, Span, error, visible
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering import assignments, calls, functions, loops
+from gradcli.lowering import assignments, calls, functions
 from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
@@ -161,6 +161,8 @@ class Lowerer(Names):
         elif isinstance(statement, s.For):
             outer, self.growing = self.growing, self.growing | self._grown(statement)
             try:
+                from gradcli.lowering import loops  # most scripts have none: start-up time is a feature
+
                 return loops.run(self, statement)
             finally:
                 self.growing = outer

@@ -10,8 +10,7 @@ from gradcli.diagnostics import Diagnostic, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import Builder
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
 from gradcli.lowering.lists import ScriptList

@@ -16,8 +16,8 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.definition import definition_key, written_out
-from gradcli.graph.loop import is_reader, loop_key, nodes_in
-from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.loop import loop_key, nodes_in
+from gradcli.graph.node import LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
 from gradcli.structure.flows import Flow, TooDense, empty, gathered, identity, scattered, stacked, united
 from gradcli.structure.moves import Moves, NeedsEntries, Rows, lanes_along, moved, places

@@ -26,7 +26,6 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
 from gradcli.transforms.forward import orders, push
-from gradcli.transforms.lifted import lifted
 from gradcli.transforms.reverse import pull
 
 TYPE_CHECKING = False
@@ -151,6 +150,8 @@ def _at_once(builder: Builder, output: Node, target: Node, reverse: bool) -> Nod
     """The sweeps over all unit vectors of one side as one array, or None where they have to be apart."""
     seed = builder.fresh_leaf(Type("float", output.shape if reverse else target.shape))
     swept = vjp([output], [seed], [target])[0] if reverse else jvp([output], [target], [seed])[0]
+    from gradcli.transforms.lifted import lifted  # a gradient needs none of it: start-up time is a feature
+
     return lifted(builder, swept, seed, _identity(builder, seed.shape))
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from gradcli.graph.node import is_reader
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
+    from gradcli.transforms.loops import Group
 
     Flow = tuple[Node, Node | None]  # a cotangent, and the mask under which it counts (None: always)
 
@@ -25,3 +30,12 @@ def added(builder: Builder, known: Flow, flow: Flow) -> Flow:
     if known[1] is not None and flow[1] is not None:
         either = builder.call("or", known[1], flow[1])
     return total, either
+
+
+def groups_of(order: Sequence[Node]) -> Mapping[Node, Group]:
+    """The group of each reader of a loop; most programs have no loop, and load nothing for it."""
+    if not any(map(is_reader, order)):
+        return {}
+    from gradcli.transforms.loops import groups
+
+    return groups(order)

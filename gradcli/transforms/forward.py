@@ -7,7 +7,7 @@ costs nothing. `where` selects between tangents, so a branch that is not taken n
 from __future__ import annotations
 
 from gradcli.graph.node import CONSTANT, Node, reachable
-from gradcli.transforms.loops import groups, pushed
+from gradcli.transforms.flows import groups_of
 from gradcli.transforms.reverse import between, chain, is_zero
 
 TYPE_CHECKING = False
@@ -37,13 +37,15 @@ def push(
 def _pushed(builder: Builder, order: Sequence[Node], known: Tangents, active: set[Node]) -> None:
     """Add the tangents of the nodes of a topological order; `active` are those that depend on what moves."""
     outer = builder.span
-    loops = groups(order)
+    loops = groups_of(order)
     for node in order:
         if node in active:
             continue
         for arg in node.args:
             if arg in active:
                 if node in loops:  # what reads one loop moves together
+                    from gradcli.transforms.loops import pushed
+
                     readers = [reader for reader in loops[node].readers if reader not in active]
                     builder.span = node.span
                     known.update(pushed(builder, readers, known, push))

@@ -11,20 +11,8 @@ is something else than 0 too: the first turns are written out as long as other c
 
 from __future__ import annotations
 
-from gradcli.graph.loop import (
-    Opened,
-    close,
-    is_reader,
-    joined,
-    loop_key,
-    loop_of,
-    order_of_turns,
-    repeated,
-    row,
-    some_rows,
-    turn,
-)
-from gradcli.graph.node import dependents
+from gradcli.graph.loop import Opened, close, joined, loop_key, loop_of, order_of_turns, repeated, row, some_rows, turn
+from gradcli.graph.node import dependents, is_reader
 from gradcli.graph.types import Type
 from gradcli.transforms.flows import clean
 

@@ -10,12 +10,10 @@ where it meets a cotangent with another mask, enters an operation that mixes ent
 
 from __future__ import annotations
 
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import CONSTANT, Node, dependents, reachable
+from gradcli.graph.node import CONSTANT, Node, dependents, is_reader, reachable
 from gradcli.graph.operand import Operand
-from gradcli.transforms.flows import added, clean
+from gradcli.transforms.flows import added, clean, groups_of
 from gradcli.transforms.gathering import FEW, Parts, is_part
-from gradcli.transforms.loops import groups, pulled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ def sweep(
     for node, flow in outputs:
         _add(builder, arrived, parts, node, flow)
     outer = builder.span
-    loops = groups(order)
+    loops = groups_of(order)
     for node in reversed(order):
         if not node.args or node not in active:
             continue
@@ -72,6 +70,8 @@ def sweep(
                 group.flows[node] = flow_here
             if node is not group.first or not group.flows:
                 continue
+            from gradcli.transforms.loops import pulled
+
             builder.span = node.span
             sent = pulled(builder, group.flows, active, sweep)
             if observer is not None:
@@ -125,6 +125,8 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
     if kind == "structured":
         return _structured(builder, node, flow, active)
     if is_reader(node):
+        from gradcli.transforms.loops import pulled
+
         return pulled(builder, {node: flow}, active, sweep)
     if kind == "composite":
         args = [arg for arg in dict.fromkeys(node.args) if arg in active]

@@ -13,8 +13,7 @@ from math import factorial
 
 from gradcli.graph.builder import building
 from gradcli.graph.exact import rational
-from gradcli.graph.loop import is_reader
-from gradcli.graph.node import CONSTANT, Node, dependents, reachable
+from gradcli.graph.node import CONSTANT, Node, dependents, is_reader, reachable
 from gradcli.transforms.forward import moved_linearly
 from gradcli.transforms.reverse import is_zero
 

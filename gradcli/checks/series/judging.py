@@ -16,7 +16,7 @@ from gradcli.checks.series.directions import COUNT, Wholesale
 from gradcli.checks.series.gradients import smooth_radius
 from gradcli.checks.series.here import FEW, Asked, Fields, Here
 from gradcli.checks.series.sides import Tied
-from gradcli.graph.loop import is_reader
+from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
