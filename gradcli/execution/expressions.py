@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from gradcli.execution.namespaces import Unavailable, namespace
+from gradcli.graph.loop import is_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,10 +120,12 @@ def step(printer: Printer, node: Node, place: int, lines: list[str], words: dict
     assert impl is not None
     params = node.params if node.primitive.pointwise else {**node.params, "ranks": (0,) * len(node.args)}
     marks = [f"_a{at}_" for at in range(len(node.args))]
-    try:
-        found = impl(printer, *map(Word, marks), **params)
-    except (Wordless, TypeError, ValueError, AttributeError):
-        found = None
+    found = None
+    if not is_reader(node):  # the text of a loop's turns may double with each turn
+        try:
+            found = impl(printer, *map(Word, marks), **params)
+        except (Wordless, TypeError, ValueError, AttributeError):
+            found = None
     if not isinstance(found, Word) or len(found.text) > LONGEST:
         call = printer.bound(f"_i{place}", _bound(impl, params))
         found = Word(f"{call.text}({', '.join(marks)})")
