@@ -32,6 +32,8 @@ CASELESS = {
     "name": "only a script that differentiates by an intermediate makes it: tests/test_lowering.py",
     "fftfreq": "made of numbers known while lowering",
     "rfftfreq": "made of numbers known while lowering",
+    "last": "only loops make it, with a body: tests/test_loops.py holds its laws",
+    "turns": "only loops make it, with a body: tests/test_loops.py holds its laws",
     "larger_than_2x2": "it stands for the absence of a closed form",
 }
 
