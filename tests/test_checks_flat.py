@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gradcli import checks
 from gradcli.execution.evaluate import evaluate
 from gradcli.graph.builder import Builder
 from gradcli.graph.flat import Table, flatten, restore
@@ -84,3 +85,9 @@ def test_an_unknown_operation_is_refused() -> None:
     vocabulary = {name: primitive for name, primitive in catalogue().items() if name != "sin"}
     with pytest.raises(KeyError):
         restore(flat, vocabulary)
+
+
+@pytest.mark.parametrize("script", ["x*sum(randn(3))", "sum(x*rand(2, 2, seed=1))"])
+def test_random_arrays_are_checked(script: str) -> None:
+    report = checks.check_script(f"x = 0.3\n{script}")
+    assert [check.verdict for check in report.checks] == ["PROVED"]

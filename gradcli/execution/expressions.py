@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from gradcli.execution.namespaces import Unavailable, namespace
-from gradcli.graph.loop import is_reader
+from gradcli.graph.node import is_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
