@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gradcli import checks
 from gradcli.checks import balls, gradcheck, reading, relations
 from gradcli.checks.entries import Failure, Unsupported
 from gradcli.checks.forms import proving
@@ -17,6 +18,7 @@ from gradcli.graph.loop import close
 from gradcli.graph.node import Node
 from gradcli.graph.types import FLOAT, Type
 from gradcli.graph.unroll import unrolled
+from gradcli.lowering import loops
 from gradcli.primitives import catalogue
 from gradcli.structure.patterns import pattern
 
@@ -297,3 +299,14 @@ def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes)
     assert found.verdict == "UNDEFINED" and "in turn 41" in found.message
     (found,) = by_nodes("a = 40\nx = a\nfor i in range(50):\n    x = abs(x - 1)\nx")
     assert found.verdict == "KINK" and "in turn 40" in found.message
+
+
+def test_a_rule_that_somebody_wrote_is_blamed_not_the_loop_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "SMALL_NODE_FROM", 0)
+    report = checks.check_script(
+        "x = 0.3\ndef f(a): return a**2 + sin(a)\ndef f.vjp(a, ct): return ct*(2*a - cos(a))\n"
+        "y = x\nfor i in range(40): y = 0.5*f(y) + 0.1*x\ny"
+    )
+    told = {check.kind: check.message for check in report.checks}
+    assert "the rule of f is wrong" in told["gradient"]
+    assert not any("rule of last" in text for text in told.values())

@@ -17,7 +17,7 @@ from gradcli.checks.floats import evaluated
 from gradcli.checks.shown import cut, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, is_reader, reachable
 from gradcli.transforms.flows import clean
 from gradcli.transforms.reverse import contributions
 
@@ -66,7 +66,9 @@ def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Ca
     if node.primitive in (LEAF, CONSTANT, DATA) or node.primitive.kind == "nondifferentiable" or not node.args:
         return []
     builder = node.builder
-    by_hand = builder.vocabulary.get(node.primitive.name) is not node.primitive
+    by_hand = _is_by_hand(node)
+    if is_reader(node) and _holds_by_hand(node):
+        return []  # the rule that somebody wrote has a check of its own
     operands = node.args[1:] if by_hand else node.args
     moved = [
         arg for arg in dict.fromkeys(operands) if arg.type.kind == "float" and arg.primitive not in (CONSTANT, DATA)
@@ -91,6 +93,17 @@ def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Ca
     used = {**case.values, **values}
     zero = {leaf: builder.constant(0, leaf.shape) for leaf in wanted}
     return [Alone(node, back[leaf], scalar, leaf, sent, used, by_hand) for leaf, sent in {**zero, **total}.items()]
+
+
+def _is_by_hand(node: Node) -> bool:
+    """Whether the rule of an operation is one that somebody wrote."""
+    return node.builder.vocabulary.get(node.primitive.name) is not node.primitive
+
+
+def _holds_by_hand(reader: Node) -> bool:
+    """Whether a turn of a loop calls an operation whose rule somebody wrote."""
+    inside = [step for step in reader.params["body"].steps if step.args]
+    return any(_is_by_hand(step) or (is_reader(step) and _holds_by_hand(step)) for step in inside)
 
 
 def _on(value: Node, leaves: Mapping[Node, Node]) -> Node:
