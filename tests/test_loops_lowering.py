@@ -105,7 +105,7 @@ NODES: list[tuple[str, list[int]]] = [
     ("x = a\nfor i in range(80):\n  if i == 0 or i > 70: x = x*b\n  elif i != 45: x = sin(x)\n  else: x = 2*x\nx", [44]),
     ("x, y = a, b\nfor i in range(80):\n  if i < 40: x = x*y\n  else: x = sin(y)\n  y = cos(x)\nx", [39]),
     ("x = a\nfor i in range(80):\n  if mod(i, 2) == 0: x = x*b\n  else: x = sin(x)\nx", []),
-    ("x = a\nfor i in range(40):\n  for j in range(50): x = x*0.99 + b*j + i*X[i, j]\nx", [39, 49]),
+    ("x = a\nfor i in range(40):\n  for j in range(34): x = x*0.99 + b*j + i*X[i, j]\nx", [33, 39]),
     ("x = a\nfor i in range(40):\n  for j in range(i): x = x*0.9 + b\nx", list(range(31, 39))),
     ("x = a\nfor i in range(40):\n  for j in range(3): x = x*0.9 + b*v[i + j]\nx", [39]),
     ("x = a\nfor i in range(40): x = x**i + b\nx", []),
@@ -181,7 +181,7 @@ def test_samples(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         alike(path.read_text())
 
 
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(12, 400))])
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(6, 400))])
 def test_random_scripts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "FEWEST", 4)
     program = loop_scripts.make(seed)
@@ -216,7 +216,7 @@ def script(seed: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(60), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(60, 2000))]
+    "seed", [*range(24), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(24, 2000))]
 )
 def test_random_loops_over_numbers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "FEWEST", 4)
