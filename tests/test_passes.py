@@ -13,10 +13,10 @@ import gradcli
 from gradcli.calculator.compiled import _gradient
 from gradcli.execution import kernels
 from gradcli.execution.kernels import kernel_of, memory
-from gradcli.execution.passes import PASSES, without
 from gradcli.execution.plans import Plan, linear, running, schedule
 from tests.attack_programs import ALGORITHMS, algorithm, matrices
 from tests.forced import BLOCKS, LOOPS, WAVES, patches
+from tests.passes import PASSES, without
 from tests.rounding import allowed, beyond
 from tests.test_plan_arrays import cases
 

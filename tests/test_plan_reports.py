@@ -15,10 +15,10 @@ import gradcli
 from gradcli import calculator, cli
 from gradcli.calculator.planning import plan_question
 from gradcli.execution.kernels import Kernel, native
-from gradcli.execution.passes import PASSES
 from gradcli.execution.plans import Plan
 from gradcli.execution.reports import PlanLoop
 from gradcli.rendering import planned
+from tests.passes import PASSES
 from tests.rounding import allowed, beyond
 from tests.test_gradbench import CASES, DATA, FOLDER
 from tests.test_plans import question

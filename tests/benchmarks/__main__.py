@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks [--peers torch,jax,autograd] [--only NAME]`: one table of ours beside every yardstick.
 
-With `--without PASS` ours leaves out a pass of the planner (`gradcli/execution/passes.py`): what does that pass earn?
+With `--without PASS` ours leaves out a pass of the planner (`tests/passes.py`): what does that pass earn?
 
 Ours, the yardstick, their ratio, the limit, and whether it is met. Figures are of the machine that runs this; only ratios
 are compared with a limit. Peers that are not installed have no line (extra `peers`). `--json` and `--markdown` write the
@@ -18,10 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gradcli.execution.passes import PASSES
 from tests.benchmarks import report
 from tests.benchmarks.driver import LIBRARIES, Choice, Row
 from tests.benchmarks.load import Seen
+from tests.passes import PASSES
 
 MODULES = (
     "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians",
