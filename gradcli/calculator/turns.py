@@ -6,10 +6,10 @@ from gradcli.calculator.sizes import finite
 from gradcli.diagnostics import error
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.scan import Scan, loops_of
+from gradcli.execution.scan import Scan
 from gradcli.graph.builder import building
 from gradcli.graph.exact import count_text
-from gradcli.graph.loop import loop_of
+from gradcli.graph.loop import loop_of, readers_by_loop
 from gradcli.graph.node import is_reader
 from gradcli.graph.unroll import every_turn, unrolled
 from gradcli.lowering import Lowered
@@ -56,7 +56,7 @@ def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple
     known = Tape([arg for loop in loops for arg in loop.args]).run_all(values, backend="numpy", dtype=dtype)
     origins: dict[Any, int] = {}
     with xp.arithmetic():
-        for first, readers in loops_of(lowered.program.nodes()).items():
+        for first, readers in readers_by_loop(lowered.program.nodes()).items():
             args = [xp.array(known[arg], arg.type.kind) for arg in first.args]
             ranks = [len(arg.shape) for arg in first.args]
             inputs = len(first.params["body"].inputs)
@@ -73,7 +73,7 @@ def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple
 
 
 def _loops(lowered: Lowered) -> list[Loop]:
-    return [loop_of(node) for node in lowered.program.nodes() if is_reader(node)]
+    return [loop_of(first) for first in readers_by_loop(lowered.program.nodes())]
 
 
 def _ends(loop: Loop) -> set[int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.entries import Entries, Failure, Unsupported
 from gradcli.graph.arrays import ArrayData
-from gradcli.graph.loop import loop_key, order_of_turns
+from gradcli.graph.loop import order_of_turns, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
 from gradcli.graph.types import size_of
 
@@ -217,15 +217,8 @@ def steps(node: Node) -> int:
 
 def work_of(order: Iterable[Node]) -> int:
     """How many operations on single entries some nodes take, roughly; the readers of one loop share its turns."""
-    total, loops = 0, set()
-    for node in order:
-        if is_reader(node):
-            key = loop_key(node)
-            if key in loops:
-                continue
-            loops.add(key)
-        total += steps(node)
-    return total
+    order = list(order)
+    return sum([steps(node) for node in (*readers_by_loop(order), *(one for one in order if not is_reader(one)))])
 
 
 # --- walks that are repeated ------------------------------------------------------------------------------------
@@ -299,14 +292,9 @@ def _binary(x: Node, y: Node, operation: Callable[[Any, Any], Any] | None) -> St
 
 def _with_loops(found: list[tuple[Node, int, Step]]) -> Steps:
     """The same steps, where all readers of one loop share a walk."""
-    readers: dict[Any, list[Node]] = {}
-    for node, _, _ in found:
-        if is_reader(node):
-            readers.setdefault(loop_key(node), []).append(node)
-    if not readers:
-        return found
-    walks = {key: Turns(nodes) for key, nodes in readers.items()}
-    return [(node, count, walks[loop_key(node)] if is_reader(node) else step) for node, count, step in found]
+    loops = readers_by_loop([node for node, _, _ in found])
+    walks = {node: walk for walk in map(Turns, loops.values()) for node in walk.readers}
+    return [(node, count, walks.get(node, step)) for node, count, step in found] if walks else found
 
 
 class Turns:

@@ -337,9 +337,10 @@ def _loops(nodes: Iterable[Node]) -> dict[Node, tuple[Scan, int]]:
     nodes = list(nodes)
     if not any(map(is_reader, nodes)):
         return {}
-    from gradcli.execution.scan import Scan, loops_of  # most programs have no loop: start-up time is a feature
+    from gradcli.execution.scan import Scan  # most programs have no loop: start-up time is a feature
+    from gradcli.graph.loop import readers_by_loop
 
-    groups = loops_of(nodes)
+    groups = readers_by_loop(nodes)
     return {first: (Scan(readers), len(nodes) + at) for at, (first, readers) in enumerate(groups.items())}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, namespace
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.loop import loop_key, order_of_turns
+from gradcli.graph.loop import order_of_turns, readers_by_loop
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
 from gradcli.graph.types import broadcast_shapes
 
@@ -23,24 +23,12 @@ if TYPE_CHECKING:
     from gradcli.execution.scan_python import PrintedTurns
     from gradcli.graph.loop import Body
 
-    Step = tuple[
-        Any, int, tuple[int, ...], Any, bool
-    ]  # impl, position of the result, of the operands, parameters, aligned
+    # impl, position of the result, of the operands, parameters, aligned
+    Step = tuple[Any, int, tuple[int, ...], Any, bool]
 
 SMALL = 1 << 13  # steps of all turns, up to which single numbers are not worth more than one printed function
 IN_PLACE = ("numpy", "cupy")  # namespaces whose arrays can be written to
 _UNKNOWN: Any = object()
-
-
-def loops_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """The readers of each loop, by the first of them in this order."""
-    first: dict[Any, Node] = {}
-    groups: dict[Node, list[Node]] = {}
-    for node in nodes:
-        if is_reader(node):
-            leader = first.setdefault(loop_key(node), node)
-            groups.setdefault(leader, []).append(node)
-    return groups
 
 
 def single_numbers(node: Node) -> bool:
@@ -169,16 +157,6 @@ class Work:
 
     __slots__ = ("index", "leaders", "loops", "rows", "start", "steps")
 
-    def group_steps(self, first: Node) -> list[Step]:
-        """The scan of an inner loop and what its readers take from it."""
-        (extra,) = [at for at, leader in self.leaders.items() if leader is first]
-        return [step for step in self.steps if step[1] == extra or step[2] == (extra,)]
-
-    def in_order(self, steps: Iterable[Step]) -> list[Step]:
-        """These steps in the order of the turn."""
-        chosen = {step[1] for step in steps}
-        return [step for step in self.steps if step[1] in chosen]
-
     def __init__(self, xp: Any, body: Body, order: Sequence[int]) -> None:
         steps = body.steps
         states, stacks = len(body.carried), len(body.rows)
@@ -186,7 +164,7 @@ class Work:
         self.index = None if body.index is None else body.positions[body.index]
         self.steps: list[Step] = []
         self.leaders: dict[int, Node] = {}
-        loops = self.loops = loops_of([steps[at] for at in order])
+        loops = self.loops = readers_by_loop([steps[at] for at in order])
         members = {node for group in loops.values() for node in group}
         self.start: list[Any] = [None] * (len(steps) + len(loops))
         for at in order:
@@ -209,6 +187,16 @@ class Work:
                 if not primitive.pointwise:
                     params = {**params, "ranks": tuple([len(arg.shape) for arg in step.args])}
                 self.steps.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
+
+    def group_steps(self, first: Node) -> list[Step]:
+        """The scan of an inner loop and what its readers take from it."""
+        (extra,) = [at for at, leader in self.leaders.items() if leader is first]
+        return [step for step in self.steps if step[1] == extra or step[2] == (extra,)]
+
+    def in_order(self, steps: Iterable[Step]) -> list[Step]:
+        """These steps in the order of the turn."""
+        chosen = {step[1] for step in steps}
+        return [step for step in self.steps if step[1] in chosen]
 
 
 def demanded(body: Body, positions: Iterable[int]) -> list[int]:

@@ -160,6 +160,16 @@ def loop_key(node: Node) -> Any:
     return node.args, params["body"], params["count"], params["reverse"]
 
 
+def readers_by_loop(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
+    """The readers of each loop, by the first of them in this order."""
+    first: dict[Any, Node] = {}
+    found: dict[Node, list[Node]] = {}
+    for node in nodes:
+        if is_reader(node):
+            found.setdefault(first.setdefault(loop_key(node), node), []).append(node)
+    return found
+
+
 def nodes_in(nodes: Iterable[Node]) -> int:
     """How many nodes these are with those of the bodies of their loops, each of which counts once."""
     nodes = list(nodes)
@@ -169,13 +179,11 @@ def nodes_in(nodes: Iterable[Node]) -> int:
 
 def written_nodes(nodes: Iterable[Node]) -> int:
     """How many nodes these would be with the turns of their loops written out, roughly."""
-    total, loops = 0, set()
-    for node in nodes:
-        total += 1
-        if is_reader(node) and loop_key(node) not in loops:
-            loops.add(loop_key(node))
-            total += node.params["count"] * written_nodes(node.params["body"].steps)
-    return total
+    nodes = list(nodes)
+    turns: list[int] = [
+        first.params["count"] * written_nodes(first.params["body"].steps) for first in readers_by_loop(nodes)
+    ]
+    return len(nodes) + sum(turns)
 
 
 def loop_of(node: Node) -> Loop:
@@ -192,10 +200,7 @@ def repeated(builder: Builder, node: Node, count: int) -> Node:
 
 def row(builder: Builder, stack: Node, turn: int) -> Node:
     """The part of a stacked array that belongs to one turn."""
-    shape = stack.shape
-    start, size = (turn, *(0 for _ in shape[1:])), (1, *shape[1:])
-    part = builder.call("slice", stack, start=start, step=(1,) * len(shape), size=size)
-    return builder.call("reshape", part, shape=shape[1:])
+    return builder.call("reshape", some_rows(builder, stack, turn, 1), shape=stack.shape[1:])
 
 
 def some_rows(builder: Builder, stack: Node, first: int, count: int) -> Node:

@@ -6,14 +6,23 @@ same, bit for bit.
 
 from __future__ import annotations
 
-from gradcli.graph.loop import Loop, close, loop_key, loop_of, order_of_turns, row, turn
+from gradcli.graph.loop import (
+    Loop,
+    Opened,
+    close,
+    joined,
+    loop_of,
+    order_of_turns,
+    readers_by_loop,
+    repeated,
+    row,
+    some_rows,
+)
 from gradcli.graph.node import Node, is_reader, reachable
-from gradcli.graph.types import FLOAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from typing import Any
 
     from gradcli.graph.builder import Builder
 
@@ -34,6 +43,7 @@ def unrolled(
     is given, the nodes of the outermost turns that were written out get the numbers of their turns, as people count.
 
     >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.types import FLOAT
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
     >>> x, a = builder.fresh_leaf(FLOAT), builder.leaf("a")
@@ -48,13 +58,8 @@ def _rebuilt(
     builder: Builder, order: Sequence[Node], replaced: dict[Node, Node], turns: Turns, made: dict[Node, int]
 ) -> dict[Node, Node]:
     """Add to `replaced` what replaces the nodes of a topological order that are not in there."""
-    read: dict[Any, list[int]] = {}
-    for node in order:
-        if is_reader(node):
-            places = read.setdefault(loop_key(node), [])
-            if "at" in node.params:
-                places.append(node.params["at"])
-    taken_apart: dict[Any, _Apart] = {}
+    whole_of = {node: readers for readers in readers_by_loop(order).values() for node in readers}
+    taken_apart: dict[Node, _Apart] = {}
     outer = builder.span
     for node in order:
         if node in replaced:
@@ -62,12 +67,13 @@ def _rebuilt(
         args = tuple([replaced[arg] for arg in node.args])
         builder.span = node.span
         if is_reader(node):
-            key = loop_key(node)
-            if key not in taken_apart:
+            first, *_ = readers = whole_of[node]
+            if first not in taken_apart:
                 loop = loop_of(node)
                 whole = Loop(builder, loop.body, args, loop.count, loop.reverse)
-                taken_apart[key] = _Apart(whole, frozenset(turns(loop)), read[key], turns, made)
-            replaced[node] = taken_apart[key].value(node)
+                places = [reader.params["at"] for reader in readers if "at" in reader.params]
+                taken_apart[first] = _Apart(whole, frozenset(turns(loop)), places, turns, made)
+            replaced[node] = taken_apart[first].value(node)
         else:
             unchanged = args == node.args and node.builder is builder
             replaced[node] = node if unchanged else builder.copied(node, args)
@@ -106,34 +112,30 @@ class _Apart:
                 values = _rebuilt(builder, body.steps, leaves, turns, {})
                 made.update({x: body.first + number + 1 for x in values.values() if x.serial > before})
                 self.state = tuple([values[node] for node in body.nexts])
-                read = {at: values[body.steps[at]] for at in places}
-                self.pieces[number] = {at: builder.call("reshape", x, shape=(1, *x.shape)) for at, x in read.items()}
+                self.pieces[number] = {at: repeated(builder, values[body.steps[at]], 1) for at in places}
 
     def _loop(self, first: int, count: int, fixed: Sequence[Node], places: Sequence[int]) -> None:
         """A loop over the turns from `first` on."""
         whole, body, builder = self.whole, self.whole.body, self.whole.builder
         states = len(body.carried)
-        stacks = [_part(builder, stack, first, count) for stack in whole.args[states : states + len(body.rows)]]
+        stacks = [some_rows(builder, stack, first, count) for stack in whole.args[states : states + len(body.rows)]]
         if body.index is None or not first:
             loop = Loop(builder, body, (*self.state, *stacks, *fixed), count, whole.reverse)
             self.pieces[first] = {at: loop.stacked(at) for at in places}
         else:
-            carried = [builder.fresh_leaf(leaf.type) for leaf in body.carried]
-            rows = [builder.fresh_leaf(leaf.type) for leaf in body.rows]
-            index = builder.fresh_leaf(FLOAT)
-            nodes = turn(builder, body, carried, rows, fixed, builder.call("add", index, first))
+            opened = Opened(whole, first)
             loop = close(
                 builder,
                 count,
-                list(zip(carried, self.state, strict=True)),
-                [nodes[body.positions[node]] for node in body.nexts],
-                rows=list(zip(rows, stacks, strict=True)),
-                index=index,
-                outputs=[nodes[at] for at in places],
+                list(zip(opened.carried, self.state, strict=True)),
+                opened.nexts,
+                rows=list(zip(opened.rows, stacks, strict=True)),
+                index=opened.index,
+                outputs=[opened.nodes[at] for at in places],
                 reverse=whole.reverse,
                 first=body.first + first,
             )
-            self.pieces[first] = {at: loop.turns(nodes[at]) for at in places}
+            self.pieces[first] = {at: loop.turns(opened.nodes[at]) for at in places}
         self.state = tuple([loop.last(carry) for carry in range(states)])
 
     def value(self, reader: Node) -> Node:
@@ -142,17 +144,4 @@ class _Apart:
         if carry is not None:
             return self.state[carry]
         at: int = reader.params["at"]
-        parts = [self.pieces[first][at] for first in sorted(self.pieces)]
-        if len(parts) == 1:
-            return parts[0]
-        builder = self.whole.builder
-        return builder.bind(builder.vocabulary["concat"], tuple(parts), {"axis": -len(parts[0].shape)})
-
-
-def _part(builder: Builder, stack: Node, first: int, count: int) -> Node:
-    """The part of a stacked array that belongs to some turns."""
-    shape = stack.shape
-    if (first, count) == (0, shape[0]):
-        return stack
-    rest = shape[1:]
-    return builder.call("slice", stack, start=(first, *(0 for _ in rest)), step=(1,) * len(shape), size=(count, *rest))
+        return joined(self.whole.builder, [self.pieces[first][at] for first in sorted(self.pieces)])

@@ -12,7 +12,7 @@ from fractions import Fraction
 from gradcli.graph.arrays import NAMED
 from gradcli.graph.builder import building
 from gradcli.graph.loop import Body
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.program import Program
 from gradcli.graph.types import Type, size_of
 
@@ -40,7 +40,7 @@ def verify(program: Program | Node | Sequence[Node]) -> None:
     for node in order:
         _check_order(node)
         _check_params(node)
-        if "body" in node.params:
+        if is_reader(node):
             verify(node.params["body"].steps)
         if node.primitive in (LEAF, DATA, CONSTANT):
             _check_input(node)

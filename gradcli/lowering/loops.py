@@ -225,7 +225,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
         builder,
         trace.count,
         [(leaf, trace.carries[leaf]) for leaf in carried],
-        [nexts[leaf] for leaf in carried],  # type: ignore[misc]
+        [after for after in map(nexts.__getitem__, carried) if after is not None],  # none is: `_needed` refuses them
         rows=[(row.leaf, trace.stack(lowerer, row)) for row in rows],
         index=trace.index if trace.index in inside else None,
         first=first,

@@ -7,7 +7,7 @@ gets a lifted body; beside the vocabulary of every transform this module names p
 
 from __future__ import annotations
 
-from gradcli.graph.loop import Opened, close, loop_of
+from gradcli.graph.loop import Opened, close, loop_of, repeated
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
 from gradcli.transforms.loops import groups
@@ -44,7 +44,7 @@ def lifted(builder: Builder, node: Node, leaf: Node, values: Node) -> Node | Non
 
 def _lift(builder: Builder, nodes: Sequence[Node], made: dict[Node, Node], count: int) -> bool:
     """Add to `made` what these nodes need that hangs on it; False where an operation cannot be lifted."""
-    repeated: dict[Node, Node] = {}
+    copies: dict[Node, Node] = {}
     order = reachable(nodes)
     loops = groups(order)
     for one in order:
@@ -59,9 +59,9 @@ def _lift(builder: Builder, nodes: Sequence[Node], made: dict[Node, Node], count
             return False
         args = []
         for arg in one.args:
-            if arg not in made and arg not in repeated:
-                repeated[arg] = _repeated(builder, arg, count)
-            args.append(made[arg] if arg in made else repeated[arg])
+            if arg not in made and arg not in copies:
+                copies[arg] = _repeated(builder, arg, count)
+            args.append(made[arg] if arg in made else copies[arg])
         params = one.params if primitive.lift is None else primitive.lift(count, **one.params)
         made[one] = builder.apply(primitive, tuple(args), params)
         if made[one].shape != (count, *one.shape):
@@ -121,9 +121,7 @@ def _swapped(builder: Builder, node: Node) -> Node:
 
 def _repeated(builder: Builder, node: Node, count: int) -> Node:
     """A node that does not hang on the leaf, once for each value."""
-    shape = (count, *node.shape)
     constant = node.constant
     if constant is not None and node.type.kind == "float":
-        return builder.constant(constant, shape)
-    raised = builder.call("reshape", node, shape=(1, *node.shape))
-    return builder.call("broadcast", raised, shape=shape)
+        return builder.constant(constant, (count, *node.shape))
+    return repeated(builder, node, count)

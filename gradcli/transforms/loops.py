@@ -11,8 +11,19 @@ is something else than 0 too: the first turns are written out as long as other c
 
 from __future__ import annotations
 
-from gradcli.graph.loop import Opened, close, joined, loop_key, loop_of, order_of_turns, repeated, row, some_rows, turn
-from gradcli.graph.node import dependents, is_reader
+from gradcli.graph.loop import (
+    Opened,
+    close,
+    joined,
+    loop_of,
+    order_of_turns,
+    readers_by_loop,
+    repeated,
+    row,
+    some_rows,
+    turn,
+)
+from gradcli.graph.node import dependents
 from gradcli.graph.types import Type
 from gradcli.transforms.flows import clean
 
@@ -38,21 +49,15 @@ class Group:
 
     __slots__ = ("first", "flows", "readers")
 
-    def __init__(self, first: Node) -> None:
-        self.first = first
-        self.readers: list[Node] = []
+    def __init__(self, readers: list[Node]) -> None:
+        self.first = readers[0]
+        self.readers = readers
         self.flows: dict[Node, Flow] = {}
 
 
 def groups(order: Iterable[Node]) -> dict[Node, Group]:
     """The group of each reader of a loop."""
-    by_loop: dict[Any, Group] = {}
-    found = {}
-    for node in order:
-        if node.params and is_reader(node):
-            group = found[node] = by_loop.setdefault(loop_key(node), Group(node))
-            group.readers.append(node)
-    return found
+    return {node: group for group in map(Group, readers_by_loop(order).values()) for node in group.readers}
 
 
 def moving_inputs(body: Body, moving: Iterable[Node]) -> set[Node]:
