@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,21 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BELOW, ABOVE = 1e-20, 1e30  # of a sum of squares in single precision that neither lost nor overflowed anything
 
 
+class Size:
+    """The norm of an array, and whether every entry is finite."""
+
+    __slots__ = ("finite", "norm")
+
+    def __init__(self, norm: float, finite: bool) -> None:
+        self.norm, self.finite = norm, finite
+
+
 class Entry:
     """One value of the run: a leaf at its first use, the result of an operation, or a value that left the graph."""
 
     __slots__ = (
-        "calm",
+        "below",
         "dtype",
-        "finite",
         "inputs",
         "inside",
         "line",
@@ -39,6 +47,7 @@ class Entry:
         "role",
         "seq",
         "shape",
+        "size",
         "spoilt",
         "sweeps",
         "value",
@@ -58,27 +67,66 @@ class Entry:
     inside: bool  # made by a backward, not by the file
     dtype: str
     shape: tuple[int, ...]
-    finite: bool  # every entry is
-    calm: bool  # every entry of every input was finite
+    size: Size
+    below: tuple[Size, ...]  # of the inputs, as they were then
     spoilt: Line | None  # where NaN or infinity was written into it later
     value: Any  # a copy of a small array; of a large one its extent, where these are wanted
     zeros: Any  # of a relu: which units were zero throughout
     masked: tuple[int, int] | None  # of a softmax: how many rows were -inf throughout and became NaN, and of how many
 
+    @property
+    def finite(self) -> bool:
+        """Whether every entry is finite."""
+        return self.size.finite
+
+    @property
+    def calm(self) -> bool:
+        """Whether every entry of every input was finite."""
+        return all(size.finite for size in self.below)
+
+
+class Sent(NamedTuple):
+    """What a node sent to one of its inputs."""
+
+    to: tuple[str, int]  # ("node", its number) or ("leaf", its mark)
+    size: Size
+    value: Any  # a copy where it is small
+
 
 class Step:
     """A node that ran in a backward: what arrived and what it sent on."""
 
-    __slots__ = ("arrived", "finite", "line", "name", "norm", "sent", "seq", "stuck", "withheld")
-    seq: int
-    name: str
-    line: Line | None
-    norm: float
-    arrived: Any  # a copy where it is small
-    finite: bool
-    sent: list[tuple[Any, float, bool, Any]]  # for each input: (where to, norm, finite, copy where small)
-    withheld: list[Any]  # inputs that it sent nothing to, not even zeros
-    stuck: float  # share of entries where something not finite met a gradient of zero
+    __slots__ = ("_stuck", "arrived", "line", "name", "sent", "seq", "sizes", "withheld")
+
+    def __init__(self, seq: int, name: str, line: Line | None, sizes: list[Size], arrived: Any) -> None:
+        self.seq, self.name, self.line = seq, name, line
+        self.sizes = sizes  # of what arrived
+        self.arrived = arrived  # a copy where it is one small array
+        self.sent: list[Sent] = []
+        self.withheld: list[tuple[str, int]] = []  # inputs that it sent nothing to, not even zeros
+        self._stuck: list[Any] = []
+
+    @property
+    def norm(self) -> float:
+        """The norm of what arrived; NaN where one is."""
+        found = 0.0
+        for size in self.sizes:
+            found = found if size.norm <= found else size.norm
+        return found
+
+    @property
+    def finite(self) -> bool:
+        """Whether all that arrived was finite."""
+        return all(size.finite for size in self.sizes)
+
+    def stick(self, share: Any) -> None:
+        """Note the share of entries of an input where something not finite met a gradient of zero."""
+        self._stuck.append(share)
+
+    @property
+    def stuck(self) -> float:
+        """The largest of these shares, where all that arrived was finite."""
+        return max(map(float, self._stuck), default=0.0) if self.finite else 0.0
 
 
 class Sweep:
@@ -100,13 +148,20 @@ class Sweep:
 class Reached:
     """A gradient that was added into a `.grad`."""
 
-    __slots__ = ("added", "finite", "leaf", "norm", "probe", "value")
+    __slots__ = ("added", "leaf", "probe", "size", "value")
 
-    def __init__(self, leaf: int, array: Any, added: int, extents: bool = False) -> None:
-        self.leaf, self.added = leaf, added
-        self.norm, self.finite = size_of(array, extents)
-        self.value = kept(array, extents)
-        self.probe = () if array.size <= SMALL else (array.item(0), array.item(array.size // 2), array.item(-1))
+    def __init__(self, leaf: int, added: int, size: Size, value: Any, probe: Any) -> None:
+        self.leaf, self.added, self.size, self.value, self.probe = leaf, added, size, value, probe
+
+    @property
+    def norm(self) -> float:
+        """Its norm."""
+        return self.size.norm
+
+    @property
+    def finite(self) -> bool:
+        """Whether every entry is finite."""
+        return self.size.finite
 
 
 class Event:
@@ -165,35 +220,22 @@ def masked_rows(scores: Any, result: Any) -> tuple[int, int] | None:
     return None
 
 
-def finite(array: Any) -> bool:
-    """Whether every entry of an array is finite."""
-    kind = array.dtype
-    if kind is F32 or kind is F64:
-        if not array.ndim:
-            number = float(array)
-            return number - number == 0
-        line = array if array.ndim == 1 else array.reshape(-1)
-        if BELOW < line.dot(line) < ABOVE:  # else a square may be too large, or no number
-            return True
-    return size_of(array)[1]
-
-
-def size_of(array: Any, exact: bool = False) -> tuple[float, bool]:
+def size_of(array: Any, exact: bool = False) -> Size:
     """The norm of an array, and whether every entry is finite; unless `exact`, in the format of the array."""
     kind = array.dtype.kind
     if kind not in "fc":
-        return 0.0, True
+        return Size(0.0, True)
     if not array.ndim:
         number = abs(array.item())
-        return number, number - number == 0
+        return Size(number, number - number == 0)
     if not exact and (array.dtype is F32 or array.dtype is F64):
         line = array if array.ndim == 1 else array.reshape(-1)
         square = float(line.dot(line))
         if BELOW < square < ABOVE:
-            return math.sqrt(square), True
+            return Size(math.sqrt(square), True)
     flat = array.reshape(-1).astype(np.float64 if kind == "f" else np.complex128)  # squares of float32 may overflow
     norm = math.sqrt(flat.dot(flat) if kind == "f" else np.vdot(flat, flat).real)
-    return norm, norm - norm == 0 or bool(np.isfinite(flat).all())
+    return Size(norm, norm - norm == 0 or bool(np.isfinite(flat).all()))
 
 
 def name_of(dtype: Any) -> str:

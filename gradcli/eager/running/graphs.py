@@ -131,8 +131,10 @@ def _backward(sweep: Any, index: dict[int, int], by_seq: dict[Any, int], names: 
     ran = []
     for step in sweep.steps:
         sent = []
-        for (kind, key), norm, _, value in step.sent:
-            sent.append(Sent(index.get(key) if kind == "leaf" else by_seq.get(key), value, norm))
+        for one in step.sent:
+            kind, key = one.to
+            to = index.get(key) if kind == "leaf" else by_seq.get(key)
+            sent.append(Sent(to, one.value, one.size.norm))
         line = step.line.number if step.line else None
         ran.append(Ran(by_seq.get(step.seq), step.name, step.arrived, step.norm, tuple(sent), line))
     added = [

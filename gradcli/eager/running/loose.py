@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradcli.eager.running.entries import flat
 from gradcli.eager.running.places import Line, statement_in
 from gradcli.eager.running.subjects import plain_attributes
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
+
+    from gradcli.eager.running.tensors import Tensors
 
 
 class Loose(NamedTuple):
@@ -28,31 +29,31 @@ class Loose(NamedTuple):
     line: Line | None  # where the attribute is first assigned
 
 
-def loose_in(names: dict[str, Any], mark: Callable[[Tensor], int]) -> Iterator[Loose]:
+def loose_in(tensors: Tensors, names: dict[str, Any], mark: Callable[[Any], int]) -> Iterator[Loose]:
     """The attributes with loose parameters of the modules among the values of some names."""
     for name, module in names.items():
         if not hasattr(type(module), "named_modules"):
             continue
         known = list(module.parameters())
         registered = {id(one) for one in known}
-        for text, owner, attribute, value in plain_attributes(name, module):
-            layers, tensors = 0, []
+        for text, owner, attribute, value in plain_attributes(tensors, name, module):
+            layers, left = 0, []
             for one in flat(list(value.values()) if isinstance(value, dict) else [value]):
-                held = [p for p in parameters_of(one) if id(p) not in registered]
-                layers += bool(held) and not isinstance(one, Tensor)
-                tensors += held
-            if tensors:
-                kind = next(kind.__name__ for kind in (Tensor, list, dict, tuple) if isinstance(value, kind)).lower()
-                marks, others = tuple(map(mark, tensors)), tuple(map(mark, known))
+                held = [p for p in parameters_of(tensors, one) if id(p) not in registered]
+                layers += bool(held) and not tensors.is_tensor(one)
+                left += held
+            if left:
+                kind = next((kind.__name__ for kind in (list, dict, tuple) if isinstance(value, kind)), "tensor")
+                marks, others = tuple(map(mark, left)), tuple(map(mark, known))
                 yield Loose(
                     type(owner).__name__, text, attribute, kind, layers, marks, others, assigned(owner, attribute)
                 )
 
 
-def parameters_of(value: Any) -> list[Tensor]:
+def parameters_of(tensors: Tensors, value: Any) -> list[Any]:
     """The parameters of a module, or a leaf that requires grad itself."""
-    if isinstance(value, Tensor):
-        return [value] if value._edge is None and value._requires else []
+    if tensors.is_tensor(value):
+        return [value] if tensors.seq(value) is None and tensors.requires(value) else []
     return list(value.parameters()) if hasattr(type(value), "named_modules") else []
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gradcli.eager import recorder
-from gradcli.eager.running.entries import Event, Reached, Step, Sweep, array_of, kept, size_of
+from gradcli.eager.running.entries import Event, Reached, Sent, Step, Sweep
 from gradcli.eager.running.functions import names_at_end
 from gradcli.eager.running.loose import loose_in
 from gradcli.eager.running.places import line_in, line_of
 from gradcli.eager.running.record import Record
-from gradcli.eager.running.subjects import Subject, subjects_of
+from gradcli.eager.running.subjects import subjects_of
 from gradcli.eager.state import state
 
 if TYPE_CHECKING:
@@ -24,10 +22,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradcli.eager.nodes import Node
+    from gradcli.eager.running.places import Line
     from gradcli.eager.state import Place
-    from gradcli.eager.tensor import Tensor
-
-MOST_SIZES = 64
 
 
 class Watch(Record):
@@ -35,24 +31,25 @@ class Watch(Record):
 
     # --- backwards ------------------------------------------------------------------------------------------------
 
-    def refused(self, root: Tensor) -> None:
+    def refused(self, root: Any) -> None:
         """A backward was wanted of a tensor that does not require grad."""
         self.refusal, self.stop, self.fault = self.mark(root), None, self._line()
         self.meet(root)
 
     def stopped(self, why: str, name: str, where: Place, changed: Place) -> None:
         """A backward cannot go through a node."""
-        self.stop, self.refusal = (why, name, line_of(where), line_of(changed)), None
+        self.broken(why, name, line_of(where), line_of(changed))
+
+    def broken(self, why: str, name: str, line: Line | None, changed: Line | None) -> None:
+        """A backward cannot go through a node that was made at one line; what it saved was `changed` at another."""
+        self.stop, self.refusal = (why, name, line, changed), None
         self.fault = self.open[-1].line if self.open else self._line()
 
     def sweep(
-        self, roots: Sequence[Tensor], targets: Sequence[Tensor] | None, retain: bool, create: bool, accumulate: bool
+        self, roots: Sequence[Any], targets: Sequence[Any] | None, retain: bool, create: bool, accumulate: bool
     ) -> None:
         """A backward begins."""
-        known = [
-            (self.mark(root), root._edge[0].seq if root._edge is not None else None, size_of(root._raw)[1])
-            for root in roots
-        ]
+        known = [(self.mark(root), self.tensors.seq(root), self.tensors.size(root).finite) for root in roots]
         made = Sweep(self._line(), known, retain)
         made.create, made.accumulate = create, accumulate
         made.targets = None if targets is None else tuple([self.mark(x) for x in targets])
@@ -61,55 +58,61 @@ class Watch(Record):
 
     def ran(self, node: Node, cts: Sequence[Any], results: Sequence[Any]) -> None:
         """A node ran in a backward."""
-        step = Step()
-        arrays = [array_of(ct) for ct in cts if ct is not None]
-        step.seq, step.name = node._seq, type(node).__name__
-        step.line = None if node._code is None else line_in(node._code, node._at)
-        step.norm, step.finite = 0.0, True
-        known, extents = self.sizes, self.extents
-        for array in arrays:
-            found = known.pop(id(array), None)
-            norm, sound = size_of(array, extents) if found is None or found[0] is not array else found[1:]
-            step.norm = step.norm if norm <= step.norm else norm  # NaN too
-            step.finite = step.finite and sound
-        step.arrived = kept(arrays[0], extents) if len(arrays) == 1 else None
-        step.sent, step.withheld, step.stuck = [], [], 0.0
+        sent = []
         for source, value in zip(node.ins, results, strict=False):
-            if source is None:
-                continue
-            seq = source._seq
-            to = ("node", seq if seq > 0 else source.node._seq) if seq else ("leaf", self.mark(source))
+            if source is not None:
+                seq = source._seq
+                to = ("node", seq if seq > 0 else source.node._seq) if seq else ("leaf", self.mark(source))
+                sent.append((to, value))
+        line = None if node._code is None else line_in(node._code, node._at)
+        self.step(node._seq, type(node).__name__, line, cts, sent)
+
+    def step(
+        self,
+        seq: int,
+        name: str,
+        line: Line | None,
+        cts: Sequence[Any],
+        results: Sequence[tuple[tuple[str, int], Any]],
+    ) -> None:
+        """A node of a number ran: what arrived, and for each input where it goes to and what it gets, or None."""
+        tensors, extents = self.tensors, self.extents
+        arrived = [ct for ct in cts if ct is not None]
+        step = Step(
+            seq,
+            name,
+            line,
+            [tensors.arrived(ct, extents) for ct in arrived],
+            tensors.kept(arrived[0], extents) if len(arrived) == 1 else None,
+        )
+        for to, value in results:
             if value is None:
                 step.withheld.append(to)
                 continue
-            array = array_of(value)
-            norm, sound = size_of(array, extents)
-            if array.ndim:
-                known[id(array)] = (array, norm, sound)  # as what it may arrive as
-            step.sent.append((to, norm, sound, kept(array, extents)))
-            if not sound and step.finite and arrays and arrays[0].shape == array.shape:
-                step.stuck = max(step.stuck, float((~np.isfinite(array) & (arrays[0] == 0)).mean()))
-        if len(known) > MOST_SIZES:
-            known.clear()
+            size = tensors.sent(value, extents)
+            step.sent.append(Sent(to, size, tensors.kept(value, extents)))
+            if arrived:
+                tensors.note_stuck(step, arrived[0], value, size)
         sweep = self.open[-1]
         sweep.steps.append(step)
-        sweep.seqs.add(step.seq)
+        sweep.seqs.add(seq)
 
-    def accumulated(self, leaf: Tensor, value: Tensor) -> None:
+    def accumulated(self, leaf: Any, value: Any) -> None:
         """A backward added a gradient into `.grad`."""
-        found = leaf._grad
-        assert found is not None
+        tensors = self.tensors
         mark = self.mark(leaf)
-        self.grads[self.mark(found)] = mark
+        self.grads[self.mark(tensors.grad(leaf))] = mark
         sweep = self.open[-1] if self.open else self.sweeps[-1]
-        sweep.reached.append(Reached(mark, value._raw, found._added, self.extents))
+        size = tensors.size(value, self.extents)
+        kept, probe = tensors.kept(value, self.extents), tensors.probe(value)
+        sweep.reached.append(Reached(mark, tensors.added(leaf), size, kept, probe))
         self.events.append(Event("added", mark, self.open[-1].line if self.open else self._line(), len(self.sweeps)))
         self.meet(leaf)
 
     def swept(self, ended: bool = True) -> None:
         """A backward ended, or broke off."""
         self.open.pop().ended = ended
-        self.sizes.clear()
+        self.tensors.swept()
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -117,21 +120,21 @@ class Watch(Record):
         """Note the names that tensors have, in the file or in one of its functions."""
         held: dict[str, list[int]] = {}
         named: set[int] = set()
-        for name, tensor in subjects_of(names):
+        for name, tensor in subjects_of(self.tensors, names):
             mark = self.mark(tensor)
-            if tensor._edge is not None:
+            if self.tensors.seq(tensor) is not None:
                 held.setdefault(name.partition("[")[0], []).append(mark)
             if mark in named:
                 continue
             named.add(mark)
             known = self.subjects.get(mark)
             if known is None or not scope or not known.name or known.name.startswith("self."):
-                self.subjects[mark] = Subject.of(tensor, name, scope)
+                self.named(mark, tensor, name, scope)
             else:
-                self.subjects[mark] = Subject.of(tensor, known.name, known.scope)
+                self.named(mark, tensor, known.name, known.scope)
         for name, marks in held.items():
             self.holders[name] = tuple(marks)
-        for loose in loose_in(names, self.mark):
+        for loose in loose_in(self.tensors, names, self.mark):
             self.loose[loose.tensors] = loose
 
     @contextmanager

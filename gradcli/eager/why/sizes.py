@@ -39,7 +39,7 @@ def faded(story: Story, mark: int) -> Finding | None:
     if not flat and way[sharpest][0].norm > 1e6 * way[sharpest][2]:
         at, reason, how = way[sharpest][0], "flat", "almost all of it in this operation"
         onwards = way[sharpest][1][0] == "node"  # to a bias, sums may cancel out; that is no trouble
-        if onwards and kind_of(at.name) in MIXING and len({to for to, _, _, _ in at.sent}) == len(at.sent):
+        if onwards and kind_of(at.name) in MIXING and len({one.to for one in at.sent}) == len(at.sent):
             reason, how = "vanishing", f"{how}: the matrix that it multiplies by is next to nothing"
     elif not flat:
         how += mostly(way, -1)

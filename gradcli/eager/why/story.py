@@ -279,8 +279,8 @@ class Story:
         if known is None:
             known = self._sent[id(sweep)] = {}
             for step in sweep.steps:
-                for to, norm, _, _ in step.sent:
-                    known.setdefault(to, []).append((step, norm))
+                for sent in step.sent:
+                    known.setdefault(sent.to, []).append((step, sent.size.norm))
         return known
 
     @cached_property

@@ -131,7 +131,9 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
                     yield root, found
                     return
         bad = [one for one in sweep.reached if not one.finite]
-        bad_step = next((step for step in sweep.steps if step.finite and any(not sent[2] for sent in step.sent)), None)
+        bad_step = next(
+            (step for step in sweep.steps if step.finite and any(not sent.size.finite for sent in step.sent)), None
+        )
         if bad and bad_step is None:
             spoilt = next(
                 (s for s in sweep.steps if not s.finite and _sent_finite(story, sweep, ("node", s.seq))), None
