@@ -387,7 +387,7 @@ def closure():
 for i in range({steps}):
     losses.append(float(o.step(closure).detach()))
 text = repr(o)
-groups = str(o.state_dict()['param_groups'])
+groups = [sorted((name, str(value)) for name, value in one.items()) for one in o.state_dict()['param_groups']]
 kept = [[(name, value) for name, value in one.items() if name not in ('old_dirs', 'old_stps', 'ro', 'H_diag', 'al')] for one in o.state_dict()['state'].values()]
 """
 _STEPS = {"NAdam(ps, lr=0.01)": 25}  # from there on it strays: an ulp at the start is 1e-10 behind fifty steps

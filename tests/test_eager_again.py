@@ -9,7 +9,7 @@ import pytest
 
 import gradcli.eager as torch
 from gradcli.eager import kernels, windowing
-from gradcli.eager.optim import memory
+from gradcli.eager.optim import update
 from gradcli.eager.state import line_of, state
 
 nn, F = torch.nn, torch.nn.functional
@@ -225,7 +225,7 @@ def test_steps_block_by_block_give_the_same_bits(
 ) -> None:
     found = []
     for block in (10**6, 8):
-        monkeypatch.setattr(memory, "_BLOCK", block)
+        monkeypatch.setattr(update, "_BLOCK", block)
         torch.manual_seed(1)
         x = torch.randn(shape).requires_grad_()
         steps = getattr(torch.optim, rule)([x], **RULES[rule])

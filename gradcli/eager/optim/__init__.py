@@ -1,16 +1,19 @@
-"""PyTorch's `torch.optim`: rules that change parameters by their gradients, and schedules of learning rates."""
+"""PyTorch's `torch.optim`: optimizers and schedules of their learning rates.
+
+Begin with `sgd.py`. `optimizer.py` has the base class and the declaration of hyperparameters, `update.py` the
+arithmetic of rules; `adam.py`, `adagrad.py` and `lbfgs.py` have the other optimizers, `lr_scheduler.py` all schedulers.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gradcli.eager.optim import lr_scheduler
-from gradcli.eager.optim.adaptive import Adadelta, Adagrad, Adamax, RMSprop
+from gradcli.eager.optim.adagrad import Adadelta, Adagrad, RMSprop
+from gradcli.eager.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from gradcli.eager.optim.lbfgs import LBFGS
-from gradcli.eager.optim.moments import NAdam, RAdam
 from gradcli.eager.optim.optimizer import Optimizer
-from gradcli.eager.optim.paces import ASGD, Rprop
-from gradcli.eager.optim.rules import SGD, Adam, AdamW
+from gradcli.eager.optim.sgd import ASGD, SGD, Rprop
 from gradcli.eager.unsupported import missing
 
 __all__ = [

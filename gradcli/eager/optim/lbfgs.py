@@ -1,19 +1,21 @@
-"""A closure that computes a loss goes in; parameters move by a quasi-Newton method with a short memory.
+"""L-BFGS, the quasi-Newton method of limited memory, with a line search for the strong Wolfe conditions.
 
 The direction comes from the last steps and changes of the gradient (Nocedal, 1980: two loops). Each call of `step`
-makes up to `max_iter` iterations.
+makes up to `max_iter` iterations. The line search brackets, then zooms (Nocedal and Wright, "Numerical Optimization",
+algorithms 3.5 and 3.6), with cubic interpolation and the usual safeguards: steps grow tenfold at most, and stay a tenth
+of the bracket away from its ends where progress stalls.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.eager import recorder
 from gradcli.eager.modes import enable_grad, no_grad
-from gradcli.eager.optim.optimizer import Optimizer, need_rate
-from gradcli.eager.optim.searching import Point, strong_wolfe
+from gradcli.eager.optim.optimizer import DeclaredOptimizer, Hyperparameter, learning_rate
 from gradcli.eager.state import place
 from gradcli.eager.tensor import Tensor
 
@@ -22,35 +24,30 @@ if TYPE_CHECKING:
 
 Array = Any
 
+# how much the value must fall, how much the slope must flatten, and how often the line search looks
+_LOWER, _FLATTER, _MOST = 1e-4, 0.9, 25
 
-class LBFGS(Optimizer):
+
+class LBFGS(DeclaredOptimizer):
     """The quasi-Newton method of limited memory; `step(closure)` needs a closure that computes loss and gradients.
 
     ValueError for several groups; RuntimeError for another line search than "strong_wolfe".
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
-        line_search_fn: str | None = None,
-    ) -> None:
-        need_rate(lr)
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+    hyperparameters = (
+        learning_rate(1),
+        Hyperparameter("max_iter", 20),
+        Hyperparameter("max_eval", None),
+        Hyperparameter("tolerance_grad", 1e-7),
+        Hyperparameter("tolerance_change", 1e-9),
+        Hyperparameter("history_size", 100),
+        Hyperparameter("line_search_fn", None),
+    )
+
+    def _start(self, params: Iterable[Any], **defaults: Any) -> None:
+        if defaults["max_eval"] is None:
+            defaults["max_eval"] = defaults["max_iter"] * 5 // 4
+        super()._start(params, **defaults)
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
@@ -83,17 +80,17 @@ class LBFGS(Optimizer):
         with enable_grad():
             return closure()
 
-    def _along(self, closure: Callable[[], Any], direction: Array) -> Callable[[float], Point]:
+    def _along(self, closure: Callable[[], Any], direction: Array) -> Callable[[float], _Point]:
         """The loss along a direction from where the parameters are; they are there again afterwards."""
         here = [x._array.copy() for x in self._params]
 
-        def look(at: float) -> Point:
+        def look(at: float) -> _Point:
             self._move(at, direction)
             value = self._loss(closure).item()
             gradient = self._gradient()
             for x, kept in zip(self._params, here, strict=True):
                 x._array[...] = kept
-            return Point(at, value, gradient, float(gradient @ direction))
+            return _Point(at, value, gradient, float(gradient @ direction))
 
         return look
 
@@ -138,9 +135,9 @@ class LBFGS(Optimizer):
             if group["line_search_fn"] is not None:
                 if group["line_search_fn"] != "strong_wolfe":
                     raise RuntimeError("only 'strong_wolfe' is supported")
-                start = Point(0.0, loss, grad, slope)
+                start = _Point(0.0, loss, grad, slope)
                 reach = float(np.abs(direction).max(initial=0))
-                chosen, looked = strong_wolfe(
+                chosen, looked = _strong_wolfe(
                     self._along(closure, direction), start, length, reach, group["tolerance_change"]
                 )
                 loss, grad, length = chosen.value, chosen.gradient, chosen.at
@@ -183,3 +180,83 @@ def _two_loops(grad: Array, changes: list[Array], steps: list[Array], inverse: l
     for i, (change, step) in enumerate(zip(changes, steps, strict=True)):
         found = found + step * (shares[i] - float(change @ found) * inverse[i])
     return found
+
+
+# --- line search --------------------------------------------------------------------------------------------------
+
+
+class _Point(NamedTuple):
+    """A place on the line: how far, the value there, the gradient, and its slope along the line."""
+
+    at: float
+    value: float
+    gradient: Any
+    slope: float
+
+
+def _cubic(one: _Point, two: _Point, bounds: tuple[float, float] | None = None) -> float:
+    """Where the cubic through two values and slopes is least, held between bounds; their middle where it is not."""
+    low, high = bounds or (min(one.at, two.at), max(one.at, two.at))
+    left, right = (one, two) if one.at <= two.at else (two, one)
+    if one.at == two.at:
+        return (low + high) / 2
+    bend = one.slope + two.slope - 3 * (one.value - two.value) / (one.at - two.at)
+    square = bend**2 - one.slope * two.slope
+    if square < 0:
+        return (low + high) / 2
+    root = math.sqrt(square)
+    below = right.slope - left.slope + 2 * root
+    if below == 0:
+        return (low + high) / 2
+    found = right.at - (right.at - left.at) * ((right.slope + root - bend) / below)
+    return min(max(found, low), high)
+
+
+def _strong_wolfe(
+    look: Callable[[float], _Point], start: _Point, step: float, reach: float, tolerance: float
+) -> tuple[_Point, int]:
+    """The point that was chosen, and how often the function was looked at.
+
+    `reach` is the largest entry of the direction, `tolerance` the change of a parameter that is too small to matter.
+    """
+    before, here, calls = start, look(step), 1
+    while calls <= _MOST:
+        rose = here.value > start.value + _LOWER * here.at * start.slope
+        if rose or (calls > 2 and here.value >= before.value):
+            return _zoomed(look, start, [before, here], calls, reach, tolerance)
+        if abs(here.slope) <= -_FLATTER * start.slope:
+            return here, calls
+        if here.slope >= 0:
+            return _zoomed(look, start, [before, here], calls, reach, tolerance)
+        far = _cubic(before, here, (here.at + 0.01 * (here.at - before.at), here.at * 10))
+        before, here, calls = here, look(far), calls + 1
+    return min((start, here), key=lambda one: one.value), calls
+
+
+def _zoomed(
+    look: Callable[[float], _Point], start: _Point, ends: list[_Point], calls: int, reach: float, tolerance: float
+) -> tuple[_Point, int]:
+    stalled = False
+    low = 0 if ends[0].value <= ends[1].value else 1
+    while calls <= _MOST and abs(ends[1].at - ends[0].at) * reach >= tolerance:
+        first, last = min(ends[0].at, ends[1].at), max(ends[0].at, ends[1].at)
+        at, margin = _cubic(ends[0], ends[1]), 0.1 * (last - first)
+        if min(last - at, at - first) < margin:
+            if stalled or at >= last or at <= first:
+                at = last - margin if abs(at - last) < abs(at - first) else first + margin
+                stalled = False
+            else:
+                stalled = True
+        else:
+            stalled = False
+        here, calls = look(at), calls + 1
+        if here.value > start.value + _LOWER * at * start.slope or here.value >= ends[low].value:
+            ends[1 - low] = here
+            low = 0 if ends[0].value <= ends[1].value else 1
+            continue
+        if abs(here.slope) <= -_FLATTER * start.slope:
+            return here, calls
+        if here.slope * (ends[1 - low].at - ends[low].at) >= 0:
+            ends[1 - low] = ends[low]
+        ends[low] = here
+    return ends[low], calls

@@ -1,19 +1,22 @@
-"""Parameters with gradients go in; one step writes new values into their memory. The rule of a step is a subclass's.
+"""The base of optimizers: groups of parameters with hyperparameters of their own, steps, hooks and state.
 
-Groups of parameters have options of their own; what an optimizer remembers of a parameter stands in `state`.
+A subclass has the rule of a step, which writes the new values of a parameter into its memory. `DeclaredOptimizer` makes
+a constructor from declared hyperparameters.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
 from gradcli.eager.modes import enable_grad
+from gradcli.eager.nn.constructor import constructor
 from gradcli.eager.nn.modules.whole import clear
 from gradcli.eager.nn.parameter import is_lazy
 from gradcli.eager.state import place, warn
@@ -28,7 +31,7 @@ Array = Any
 
 
 class Optimizer:
-    """Base of optimizers: a subclass defines `_update`, and may define `_begin` for what it remembers from the start.
+    """Base of optimizers: a subclass defines `_update`.
 
     `params` are tensors, (name, tensor) pairs, or dictionaries with `params` and options of their own. ValueError for
     no parameters or ones that were computed, TypeError for what is no tensor.
@@ -181,20 +184,78 @@ def _is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
-def need(holds: bool, what: str, value: Any) -> None:
-    """ValueError for an option outside its range."""
-    if not holds:
-        raise ValueError(f"Invalid {what}: {value}")
+# --- declared hyperparameters -------------------------------------------------------------------------------------
 
 
-def need_rate(lr: Any) -> None:
-    """ValueError for a negative learning rate, or for a tensor that is not one number."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    need(lr >= 0, "learning rate", lr)
+class Hyperparameter(NamedTuple):
+    """An option of an optimizer: its name, its default, what must be true of it, and how an error calls it."""
+
+    name: str
+    default: Any
+    test: Callable[[Any], bool] | None = None
+    title: str = ""
+    keyword_only: bool = False
+
+    def check(self, value: Any) -> None:
+        """ValueError for a value outside its range."""
+        if self.name == "lr" and isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if self.test is not None and not self.test(value):
+            raise ValueError(f"Invalid {self.title or self.name + ' value'}: {value}")
 
 
-def need_betas(betas: tuple[float, float]) -> None:
-    """ValueError for a decay rate of a running mean outside [0, 1)."""
-    for i, beta in enumerate(betas):
-        need(0 <= beta < 1, f"beta parameter at index {i}", beta)
+def at_least_zero(name: str, default: float, title: str = "") -> Hyperparameter:
+    """A number that is not negative."""
+    return Hyperparameter(name, default, lambda value: bool(value >= 0), title)
+
+
+def learning_rate(default: float) -> Hyperparameter:
+    """The learning rate, a number or a tensor of one entry."""
+    return at_least_zero("lr", default, "learning rate")
+
+
+def small(default: float) -> Hyperparameter:
+    """What is added to a divisor, so that it is not 0."""
+    return at_least_zero("eps", default, "epsilon value")
+
+
+def weight_decay(default: float = 0) -> Hyperparameter:
+    """The factor of the penalty on squares of the parameters."""
+    return at_least_zero("weight_decay", default)
+
+
+class _Betas(Hyperparameter):
+    def check(self, value: Any) -> None:
+        """ValueError for a decay rate of a running mean outside [0, 1)."""
+        for i, beta in enumerate(value):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+
+
+BETAS = _Betas("betas", (0.9, 0.999))
+_SWITCHES = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None}
+
+
+def switches(*names: str, keyword_only: bool = True) -> tuple[Hyperparameter, ...]:
+    """Options that say how PyTorch computes: all but `maximize` change nothing here."""
+    return tuple([Hyperparameter(name, _SWITCHES[name], keyword_only=keyword_only) for name in names])
+
+
+class DeclaredOptimizer(Optimizer):
+    """An optimizer whose constructor follows from its `hyperparameters`."""
+
+    hyperparameters: ClassVar[tuple[Hyperparameter, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        if "hyperparameters" in vars(cls):
+            rows = cls.hyperparameters
+            kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+            options = [inspect.Parameter(row.name, kinds[row.keyword_only], default=row.default) for row in rows]
+            cls.__init__ = constructor([inspect.Parameter("params", kinds[0]), *options], cls._start)  # type: ignore[method-assign]
+
+    def _start(self, params: Iterable[Any], **defaults: Any) -> None:
+        """Check the hyperparameters and take the parameters; a subclass may check more."""
+        for row in self.hyperparameters:
+            if row.name in defaults:
+                row.check(defaults[row.name])
+        Optimizer.__init__(self, params, defaults)

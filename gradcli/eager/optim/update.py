@@ -1,7 +1,7 @@
-"""What rules of several kinds need: arrays that are remembered, running means, steps that are counted; knows no rule.
+"""What update rules are made of: remembered arrays, running means, counted steps.
 
-Rules work entry by entry. On large arrays they are called block by block, so that what they compute on the way stays
-in the cache and is never as large as the parameter; the numbers are the same.
+Rules work entry by entry. On large arrays they are called block by block, so that temporaries stay in the cache and are
+never as large as the parameter; the numbers are the same.
 """
 
 from __future__ import annotations
