@@ -23,7 +23,7 @@ def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Call
     """
     signature = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *options])
 
-    def __init__(*args: Any, **kwargs: Any) -> None:
+    def initialize(*args: Any, **kwargs: Any) -> None:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -31,8 +31,8 @@ def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Call
         bound.apply_defaults()
         fill(*bound.args[:1], **dict(list(bound.arguments.items())[1:]))
 
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    return __init__
+    initialize.__name__, initialize.__signature__ = "__init__", signature  # type: ignore[attr-defined]
+    return initialize
 
 
 def vars_of(self: Any, **options: Any) -> None:
