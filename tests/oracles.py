@@ -1,7 +1,7 @@
 """Nodes at a point go in, what SymPy and balls say of them comes out; they read `symbolic`, `ball` and `entries` only.
 
 An oracle that has nothing to say raises `Silent` with the reason. Derivatives are `sympy.diff` of the value in symbols,
-evaluated in balls at the point.
+evaluated by SymPy at the point.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sympy
 from gradcli.checks import balls
 from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.reading import Reading
-from gradcli.checks.symbolic import Place, SymbolicField, Symbols
+from gradcli.checks.sympy_witness import SympyField, tree_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,17 +43,16 @@ class Symbolic:
     def __init__(self, nodes: Sequence[Node], leaves: Mapping[str, Node], point: Point, *, hold: bool = False) -> None:
         if sum(leaf.type.size for leaf in leaves.values()) > MOST_ENTRIES:
             raise Silent("too many entries for symbols")
-        self.place = Place(place_of(point))
-        self.symbols = Symbols()
-        self.field = SymbolicField(self.symbols, self.place, hold=hold)
+        self.field = SympyField(hold=hold)
+        place = place_of(point)
         self.named = {
-            name: [self.symbols.symbol(f"{name}[{i}]", ("node", leaf, i)) for i in range(leaf.type.size)]
+            name: [self.field.symbol(f"{name}[{i}]", float(place[name][0][i])) for i in range(leaf.type.size)]
             for name, leaf in leaves.items()
         }
         given = {name: Entries(flat, leaves[name].shape) for name, flat in self.named.items()}
         try:
             self.entries = Reading(self.field, given).read(nodes)
-        except Unsupported as reason:
+        except (Unsupported, Undecided, UndefinedAt) as reason:
             raise Silent(str(reason)) from None
         for entries in self.entries:
             for entry in entries.flat:
@@ -65,7 +64,7 @@ class Symbolic:
         if isinstance(expression, (bool, int)):
             return float(expression)
         try:
-            return float(self.symbols.value(expression, self.place, BITS).mid())
+            return float(self.field.value_of(expression))
         except (Unsupported, Undecided, UndefinedAt) as reason:
             raise Silent(str(reason)) from None
 
@@ -76,28 +75,15 @@ class Symbolic:
     def gradient(self, name: str) -> list[Any]:
         """`sympy.diff` of the first node, a scalar, by each entry of a leaf; Silent on a kink."""
         expression = self.entries[0].flat[0]
-        if tree_size(expression, {}) > MOST_OPERATIONS:
+        if tree_size(expression) > MOST_OPERATIONS:
             raise Silent("too long an expression: sympy.diff copies what is shared")
         made = []
         for symbol in self.named[name]:
-            for x, side in self.field.signs.items():
-                if side == 0 and symbol in x.free_symbols:
+            for x in self.field.ties:
+                if symbol in sympy.sympify(x).free_symbols:
                     raise Silent(f"a branch that hangs on {x} = 0")
             made.append(sympy.diff(expression, symbol))
         return made
-
-
-def tree_size(expression: Any, known: dict[Any, int]) -> int:
-    """The number of operations of an expression written out."""
-    stack = [expression]
-    while stack:
-        missing = [arg for arg in stack[-1].args if arg not in known]
-        if missing:
-            stack.extend(missing)
-        else:
-            top = stack.pop()
-            known[top] = 1 + sum(known[arg] for arg in top.args)
-    return known[expression]
 
 
 def ball_values(nodes: Sequence[Node], point: Point) -> list[Entries]:

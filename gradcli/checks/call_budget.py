@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-MOST_CALLS = 4_000_000
+MOST_CALLS = 1_000_000
 NEAR = 0.8  # of the budget: with so many calls, the tables that SymPy keeps could decide
 FIRST_DUMMY = 10**7  # beyond the random numbers that SymPy begins with
 IMPORTING = "<frozen importlib._bootstrap>"

@@ -1,8 +1,7 @@
 """A case goes in, the verdict from E, R and F comes out, or nothing where they leave it open.
 
 E is the derivative enclosed by power series of the value, R what is judged in balls. Agreement to 56 bits at every
-point certifies, a proof that their difference vanishes proves, and disjoint balls refute. Where no series can be made
-SymPy's derivative stands in for E.
+point certifies, a proof that their difference vanishes proves, and disjoint balls refute.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.case import RIGHT, Outcome, exact_digits, points_told, three_numbers, usable
+from gradcli.checks.case import RIGHT, Outcome, exact_digits, points_told, three_numbers
 from gradcli.checks.differences import seeded_directions
 from gradcli.checks.quality import float_quality
 from gradcli.checks.reading import steps
@@ -57,8 +56,7 @@ def by_series(case: Case) -> Outcome | None:
     )
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
-        found = case.value([case.output])
-        return found if found is not None else by_symbols(case, near)
+        return case.value([case.output])
     found = case.value_of([answer["value"]], [case.output])
     if found is not None:
         return found
@@ -76,22 +74,7 @@ def by_series(case: Case) -> Outcome | None:
         return Outcome("INCONCLUSIVE", "series and differences of 60-digit values contradict each other", {})
     if answer["radius"] is not None:
         case.evidence["smooth_within"] = shortened_list(answer["radius"])
-    return weighed(case, here, nearby, "series", tie)
-
-
-def by_symbols(case: Case, near: Sequence[Values]) -> Outcome | None:
-    """The same with SymPy's derivative for E."""
-    places = [case.values, *near]
-    answer = case.exact.symbols(case.subject.judged, places, name=case.names[False], rtol=case.subject.rtol)
-    if "problem" in answer:
-        case.tried["symbolic"] = answer["reason"]
-        return None
-    here, *rest = answer["points"]
-    if not here["region"]:
-        case.tried["symbolic"] = "the branches could not be decided at the point"
-        return None
-    nearby = [(c, p) for c, p in zip(near, rest, strict=True) if usable(p)][: case.samples]
-    return weighed(case, here, nearby, "symbolic", None)
+    return weighed(case, here, nearby, tie)
 
 
 def joint(case: Case) -> list[list[tuple[int, float]]]:
@@ -108,7 +91,6 @@ def weighed(
     case: Case,
     here: Answer,
     nearby: Sequence[tuple[Values, Any]],
-    oracle: str,
     tie: Answer | None,
 ) -> Outcome | None:
     """The verdict from comparisons at the point and beside it."""
@@ -121,10 +103,10 @@ def weighed(
         return off_a_smooth_tie(case, tie, here)
     wrong = refuted(case, [(case.values, here), *nearby], entries)
     if wrong is not None:
-        case.tried[oracle] = "exact derivative and claim are disjoint"
+        case.tried["series"] = "exact derivative and claim are disjoint"
         return wrong
     case.nearby = [dict(values) for values, _ in nearby]
-    return right(case, here, nearby, oracle)
+    return right(case, here, nearby)
 
 
 def judged_undefined(case: Case, here: Answer) -> Outcome:
@@ -139,7 +121,7 @@ def judged_undefined(case: Case, here: Answer) -> Outcome:
     return found._replace(message=message + reason, evidence={**found.evidence, "exact": exact_digits(here)})
 
 
-def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]], oracle: str) -> Outcome | None:
+def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome | None:
     """PROVED, CERTIFIED or IMPRECISE; None where E and R neither agree nor differ."""
     subject, entries = case.subject, here["entries"]
     agree = all(set(p["relations"]) <= RIGHT for p in (here, *(p for _, p in nearby)))
@@ -154,7 +136,7 @@ def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]], oracle
             entries=entries,
         )
     proved = bool(proof.get("proved"))
-    case.tried[oracle] = "derivative enclosed" if agree else "E and R overlap, but neither is narrow enough"
+    case.tried["series"] = "derivative enclosed" if agree else "E and R overlap, but neither is narrow enough"
     if proved:
         case.tried["algebra"] = f"proved ({proof['how']})"
         if proof["region"]:

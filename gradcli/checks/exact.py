@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MOST_NODES = 40_000  # of a graph that is sent to the oracle
-MOST_SIMPLIFIED = 60  # nodes of a claim that SymPy may simplify
 
 
 class Deadline:
@@ -193,18 +192,6 @@ class Exact:
             pieces=most,
         )
 
-    def symbols(self, right: Node, points: Sequence[Values], *, name: Mapping[str, Any], rtol: float | None) -> Answer:
-        """The judged node against SymPy's derivative of a name, at each point."""
-        if self.refused is not None:
-            return self.refused
-        return self._ask(
-            "symbols",
-            derivative=dict(name),
-            right=self.rows[right],
-            points=[self.point(values) for values in points],
-            rtol=rtol,
-        )
-
     def prove(
         self,
         right: Node,
@@ -218,11 +205,10 @@ class Exact:
     ) -> Answer:
         """Whether entries of the judged node are the derivatives of `output` by those of `target`, by algebra.
 
-        `proved`, and then `how` (structure, normal form, sympy), `region`, `frozen`, and `everywhere` where the region
+        `proved`, and then `how` (structure, normal form), `region`, `frozen`, and `everywhere` where the region
         is left only through a branch or a point where a side is undefined; else the `reason`.
         """
         return self._prove(
-            [output, target, right],
             right=self.rows[right],
             output=self.rows[output],
             target=self.rows[target],
@@ -237,12 +223,24 @@ class Exact:
     ) -> Answer:
         """Whether two nodes are equal by algebra; the answer is that of `prove`."""
         return self._prove(
-            [left, right],
             left=self.rows[left],
             right=self.rows[right],
             moving=list(moving),
             point=self.point(values),
             decimal=decimal,
+        )
+
+    def sympy(self, output: Node, target: Node, entry: int, moving: Sequence[str], values: Values) -> Answer:
+        """SymPy's derivative of `output` by one entry of `target`: its `digits`, `value` and, if short, `formula`."""
+        if self.refused is not None:
+            return self.refused
+        return self._ask(
+            "sympy",
+            output=self.rows[output],
+            target=self.rows[target],
+            entry=entry,
+            moving=list(moving),
+            point=self.point(values),
         )
 
     def point(self, values: Values) -> dict[str, Any]:
@@ -265,17 +263,10 @@ class Exact:
 
     # --- inner ----------------------------------------------------------------------------------------------
 
-    def _prove(self, nodes: Sequence[Node], **question: Any) -> Answer:
-        """By normal forms; where these do not tell and the graph is small, by SymPy."""
+    def _prove(self, **question: Any) -> Answer:
         if not self.proving:
             return {"proved": False}
-        if self.refused is not None:
-            return self.refused
-        answer = self._ask("prove", **question)
-        if answer.get("proved") or "problem" in answer or len(reachable(nodes)) > MOST_SIMPLIFIED:
-            return answer
-        again = self._ask("prove", simplify=True, **question)
-        return again if again.get("proved") else answer
+        return self._ask("prove", **question) if self.refused is None else self.refused
 
     def _ask(self, op: str, **question: Any) -> Answer:
         try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
 from importlib import import_module
 from json import dumps, loads
 from queue import SimpleQueue
@@ -174,40 +173,21 @@ class Session:
         field = self.fields.at(cover.BITS)
         return cover.cover(self._asked(derivative), self.nodes[right], field, _point(point), sides, **limits)
 
-    def on_symbols(self, derivative: Any, right: int, points: Sequence[Any], rtol: float | None = None) -> Answer:
-        """SymPy's derivative against the judged node, at each point where its branches are those of the first."""
-        derived, symbolic = room("derived"), room("symbolic")
-        output, target, moving, entries, point = (derivative[key] for key in DERIVATIVE)
-        place = symbolic.Place(_point(point))
-        try:
-            with self.sympy.counted():
-                made = derived.derive(self.nodes[output], self.nodes[target], moving, place, entries)
-        except derived.Tie as reason:
-            return _problem("tie", reason)
-        answers = []
-        work = work_of(reachable([self.nodes[output], self.nodes[right]]))
-        for given in points:
-            there = symbolic.Place(_point(given))
-            if not made.holds_at(there):
-                answers.append({"region": False})
-                continue
-            claimed = self._of_node(self.nodes[right], _point(given), False, False)
-            exact = self._of_derivative(made, there)
-            answers.append(self._plain(relations.compared(exact, claimed, list(made.entries), rtol, work)))
-        return {"points": answers}
-
-    def on_prove(self, right: int, point: Any, simplify: bool = False, **rows: Any) -> Answer:
-        """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra.
-
-        In normal forms, without SymPy; with `simplify` it is SymPy's turn.
-        """
-        oracle = room("simplified" if simplify else "forms.proving")
+    def on_prove(self, right: int, point: Any, **rows: Any) -> Answer:
+        """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra."""
+        proving = room("forms.proving")
         nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
-        ask = oracle.prove_equal if "left" in nodes else oracle.prove_derivative
-        if "left" not in nodes and not simplify:
+        ask = proving.prove_equal if "left" in nodes else proving.prove_derivative
+        if "left" not in nodes:
             rows["failures"] = self.failures.setdefault(dumps(point), {})
-        with self.sympy.counted() if simplify else nullcontext():
-            answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
+        answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
+        return answer
+
+    def on_sympy(self, output: int, target: int, entry: int, moving: Sequence[str], point: Any) -> Answer:
+        """SymPy's derivative of a scalar node by one entry of another."""
+        witness = room("sympy_witness")
+        with self.sympy.counted():
+            answer: Answer = witness.derivative(self.nodes[output], self.nodes[target], entry, moving, _point(point))
         return answer
 
     # --- inner ----------------------------------------------------------------------------------------------
@@ -247,17 +227,6 @@ class Session:
             return dict(enumerate(balls.read(field, [node], point)[0].flat))
 
         return at
-
-    def _of_derivative(self, made: Any, place: Any) -> Callable[[int], Mapping[int, Any]]:
-        def entry(expression: Any, bits: int) -> Any:
-            try:
-                return made.symbols.value(expression, place, bits)
-            except Undecided as reason:
-                return Failure("undecided", None, str(reason))
-            except UndefinedAt as reason:
-                return Failure("undefined", None, str(reason))
-
-        return lambda bits: {i: entry(expression, bits) for i, expression in made.entries.items()}
 
     def _entry(self, x: Any) -> Answer:
         if isinstance(x, Failure):

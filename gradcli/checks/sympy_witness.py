@@ -1,0 +1,246 @@
+"""SymPy's derivative of one entry of a program's gradient: a witness beside the others, which decides nothing.
+
+SymPy expressions are built entry by entry from the `symbolic` rules of the primitives, with constructors, never from
+text. Branches are decided at the point before SymPy differentiates; it evaluates its derivative with its own numbers.
+Runs in the oracle's own process, within a budget of calls.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import sympy
+from flint import arb
+
+from gradcli.checks import balls
+from gradcli.checks.entries import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.reading import Reading
+from gradcli.checks.shown import position
+from gradcli.graph.node import LEAF, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.checks.balls import Point
+    from gradcli.graph.node import Node
+    from gradcli.graph.primitive import Primitive
+
+    Answer = dict[str, Any]
+
+MOST_SYMBOLS = 16  # entries of leaves; others are constants
+MOST_OPERATIONS = 2_000  # of an expression written out; SymPy copies what is shared
+MOST_SHOWN = 72  # characters of a formula
+LONG_NUMBER = 10**6  # a fraction of larger numbers is shown rounded
+DIGITS = 25  # of the derivative
+GUARD = 25  # further ones, by which the first are tested
+NOT_REAL = (
+    "DiracDelta", "Derivative", "Subs", "Integral", "Piecewise", "ImaginaryUnit", "NaN", "ComplexInfinity", "Infinity",
+    "NegativeInfinity", "Heaviside",
+)  # fmt: skip
+
+
+class SympyField(Field):
+    """Arithmetic on SymPy expressions; the `values` of their symbols decide branches.
+
+    With `hold` what a script detaches becomes a symbol of its own, which has its value and no derivative.
+    """
+
+    most_turns = MOST_TURNS
+
+    def __init__(self, *, hold: bool) -> None:
+        super().__init__()
+        self.hold = hold
+        self.zero = sympy.Integer(0)
+        self.one = sympy.Integer(1)
+        self.values: dict[Any, Any] = {}
+        self.ties: list[Any] = []  # expressions that decided a branch and are 0 at the point
+        self.sp = Namespace(self.sign)
+
+    def symbol(self, name: str, value: Any) -> Any:
+        """The symbol of a name, and its value at the point: a number of Python or of SymPy."""
+        made = sympy.Symbol(name, real=True)
+        self.values[made] = self.datum(value) if isinstance(value, float) else value
+        return made
+
+    def value_of(self, expression: Any, digits: int = DIGITS) -> Any:
+        """The value of an expression at the point as a SymPy number; raises Undecided where no digits are known."""
+        if isinstance(expression, Failure):
+            raise (UndefinedAt if expression.kind == "undefined" else Undecided)(expression.reason)
+        coarse, fine = (sympy.sympify(expression).evalf(n, subs=self.values) for n in (digits, digits + GUARD))
+        if not (fine.is_Number and coarse.is_Number and fine.is_finite):
+            raise Undecided("SymPy finds no real number")
+        if abs(fine - coarse) > abs(fine) * sympy.Float(10) ** (5 - digits):
+            raise Undecided("SymPy's digits are not certain")
+        return fine
+
+    # --- entries ------------------------------------------------------------------------------------------
+
+    def constant(self, value: Any) -> Any:
+        if isinstance(value, str):
+            named = {"pi": sympy.pi, "e": sympy.E, "inf": sympy.oo, "-inf": -sympy.oo, "nan": sympy.nan}
+            return named[value]
+        return self.number(value)
+
+    def number(self, value: int | Fraction) -> Any:
+        return sympy.Rational(value.numerator, value.denominator)
+
+    def datum(self, value: Any) -> Any:
+        if not isinstance(value, float):
+            return self.constant(value)
+        return self.number(Fraction(value)) if math.isfinite(value) else sympy.nan
+
+    def total(self, xs: Any) -> Any:
+        parts = list(xs)
+        failed = next((x for x in parts if isinstance(x, Failure)), None)
+        return sympy.Add(*parts) if failed is None else failed
+
+    def sqrt(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else sympy.sqrt(x)
+
+    def log(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else sympy.log(x)
+
+    def detached(self, node: Node, x: Entries) -> Entries:
+        return self.held(f"detach{node.serial}", x) if self.hold else x
+
+    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
+        if not self.hold:
+            return value
+        pairs = [list(pair) for pair in zip(value.flat, surrogate.flat, strict=True)]
+        gaps = self.held(f"ste{node.serial}", Entries([x - y for x, y in pairs], surrogate.shape))
+        return Entries([gap + y for gap, (_, y) in zip(gaps.flat, pairs, strict=True)], surrogate.shape)
+
+    def held(self, name: str, x: Entries) -> Entries:
+        """Symbols with the values of some entries."""
+        flat = [
+            entry if isinstance(entry, Failure) else self.symbol(f"{name}[{i}]", self.value_of(entry, 2 * DIGITS))
+            for i, entry in enumerate(x.flat)
+        ]
+        return Entries(flat, x.shape)
+
+    # --- operations ---------------------------------------------------------------------------------------
+
+    def sign(self, x: Any) -> int:
+        """The sign of an expression at the point; raises Undecided where its digits do not tell."""
+        if isinstance(x, Failure):
+            raise Undecided(x.reason)
+        exact = sympy.sympify(x).xreplace(self.values)
+        value = exact if exact.is_Rational else self.value_of(x)
+        if value == 0:
+            self.ties.append(x)
+        return int(bool(value > 0)) - int(bool(value < 0))
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        return primitive.symbolic
+
+    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        if node.primitive.name == "where":
+            chosen = xs[0]
+            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
+        for x in xs:
+            if type(x) is Failure:
+                return x
+        try:
+            made = rule(self.sp, *xs, **node.params)
+        except (Undecided, UndefinedAt) as reason:
+            return Failure("undecided" if isinstance(reason, Undecided) else "undefined", node, str(reason))
+        return self.checked(node, made, ())
+
+    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
+        if not isinstance(entry, (bool, int, Failure)) and tree_size(entry) > MOST_OPERATIONS:
+            raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
+        return entry
+
+
+class Namespace:
+    """What `symbolic` rules call `sp`: SymPy's names, and the sign of an expression at the point of the check."""
+
+    def __init__(self, sign: Callable[[Any], int]) -> None:
+        self.sign_at_point = sign
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sympy, name)
+
+
+def derivative(output: Node, target: Node, entry: int, moving: Sequence[str], point: Point) -> Answer:
+    """SymPy's derivative of a scalar node by one entry of another: its `digits`, `value` and, if short, `formula`.
+
+    `moving` are leaves that may be symbols. Raises Unsupported where SymPy has no rule or is over the budget, Undecided
+    and UndefinedAt where there is no number.
+    """
+    field = SympyField(hold=True)
+    leaves: dict[str, Entries] = {}
+    used = 1
+    for node in reachable([output]):
+        if node.primitive is LEAF:
+            name = node.params["name"]
+            free = name in moving and used + node.type.size <= MOST_SYMBOLS
+            used += node.type.size if free else 0
+            chosen = range(node.type.size) if free else (entry,) if node is target else ()
+            leaves[name] = of_leaf(field, name, point[name], chosen)
+    if target.primitive is LEAF:
+        fixed = {target: leaves[target.params["name"]]}
+    else:
+        values = Reading(field, leaves)[target].flat
+        flat = [field.symbol(f"value{position(i, target.type.shape)}", field.value_of(x)) for i, x in enumerate(values)]
+        fixed = {target: Entries(flat, target.type.shape)}
+    symbol = fixed[target].flat[entry]
+    value = accepted(Reading(field, leaves, fixed)[output].flat[0])
+    field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
+    found = sympy.diff(value, symbol)
+    if any(symbol in sympy.sympify(tie).free_symbols for tie in field.ties):
+        raise Undecided("the point lies where branches meet")
+    slope = field.value_of(accepted(found))
+    with balls.precision(balls.START_BITS):
+        digits = balls.digits(arb(str(slope)))
+    return {"digits": digits, "value": float(slope), "formula": text(found)}
+
+
+def of_leaf(field: SympyField, name: str, given: tuple[Sequence[Any], Sequence[int]], chosen: Sequence[int]) -> Entries:
+    """Symbols for the chosen entries of a leaf, exact constants for the others."""
+    values, shape = given
+    flat = [
+        field.symbol(name + position(i, tuple(shape)), float(x)) if i in chosen else field.datum(float(x))
+        for i, x in enumerate(values)
+    ]
+    return Entries(flat, shape)
+
+
+def accepted(found: Any) -> Any:
+    """The expression of an entry; raises what is wrong with it."""
+    if isinstance(found, Failure):
+        raise (UndefinedAt if found.kind == "undefined" else Undecided)(found.reason)
+    expression = sympy.sympify(found)
+    if tree_size(expression) > MOST_OPERATIONS:
+        raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
+    for part in sympy.preorder_traversal(expression):
+        if type(part).__name__ in NOT_REAL:
+            raise Unsupported(f"SymPy's {type(part).__name__}")
+    return expression
+
+
+def tree_size(expression: Any) -> int:
+    """The number of operations of an expression written out, where shared parts count as often as they are read."""
+    known: dict[Any, int] = {}
+    stack = [expression]
+    while stack:
+        missing = [arg for arg in stack[-1].args if arg not in known]
+        if missing:
+            stack.extend(missing)
+        else:
+            top = stack.pop()
+            known[top] = 1 + sum([known[arg] for arg in top.args])
+    return known[expression]
+
+
+def text(expression: Any) -> str:
+    """A formula as people read it; empty where it is long."""
+    if tree_size(expression) > MOST_SHOWN:
+        return ""
+    numbers: Mapping[Any, Any] = {
+        x: sympy.Float(x, 6) for x in expression.atoms(sympy.Rational) if max(abs(x.p), x.q) > LONG_NUMBER
+    }
+    shown = str(expression.xreplace(numbers))
+    return shown if len(shown) <= MOST_SHOWN else ""
