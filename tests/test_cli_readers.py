@@ -58,7 +58,12 @@ def random_line(chance: random.Random) -> list[str]:
         if option.kind == "flag":
             argv.append(name + ("" if tidy or chance.random() < 0.8 else "=1"))
             continue
-        fit = {"int": ["1", "7", "25"], "float": ["2", "0.5", "10.25"], "text": ["x=2", "y", "a/b"]}[option.kind]
+        fit = {
+            "int": ["1", "7", "25"],
+            "float": ["2", "0.5", "10.25"],
+            "text": ["x=2", "y", "a/b"],
+            "table": ["x=2", "y"],
+        }[option.kind]
         text = chance.choice(option.choices or fit) if tidy or chance.random() < 0.5 else chance.choice(TEXTS)
         argv += [f"{name}={text}"] if chance.random() < 0.4 else [name, text]
     for _ in range(chance.choice([0, 1, 1, 1, 1, 2])):

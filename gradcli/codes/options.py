@@ -167,4 +167,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli check models/ --cluster tcp://host:8786  # and the scheduler ends meanwhile",
         "Start the cluster again. What is done is kept: the same command goes on from there.",
     ),
+    "GC745": CodeDoc(
+        "command that cannot be audited",
+        "There is no command behind --, it cannot be started, or the system cannot copy a process.",
+        "An audit runs a command, and judges gradients in copies of its processes as they were at a call.",
+        "gradcli audit -- pytset tests/",
+        "Write the command behind --, as you would type it alone.",
+    ),
 }

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("gradcli.commands.why", "Why is this gradient None, zero, NaN or huge?"),
     "graph": ("gradcli.commands.graph", "The graph of a computation, as a tree, a drawing or a page."),
     "check": ("gradcli.commands.check", "Judge gradients and hand-written derivatives."),
+    "audit": ("gradcli.commands.audit", "Run a command and judge the gradients that it calls."),
     "freeze": ("gradcli.commands.freeze", "Record results in scripts, for check to compare."),
     "batch": ("gradcli.commands.batch", "Answer JSON Lines requests, one line each."),
     "ops": ("gradcli.commands.ops", "The operations of the language: rules, domains, kinks."),
@@ -34,6 +35,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # rooms that commands enter: loaded at the first use, so that `--help` and the scalar path stay light
 ROOMS: dict[str, str] = {
+    "audit_report": "gradcli.audit.audit_report",
+    "audited_command": "gradcli.audit.command",
+    "audits": "gradcli.rendering.audits",
     "baselines": "gradcli.batch.baseline",
     "batch": "gradcli.batch",
     "calculator": "gradcli.calculator",

@@ -35,7 +35,9 @@ class Operand:
 
 
 class Option:
-    """An option: its spellings, the kind of its value (text, int, float, flag), default and help.
+    """An option: its spellings, the kind of its value (text, int, float, flag, table), default and help.
+
+    A table is NAME=TEXT, repeatedly, on the command line, and a table of texts in the configuration.
 
     `many` may be given repeatedly and arrives as a tuple. `setting` may also be set in the configuration;
     `presents` concerns how a result is shown and does not reach the function; `low` and `high` bound a
@@ -87,6 +89,8 @@ class Option:
     def plain(self, text: str) -> object:
         """The value of a plainly spelled argument, or None where only the full reader may judge it."""
         value: object = text
+        if self.kind == "table":
+            return text
         if self.kind == "int":
             if not (text.isascii() and text.isdigit() and len(text) < 19):
                 return None
@@ -104,6 +108,8 @@ class Option:
         """Whether a value of the configuration or of an argument has the right kind, choice and range."""
         if self.kind == "flag":
             return isinstance(value, bool)
+        if self.kind == "table":
+            return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
         if self.kind == "text":
             return isinstance(value, str) and (not self.choices or value in self.choices)
         if isinstance(value, bool) or not isinstance(value, int if self.kind == "int" else (int, float)):
@@ -116,7 +122,7 @@ class Option:
             return "true or false"
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        word = {"int": "a whole number", "float": "a number", "text": "a text"}[self.kind]
+        word = {"int": "a whole number", "float": "a number", "text": "a text", "table": "a table of texts"}[self.kind]
         low = "" if self.low is None else f" of at least {self.low:g}"
         high = "" if self.high is None else f"{' and' if low else ' of'} at most {self.high:g}"
         return word + low + high

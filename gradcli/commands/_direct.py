@@ -94,6 +94,8 @@ def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
         elif missing:
             missing -= not (argv[at].startswith("-") and len(argv[at]) > 1)
             at += 1
+        elif len(declared.operands) == 1 and argv[at].startswith("-"):  # the full reader says what is wrong with it
+            return argv, {}
         else:
             return argv[:at], {taker.name: tuple(argv[at:])}
     return argv, {}

@@ -36,7 +36,7 @@ examples. Results go to standard output, everything else to standard error."""
 
 
 LONGEST = 1000  # characters of a message: it repeats what was typed
-KINDS: dict[str, Any] = {"text": str, "int": int, "float": float, "flag": bool}
+KINDS: dict[str, Any] = {"text": str, "int": int, "float": float, "flag": bool, "table": str}
 TOP = {"version": "Show the version.", "show_settings": "Show all settings and where they come from."}
 
 

@@ -1,0 +1,16 @@
+"""Judges the hand-written gradients that a command really calls.
+
+`watching/` runs inside the watched processes, on the standard library alone: it recognises gradients and copies the
+process at some of their calls. `injected/` is the folder that brings it there. `judging.py` checks a gradient inside a
+copy, and `sorting.py` names what is not wrong although it is no derivative. `command.py` runs the command and has its
+copies judged one by one; `audit_report.py` makes one verdict of them. Begin with `command.py`.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def injected_folder() -> str:
+    """The folder that a watched process has first on its path."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "injected")

@@ -1,0 +1,213 @@
+"""What an audit found, gradient by gradient: one verdict from all points, whose code it is, and whether it fails."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradcli.batch.totals import Totals
+from gradcli.checks.report import Check, Report, summarised
+from gradcli.diagnostics import did_you_mean, error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.audit.command import Outcome
+
+    Row = dict[str, Any]
+
+DISAGREES, INCONCLUSIVE, AGREES, UNJUDGED = "DISAGREES", "INCONCLUSIVE", "AGREES", "NOT JUDGED"
+# classes of gradients that are no derivatives on purpose, or that cannot be judged: they never fail
+SORTED = (
+    "SURROGATE", "SYMMETRIC", "ON THE SPHERE", "ON THE SIMPLEX", "APPROXIMATE", "STOCHASTIC", "STATE CHANGED",
+)  # fmt: skip
+POINTS = ("KINK", "BOUNDARY", "UNDEFINED", "DISCONTINUOUS")  # verdicts on a point, not on a gradient
+# of several points, the first of these that occurs is the verdict
+ORDER = (DISAGREES, *SORTED, AGREES, "IMPRECISE", "CERTIFIED", "PROVED", *POINTS, INCONCLUSIVE, "ERROR", UNJUDGED)
+INSTALLED = ("site-packages", "dist-packages")
+
+
+@dataclass
+class Finding:
+    """One gradient that a command called, and what its judged points say together.
+
+    `owned`: it stands under the current folder, outside installed packages. `fails` and `undecided` count for the exit
+    code. `expected` is the verdict that the settings expect, `again` the command that judges the worst point once more.
+    """
+
+    name: str
+    library: str
+    role: str
+    file: str
+    line: int
+    caller: str
+    calls: int
+    untracked: int
+    owned: bool
+    verdict: str
+    message: str
+    points: list[Row] = field(default_factory=list)
+    worst: Row = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    skipped: str = ""
+    expected: str = ""
+    again: str = ""
+    key: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the settings call it: its name, or the place of a function that has none."""
+        return f"{self.file}:{self.line}" if "<lambda>" in self.name else self.name
+
+    @property
+    def fails(self) -> bool:
+        """Whether the run fails by it."""
+        if self.expected:
+            return self.owned and self.expected != self.verdict
+        return self.owned and self.verdict == DISAGREES
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it is an open question of the user's own code."""
+        open_question = self.verdict in (INCONCLUSIVE, "ERROR") or (self.verdict == UNJUDGED and self.calls > 0)
+        return self.owned and open_question and not self.expected
+
+    def check(self) -> Check:
+        """The finding as the check that report files know."""
+        verdict = INCONCLUSIVE if self.undecided else self.verdict
+        evidence: dict[str, object] = {"calls": self.calls, "points": len(self.points), "called_from": self.caller}
+        evidence |= self.worst.get("evidence", {})
+        if self.again:
+            evidence["again"] = self.again
+        passed = not self.fails and not self.undecided
+        return Check(
+            f"{self.role}:{self.name}", self.file, self.line or None, self.role, self.name, verdict, evidence,
+            self.message, expected=self.expected or None, passed=passed,
+        )  # fmt: skip
+
+
+def findings(outcome: Outcome, expected: Mapping[str, str]) -> list[Finding]:
+    """The findings of a run, what fails first, then by name."""
+    answers: dict[str, list[Row]] = {key: [] for key in outcome.gradients}
+    for key, call, answer in outcome.judged:
+        answers.setdefault(key, []).append({**answer, "call": call})
+    found = [finding(key, record, answers[key]) for key, record in outcome.gradients.items()]
+    for one in found:
+        one.expected = next((word for name, word in expected.items() if name_fits(name, one.title)), "")
+    rank = {word: place for place, word in enumerate(ORDER)}
+    return sorted(found, key=lambda one: (not one.fails, not one.owned, rank.get(one.verdict, 0), one.name, one.key))
+
+
+def expectations(given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """The verdict that each name is expected to have, from settings or from NAME=VERDICT of a command line.
+
+    Raises GradcliError GC723 for what is no verdict.
+    """
+    pairs = given.items() if isinstance(given, dict) else [one.partition("=")[::2] for one in given]
+    found = {name.strip(): word.strip().upper() for name, word in pairs}
+    for name, word in found.items():
+        if word not in ORDER:
+            guess = did_you_mean(word, ORDER)
+            hint = f"did you mean {guess}?" if guess else f"one of {', '.join(ORDER)}"
+            raise error("GC723", f"`{visible(name)} = {visible(word)}` expects no verdict of an audit", help=hint)
+    return found
+
+
+def unused(found: Sequence[Finding], expected: Mapping[str, str]) -> list[str]:
+    """The expected names that no gradient has."""
+    return [name for name in expected if not any(name_fits(name, one.title) for one in found)]
+
+
+def name_fits(asked: str, name: str) -> bool:
+    """Whether an expected name means a gradient: its whole name, or the end of it behind a dot."""
+    return name == asked or name.endswith("." + asked)
+
+
+def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
+    """One gradient with the verdict of its points."""
+    points, notes = [], []
+    for answer in answers:
+        notes += answer.get("notes", [])
+        rows = answer.get("checks")
+        if rows is None:
+            verdict, why = (UNJUDGED, answer["unjudged"]) if "unjudged" in answer else ("ERROR", answer["error"])
+            rows = [{"leaf": None, "verdict": verdict, "message": why, "evidence": {}}]
+        for row in rows:
+            settled = row.get("sorted")
+            if settled:
+                row = {**row, "verdict": settled["word"], "message": settled["reason"]}
+            points.append({**row, "call": answer["call"], "point": answer.get("point", {})})
+    calls, untracked = record.get("total", 0), record.get("unwanted", 0)
+    worst = min(points, key=lambda one: ORDER.index(one["verdict"]), default=None)
+    if worst is None:
+        reason = record["skipped"] or f"never called where a gradient was wanted ({untracked} calls without)"
+        worst = {
+            "verdict": UNJUDGED,
+            "message": reason if record["skipped"] or not calls else "not kept",
+            "evidence": {},
+        }
+    message = worst["message"]
+    if worst["verdict"] == DISAGREES and worst.get("leaf"):
+        message = f"by {worst['leaf']}: {message}"
+    return Finding(
+        name=record["name"],
+        library=record["library"],
+        role=record["role"],
+        file=shown_path(record["file"]),
+        line=record["line"],
+        caller=shown_path(record["caller"]),
+        calls=calls,
+        untracked=untracked,
+        owned=any(is_own(one) for one in record["files"]),
+        verdict=worst["verdict"],
+        message=message,
+        points=points,
+        worst=worst,
+        notes=list(dict.fromkeys(notes)),
+        skipped=record["skipped"],
+        key=key,
+    )
+
+
+def is_own(file: str) -> bool:
+    """Whether a file lies under the current folder, and belongs to no installed package."""
+    path = os.path.realpath(file)
+    inside = path.startswith(os.path.realpath(os.getcwd()) + os.sep)
+    return inside and not any(one in path.split(os.sep) for one in INSTALLED)
+
+
+def shown_path(path: str) -> str:
+    """A path as people write it: relative to the current folder where it lies there."""
+    here = os.getcwd() + os.sep
+    return path.removeprefix(here)
+
+
+def reports(found: Sequence[Finding]) -> list[Report]:
+    """The findings as reports, one for each file, for report files."""
+    files: dict[str, list[Check]] = {}
+    for one in found:
+        files.setdefault(one.file, []).append(one.check())
+    return [summarised(file, checks, file=file) for file, checks in sorted(files.items())]
+
+
+def totals(found: Sequence[Report]) -> Totals:
+    """The counts of report files."""
+    return Totals.of(found)
+
+
+def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[int, str]:
+    """The exit code of an audit whose command ended with 0, and why it is not 0."""
+    wrong = sum(one.fails for one in found)
+    undecided = sum(one.undecided for one in found)
+    if wrong:
+        return 1, f"{wrong} gradient{'' if wrong == 1 else 's'} of your own code failed"
+    if undecided and not lenient:
+        return 3, f"{undecided} gradient{'' if undecided == 1 else 's'} of your own code could not be decided"
+    if not processes:
+        hint = "PYTHONPATH is ignored by `python -I` and `-E`, and by programs that clear their environment"
+        return 5, f"0 Python processes reported: {hint}"
+    if not found:
+        count = f"{processes} Python process{'' if processes == 1 else 'es'} reported"
+        return 5, f"{count}, and no hand-written gradient was called"
+    return 0, ""

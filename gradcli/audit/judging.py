@@ -1,0 +1,101 @@
+"""Judges one gradient at one point, inside a copy of the process that called it or in a process of its own.
+
+The checks are those of `check_callable`. Every call gets the same random numbers, so that noise is not taken for an
+error. What does not agree is handed to `sorting.py` before it is called wrong.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.audit import sorting
+from gradcli.checks.callables.api import boxed, check_callable
+from gradcli.checks.callables.arguments import numbers
+from gradcli.checks.callables.channel import packed
+from gradcli.checks.callables.examine import opened
+from gradcli.checks.callables.failures import Failed, OutOfTime, told
+from gradcli.diagnostics import GradcliError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Subject = tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]
+
+SAMPLES = 2  # points beside the kept one
+SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
+
+
+class Draws:
+    """The random numbers of a process: those at the moment of a call, or others by a seed."""
+
+    def __init__(self) -> None:
+        self.seed: int | None = None
+        self.states = random.getstate(), np.random.get_state()
+        self.torch = sys.modules.get("torch")
+        self.tensors = self.torch.get_rng_state() if self.torch is not None else None
+
+    def reset(self) -> None:
+        """Begin the random numbers anew."""
+        if self.seed is not None:
+            random.seed(self.seed)
+            np.random.seed(self.seed)
+            if self.torch is not None:
+                self.torch.manual_seed(self.seed)
+            return
+        random.setstate(self.states[0])
+        np.random.set_state(self.states[1])
+        if self.torch is not None:
+            self.torch.set_rng_state(self.tensors)
+
+    def behind(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that gets the same random numbers at every call."""
+
+        def call(*args: Any) -> Any:
+            self.reset()
+            return function(*args)
+
+        return call
+
+
+def answer(subject: Callable[[], Subject], request: dict[str, Any]) -> dict[str, Any]:
+    """The verdict on what `subject` gives, as plain data: a row per argument, or why there is none."""
+    try:
+        return judged(subject(), float(request["timeout"]))
+    except GradcliError as problem:
+        return {"error": problem.diagnostics[0].message}
+    except Failed as problem:
+        return {"error": problem.reason}
+    except OutOfTime:
+        return {"error": "the time was over"}
+    except Exception as problem:
+        return {"error": told(problem)}
+
+
+def judged(subject: Subject, seconds: float) -> dict[str, Any]:
+    """The verdict for each argument of one call."""
+    f, derivative, at = subject
+    draws = Draws()
+    f = draws.behind(f)
+    options: dict[str, Any] = {name: draws.behind(one) if callable(one) else one for name, one in derivative.items()}
+    report = check_callable(f, **options, at=at, samples=SAMPLES, timeout=seconds)
+    names = options.get("names") or [f"x{i}" for i in range(len(at))]
+    arrays = {name: numbers(value) for name, value in zip(names, at, strict=False)}
+    checks = []
+    for one in report.checks:
+        row = {"leaf": one.leaf, "verdict": one.verdict, "message": one.message, "evidence": one.evidence}
+        checks.append(row)
+        if one.verdict in SETTLED or (one.verdict == "ERROR" and one.leaf is None):
+            continue
+        how = {name: value for name, value in options.items() if name != "wrt"}
+        with boxed(f, **how, wrt=[one.leaf] if one.leaf else None, at=at, timeout=seconds) as box:
+            box, _ = opened(box)
+            found = sorting.sorted_out(box, one, draws)
+        if found is not None:
+            row["sorted"] = found._asdict()
+    notes = [one.message for one in report.diagnostics]
+    point = {name: packed(value) for name, value in arrays.items() if value is not None}
+    return {"checks": checks, "notes": notes, "point": point}

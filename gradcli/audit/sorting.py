@@ -1,0 +1,220 @@
+"""Names a gradient that is not the derivative on purpose, or that differences cannot judge, before it is called wrong.
+
+Each class rests on what the function does at the point, never on its name: SURROGATE, SYMMETRIC (and its like),
+APPROXIMATE, STOCHASTIC, STATE CHANGED. What fits none of them keeps its verdict.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.callables.api import check_callable
+from gradcli.checks.callables.failures import Failed, OutOfTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from gradcli.audit.judging import Draws
+    from gradcli.checks.callables.box import Box
+    from gradcli.checks.report import Check
+
+    Floats = NDArray[np.floating[Any]]
+
+STILL = (1e-7, 1e-5)  # relative steps at which a surrogate's forward does not move
+MOSTLY = 0.9  # of the outputs stand still at the larger step, where some may pass a threshold
+APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
+NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
+TINY = 1e-9  # those steps
+TRIALS = 6
+
+
+class Sorted(NamedTuple):
+    """A class, and in words what was seen."""
+
+    word: str
+    reason: str
+
+
+def sorted_out(box: Box, check: Check, draws: Draws) -> Sorted | None:
+    """The class of a gradient that does not agree; None where it fits none, and is as the check says.
+
+    The box holds the one argument that the check is about.
+    """
+    try:
+        found = unsteady(box, draws) or surrogate(box)
+        if found is None and check.verdict == "DISAGREES":
+            found = constrained(box) or approximate(box, check)
+        return found
+    except (Failed, OutOfTime):
+        return None
+
+
+def unsteady(box: Box, draws: Draws) -> Sorted | None:
+    """STATE CHANGED or STOCHASTIC, where the function or its derivative answers otherwise when it is asked again."""
+    weights = np.ones(box.size)
+    asked: tuple[tuple[str, Callable[[], Floats]], ...] = (
+        ("f", box.again),
+        (box.role, lambda: box.pullback(box.x, weights, at_the_point=True)),
+    )
+    for role, ask in asked:
+        if not np.array_equal(ask(), ask(), equal_nan=True):
+            told = f"{role} gives different numbers for the same argument and the same random numbers"
+            return Sorted("STATE CHANGED", f"{told}: it keeps state")
+    for role, ask in asked:
+        draws.seed = 1
+        first = ask()
+        draws.seed = 2
+        second = ask()
+        draws.seed = None
+        if not np.array_equal(first, second, equal_nan=True):
+            return Sorted("STOCHASTIC", f"{role} depends on random numbers: an estimate, not a derivative")
+    return None
+
+
+def surrogate(box: Box) -> Sorted | None:
+    """SURROGATE: forward stands still where backward is not 0, or is the identity where backward is not."""
+    weights = np.ones(box.size)
+    sent = box.pullback(box.x, weights)
+    value = box.again()
+    if value.shape == box.x.shape and np.array_equal(value, box.x):
+        moved = box.x + 0.01 * (1 + np.abs(box.x))
+        if np.array_equal(box.value(moved), moved) and not np.allclose(sent, weights, rtol=1e-9, atol=0):
+            return Sorted("SURROGATE", "forward returns its argument as it is, backward is not the identity")
+    if not np.any(sent):
+        return None
+    directions = np.random.default_rng(0).standard_normal((3, box.x.size))
+    for step, share in zip(STILL, (1.0, MOSTLY), strict=True):
+        for d in directions:
+            there = box.value(box.x + step * np.maximum(np.abs(box.x), 1e-3) * d)
+            if np.mean(there == value) < share:
+                return None
+    return Sorted("SURROGATE", "forward does not move here, and backward is not 0")
+
+
+# --- arguments that are known to stay in some set ------------------------------------------------------------------
+
+
+class Constraint(NamedTuple):
+    """A set of arrays: its word, whether an array lies in it, the map into it, and the pullback of that map."""
+
+    word: str
+    reason: str
+    holds: Callable[[Floats], bool]
+    project: Callable[[Floats], Floats]
+    pullback: Callable[[Floats, Floats], Floats]
+
+
+def turned(a: Floats) -> Floats:
+    return np.swapaxes(a, -1, -2)
+
+
+def symmetrised(a: Floats) -> Floats:
+    return (a + turned(a)) / 2
+
+
+def is_symmetric(a: Floats) -> bool:
+    """Whether it is a symmetric matrix, or many; a diagonal one may be so by accident."""
+    if a.ndim < 2 or not a.shape[-1] == a.shape[-2] > 1 or not np.allclose(a, turned(a), rtol=1e-9, atol=0):
+        return False
+    return bool(np.any(a * (1 - np.eye(a.shape[-1]))))
+
+
+def is_mixed(x: Floats) -> bool:
+    """Whether a vector has different entries beside 0: (1, 0) and (1/2, 1/2) satisfy a constraint by accident."""
+    return x.ndim == 1 and np.unique(x[x != 0]).size > 1
+
+
+def unit(x: Floats) -> Floats:
+    found: Floats = x / float(np.linalg.norm(x))
+    return found
+
+
+def centred(x: Floats) -> Floats:
+    return x - (float(x.sum()) - 1) / x.size
+
+
+CONSTRAINTS = (
+    Constraint(
+        "SYMMETRIC",
+        "right for symmetric matrices, which its argument is; wrong for others",
+        is_symmetric,
+        symmetrised,
+        lambda a, ct: symmetrised(ct),
+    ),
+    Constraint(
+        "ON THE SPHERE",
+        "right for vectors of length 1, which its argument is; wrong for others",
+        lambda x: is_mixed(x) and abs(float(np.linalg.norm(x)) - 1) < 1e-9,
+        unit,
+        lambda x, ct: (ct - unit(x) * float(unit(x) @ ct)) / float(np.linalg.norm(x)),
+    ),
+    Constraint(
+        "ON THE SIMPLEX",
+        "right for weights that sum to 1, which its argument is; wrong for others",
+        lambda x: is_mixed(x) and bool((x >= 0).all()) and abs(float(x.sum()) - 1) < 1e-9,
+        centred,
+        lambda x, ct: ct - ct.mean(),
+    ),
+)
+
+
+def constrained(box: Box) -> Sorted | None:
+    """SYMMETRIC and its like: the gradient is right for directions that stay in a set which holds the argument."""
+    name = box.names[0]
+    shape = box.shape_of(name)
+    point = box.x.reshape(shape)
+    for one in CONSTRAINTS:
+        if not one.holds(point):
+            continue
+
+        def value(x: Floats, one: Constraint = one) -> Floats:
+            return box.value(one.project(x).reshape(-1))
+
+        def vjp(x: Floats, ct: Floats, one: Constraint = one) -> Floats:
+            sent = box.pullback(one.project(x).reshape(-1), np.asarray(ct))
+            return one.pullback(x, sent.reshape(shape))
+
+        report = check_callable(value, vjp=vjp, at=(point,), samples=0, timeout=box.seconds)
+        if all(check.verdict in ("AGREES", "IMPRECISE") for check in report.checks):
+            return Sorted(one.word, one.reason)
+    return None
+
+
+# --- numerical derivatives -----------------------------------------------------------------------------------------
+
+
+def approximate(box: Box, check: Check) -> Sorted | None:
+    """APPROXIMATE: a small relative error of a derivative that scatters as differences do."""
+    gap = relative_gap(check)
+    if gap is None or gap > APPROXIMATE:
+        return None
+    scatter = scatter_of(box)
+    if scatter < NOISE:
+        return None
+    return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it scatters by {scatter:.0e} as differences do")
+
+
+def relative_gap(check: Check) -> float | None:
+    """The largest error of the entries that were seen, beside the largest of them."""
+    rows: Any = check.evidence.get("worst")
+    rows = [*rows] if isinstance(rows, list) else []
+    found: Any = check.evidence.get("counterexample")
+    rows += [found] if isinstance(found, dict) else []
+    gaps = [abs(float(row["claimed"]) - float(row["differences"])) for row in rows]
+    size = max((abs(float(row["differences"])) for row in rows), default=0.0)
+    return max(gaps) / size if gaps and size else None
+
+
+def scatter_of(box: Box) -> float:
+    """How far the derivative lies from a parabola through its values over tiny steps, relatively."""
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, box.size)
+    d = np.random.default_rng(2).uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
+    steps = np.arange(-TRIALS, TRIALS + 1)
+    rows = np.array([box.pullback(box.x + TINY * step * d, weights) for step in steps])
+    fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
+    size = float(np.abs(rows).max())
+    return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0

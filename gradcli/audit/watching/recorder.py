@@ -1,0 +1,207 @@
+"""Counts the calls of each hand-written gradient, and keeps the 1st, 2nd, 8th, 32nd, ... until there are three points.
+
+A line of JSON for each new gradient and each call that is kept goes to a file of the process at once, so that a process
+that is killed leaves what it had seen.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from _thread import RLock, get_ident
+from contextlib import contextmanager
+
+from gradcli.audit.watching import snapshots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
+    from typing import Any
+
+POINTS = 3  # kept of each gradient
+LIBRARIES = frozenset({"scipy", "torch", "jax", "jaxlib", "autograd", "numpy"})  # their own rules are left alone
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Gradient:
+    """One hand-written gradient: what it is called, where it stands, who called it, and how often.
+
+    `files` are those that its code and the objects that it holds come from; whoever wrote one owns the gradient.
+    """
+
+    def __init__(self, library: str, role: str, name: str, file: str, line: int, files: Iterable[str]) -> None:
+        self.library = library
+        self.role = role
+        self.name = name
+        self.file = file
+        self.line = line
+        self.files = list(dict.fromkeys([file, *files]))
+        self.caller = ""
+        self.calls = 0
+        self.untracked = 0  # calls in which no gradient was wanted
+        self.kept: list[object] = []  # fingerprints of the points
+        self.skipped = ""  # why a point was not kept
+
+    @property
+    def key(self) -> str:
+        """What tells gradients apart, in every process."""
+        return "|".join((self.library, self.role, self.name, f"{self.file}:{self.line}", self.caller))
+
+
+class State:
+    """What this process has seen."""
+
+    def __init__(self) -> None:
+        self.folder = ""
+        self.pid = 0
+        self.wanted = ""  # the package that is watched alone
+        self.limit = 2**20  # bytes of a point
+        self.lock = RLock()
+        self.gradients: dict[str, Gradient] = {}
+        self.inside: set[int] = set()  # threads that run code of ours
+        self.faults: list[str] = []
+        self.rules: dict[int, Any] = {}
+
+
+state = State()
+
+
+def start(folder: str) -> None:
+    """Write to a folder what this process calls, and what processes do that it forks."""
+    with open(os.path.join(folder, "options.json"), encoding="utf-8") as file:
+        options = json.load(file)
+    state.folder, state.wanted, state.limit = folder, options["only"], options["size"]
+    _begin()
+    os.register_at_fork(after_in_child=_begin)
+    atexit.register(finish)
+
+
+def _begin() -> None:
+    """A process of its own, with nothing seen yet."""
+    if state.pid == -1:  # a copy that is to be judged
+        return
+    state.pid = os.getpid()
+    state.lock = RLock()
+    state.gradients, state.inside, state.faults = {}, set(), []
+    write({"process": sys.orig_argv[1:] if len(sys.orig_argv) > 1 else [sys.executable]})
+
+
+def write(record: dict[str, Any]) -> None:
+    """Add a line to the file of this process."""
+    with open(os.path.join(state.folder, f"{state.pid}.jsonl"), "a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+def finish() -> None:
+    """Write the final counts."""
+    if state.pid != os.getpid():
+        return
+    with guarded():
+        for one in state.gradients.values():
+            write({"counts": one.key, "calls": one.calls, "untracked": one.untracked, "skipped": one.skipped})
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Code of ours in the user's program: a fault in it is written down and goes no further."""
+    try:
+        yield
+    except Exception as problem:
+        told = f"{type(problem).__name__}: {problem}"
+        if told not in state.faults and len(state.faults) < 10:
+            state.faults.append(told)
+            try:
+                write({"fault": told})
+            except OSError:
+                state.folder = ""  # nowhere to write: nothing is kept from here on
+
+
+def watching() -> bool:
+    """Whether a call in this thread counts: not in code of ours, nor in a copy that is judged."""
+    return bool(state.folder) and state.pid != -1 and get_ident() not in state.inside
+
+
+def wanted(module: str) -> bool:
+    """Whether gradients of a module are watched; those of the libraries themselves only where they are asked for."""
+    if state.wanted:
+        return module == state.wanted or module.startswith(state.wanted + ".")
+    return module.partition(".")[0] not in LIBRARIES
+
+
+def is_due(calls: int) -> bool:
+    """Whether a call is one of the 1st, 2nd, 8th, 32nd, 128th, ..."""
+    return calls == 1 or (calls & (calls - 1) == 0 and calls.bit_length() % 2 == 0)
+
+
+def called(found: Gradient, arguments: Iterable[Any], subject: Callable[[], Any], tracked: bool = True) -> None:
+    """Count a call of a gradient; where it is due, keep the process as it is now, with what is to be judged in it."""
+    with state.lock:
+        gradient = state.gradients.get(found.key)
+        if gradient is None:
+            gradient = state.gradients[found.key] = found
+            write({"gradient": vars(found), "key": found.key})
+        if not tracked:
+            gradient.untracked += 1
+            return
+        gradient.calls += 1
+        if len(gradient.kept) >= POINTS or not is_due(gradient.calls):
+            return
+        values = list(flat(arguments))
+        size = sum(size_of(one) for one in values)
+        if size > state.limit:
+            gradient.skipped = f"a call with {size / 2**20:.3g} MiB of arguments (the limit is --size)"
+            write({"counts": gradient.key, "calls": gradient.calls, "skipped": gradient.skipped})
+            return
+        point = tuple(fingerprint(one) for one in values)
+        if point in gradient.kept:
+            return
+        gradient.kept.append(point)
+        write({"counts": gradient.key, "calls": gradient.calls})
+        state.inside.add(get_ident())
+        try:
+            snapshots.take(state, {"key": gradient.key, "call": gradient.calls}, subject)
+        except OSError as problem:
+            gradient.skipped = f"the process could not be copied ({problem.strerror})"
+            write({"counts": gradient.key, "calls": gradient.calls, "skipped": gradient.skipped})
+        finally:
+            state.inside.discard(get_ident())
+
+
+def flat(values: Any) -> Iterator[Any]:
+    """The arguments of a call without the lists and tuples around them."""
+    for one in values:
+        if isinstance(one, (list, tuple)):
+            yield from flat(one)
+        else:
+            yield one
+
+
+def size_of(value: Any) -> int:
+    """The bytes of an array or tensor; 0 for anything else."""
+    size = getattr(value, "nbytes", 0)
+    return size if isinstance(size, int) else 0
+
+
+def fingerprint(value: Any) -> object:
+    """What tells two arguments apart: the bytes of arrays and tensors, plain values, the identity of other objects."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = value.numpy() if "bfloat16" not in str(value.dtype) else value.float().numpy()
+    if hasattr(value, "tobytes"):
+        return hash(value.tobytes())
+    return value if isinstance(value, (int, float, str, bool, type(None))) else id(value)
+
+
+def caller_of(*packages: str) -> str:
+    """The place that called into a library, `file:line`: the innermost frame that is neither ours nor the packages'."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        file = frame.f_code.co_filename
+        if not file.startswith(FOLDER) and module not in packages and not file.startswith("<"):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

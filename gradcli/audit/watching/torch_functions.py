@@ -1,0 +1,77 @@
+"""Watches `apply` of every subclass of `torch.autograd.Function`."""
+
+from __future__ import annotations
+
+import inspect
+
+from gradcli.audit.watching import recorder
+from gradcli.audit.watching.recorder import Gradient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+MOST = 10_000  # classes that are remembered; further ones that a program makes are counted by name all the same
+
+
+def watch(module: ModuleType) -> None:
+    """Replace `Function.apply`."""
+    function = module.Function
+    apply = function.apply.__func__
+
+    def watched(cls: Any, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        if recorder.watching() and recorder.wanted(cls.__module__):
+            with recorder.guarded():
+                count(cls, args, options)
+        return apply(cls, *args, **options)
+
+    watched.__name__, watched.__qualname__, watched.__doc__ = apply.__name__, apply.__qualname__, apply.__doc__
+    function.apply = classmethod(watched)
+
+
+def count(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Count a call of a Function."""
+    import torch  # it is imported: this is called from it
+
+    gradient = recorder.state.rules.get(id(cls))
+    if gradient is None:
+        gradient = described(cls)
+        if len(recorder.state.rules) < MOST:
+            recorder.state.rules[id(cls)] = gradient
+    tracked = torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in args)
+    recorder.called(gradient, args, lambda: subject(cls, args, options), tracked)
+
+
+def described(cls: Any) -> Gradient:
+    """A Function by its class: the line is that of its backward."""
+    backward = inspect.unwrap(getattr(cls, "backward", cls.forward))
+    code = getattr(backward, "__code__", None) or cls.forward.__code__
+    found = Gradient(
+        "PyTorch", "backward", f"{cls.__module__}.{cls.__qualname__}", code.co_filename, code.co_firstlineno, ()
+    )
+    found.caller = recorder.caller_of("torch")
+    return found
+
+
+def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
+    """A Function as the function of its arguments, and those that required a gradient as what moves."""
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    point = tuple(one.detach().clone() if isinstance(one, torch.Tensor) else one for one in args)
+    point = tuple(one.double() if is_float(one) and one.device.type == "cpu" else one for one in point)
+    moving = [f"x{i}" for i, one in enumerate(args) if getattr(one, "requires_grad", False)]
+
+    def function(*given: Any) -> Any:
+        with torch.enable_grad(), torch.autocast("cpu", enabled=False):
+            # a Function that works in place refuses a leaf
+            return cls.apply(*(one.clone() if isinstance(one, torch.Tensor) else one for one in given), **options)
+
+    return function, {"wrt": moving}, point
+
+
+def is_float(value: Any) -> bool:
+    """Whether a value is a tensor of real numbers."""
+    return hasattr(value, "is_floating_point") and bool(value.is_floating_point())

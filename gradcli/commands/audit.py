@@ -1,0 +1,149 @@
+"""`gradcli audit`: run a command and judge the hand-written gradients that it really calls."""
+
+from __future__ import annotations
+
+import os
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._shared import OUTPUT
+from gradcli.commands._views import View
+from gradcli.diagnostics import error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.audit import audit_report
+    from gradcli.audit import command as commands
+    from gradcli.commands._shared import Output
+    from gradcli.rendering import audits, formats, machine
+else:
+    audit_report, commands = room("audit_report"), room("audited_command")
+    audits, formats, machine = room("audits"), room("report_formats"), room("machine")
+
+
+def audit(
+    output: Output,
+    args: tuple[str, ...],
+    *,
+    report_only: bool,
+    only: str | None,
+    expect: dict[str, str] | tuple[str, ...],
+    timeout: float,
+    budget: float,
+    size: float,
+    jobs: int | None,
+    lenient: bool,
+    show: str,
+    json: str | None,
+    junit: str | None,
+) -> int:
+    """Run a command and judge the gradients that it calls.
+
+    Hand-written ones, as the command really calls them. Watched are torch.autograd.Function, and the jac=, hess=, hessp= and fprime= of scipy.optimize and
+    solve_ivp, in every Python process that the command starts. Of each gradient up to three calls are
+    judged, by differences of the function at the point of the call and beside it.
+
+    The command keeps its input, its output and its exit code. The report follows behind its output.
+
+    A gradient is sorted before it is called wrong: SURROGATE (forward does not move, or is the identity),
+    SYMMETRIC (right for symmetric matrices), APPROXIMATE (differences), STOCHASTIC, STATE CHANGED, and
+    KINK or UNDEFINED for the point. DISAGREES fails the run where the code lies under the current folder;
+    in packages it is told.
+
+    Exit codes: that of the command if it is not 0, else 1 a gradient is wrong, 3 undecided only, 5 nothing
+    was called, 0.
+
+    Examples:
+      gradcli audit -- python train.py --epochs 1
+      gradcli audit --junit audit.xml -- pytest tests/test_model.py
+      gradcli audit --only statsmodels -- python fit.py
+    """
+    if not args:
+        raise error("GC745", "there is no command to audit", help="write it behind --: gradcli audit -- pytest tests/")
+    for path in (json, junit):
+        if path:
+            output.expect(path)
+    expected = audit_report.expectations(expect)
+    limits = commands.Limits(timeout, budget, int(size * 2**20), only or "", jobs or os.cpu_count() or 1)
+    outcome = commands.audited(args, limits, lambda done, total, label: output.progress(done, total, label))
+    found = audit_report.findings(outcome, expected)
+    code, reason = audit_report.exit_code(found, outcome.processes, lenient)
+    output.emit(
+        View(
+            document=lambda style: audits.findings(found, outcome.processes, outcome.seconds, style, show),
+            payload=lambda: audits.payload(found, outcome.processes, outcome.code, outcome.faults),
+            tidy=lambda: audits.tidy(found),
+        )
+    )
+    if json:
+        fields = audits.payload(found, outcome.processes, outcome.code, outcome.faults)
+        output.save(json, (machine.text(fields) + "\n",))
+    if junit:
+        reports = audit_report.reports(found)
+        output.save(junit, (formats.written(formats.writer("junit"), reports, audit_report.totals(reports)),))
+    for name in audit_report.unused(found, expected):
+        output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, of which something is expected")
+    for fault in outcome.faults:
+        output.say(f"gradcli audit: a fault in the watching, which the command did not notice: {fault}")
+    if outcome.code:
+        output.say(f"gradcli audit: the command ended with exit code {outcome.code}")
+        return outcome.code
+    if reason:
+        output.say(f"gradcli audit: {reason}")
+    return 0 if report_only else code
+
+
+ARGS = Operand("args", "COMMAND ...", "The command and its arguments, behind --.", required=False, rest=True)
+DECLARATION = Declaration(
+    audit,
+    (ARGS,),
+    (
+        Option(
+            "--report-only", kind="flag", setting=True, help="Exit with the command's exit code, whatever is found."
+        ),
+        Option(
+            "--only", metavar="PACKAGE", setting=True, help="Judge the gradients of one package; scipy is one, too."
+        ),
+        Option(
+            "--expect",
+            kind="table",
+            many=True,
+            metavar="NAME=VERDICT",
+            setting=True,
+            help="A verdict that is meant; any other one fails, also a better one. May be repeated.",
+        ),
+        Option(
+            "--timeout",
+            kind="float",
+            default=10.0,
+            low=0,
+            metavar="SECONDS",
+            setting=True,
+            help="Time for one point.",
+        ),
+        Option(
+            "--budget",
+            kind="float",
+            default=300.0,
+            low=0,
+            metavar="SECONDS",
+            setting=True,
+            help="Time for judging all of them; what is left then is NOT JUDGED.",
+        ),
+        Option(
+            "--size",
+            kind="float",
+            default=1.0,
+            low=0,
+            metavar="MIB",
+            setting=True,
+            help="Do not keep calls with more memory in their arguments.",
+        ),
+        Option("--jobs", kind="int", low=1, setting=True, help="Points judged at a time. Default: one per processor."),
+        Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
+        Option("--show", choices=("all", "failing"), default="failing", setting=True, help="Which evidence to show."),
+        Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
+        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
+        *OUTPUT,
+    ),
+)

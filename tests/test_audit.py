@@ -1,0 +1,147 @@
+"""`gradcli audit`: programs with planted slips run as they would alone, and each slip is found, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_rendering_schema import validator
+
+from gradcli import audit
+
+ROOT = Path(__file__).parent.parent
+WATCHING = Path(audit.__file__).parent / "watching"
+
+SOLVERS = """
+import sys
+import numpy as np
+from scipy.optimize import minimize, curve_fit
+from scipy.integrate import solve_ivp
+
+A = np.diag([1.0, 2.0, 3.0])
+f = lambda x: float(x @ A @ x / 2 + np.sin(x).sum())
+
+def right(x):
+    return A @ x + np.cos(x)
+
+def wrong(x):
+    return A @ x - np.cos(x)
+
+minimize(f, np.ones(3), jac=right, method="BFGS", options={"maxiter": 1})
+minimize(f, np.ones(3), jac=wrong, method="BFGS", options={"maxiter": 1})
+t = np.linspace(0, 1, 7)
+model = lambda t, a, b: a*np.exp(-b*t)
+def columns(t, a, b):
+    return np.stack([np.exp(-b*t), -t*a*np.exp(-b*t)], 1)
+curve_fit(model, t, 2*np.exp(-t), p0=[2.0, 1.0], jac=columns)
+print("out", sys.stdin.read())
+print("err", file=sys.stderr)
+"""
+
+
+def run(folder: Path, *argv: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, in a folder."""
+    command = [sys.executable, "-m", "gradcli", *argv]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "NO_COLOR": "1", **environment}
+    return subprocess.run(
+        command, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+def audited(folder: Path, program: str, *options: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and each gradient of a program by its name."""
+    (folder / "program.py").write_text(program)
+    done = run(folder, "audit", "--json", "found.json", *options, "--", sys.executable, "program.py")
+    path = folder / "found.json"
+    assert path.exists(), done.stderr
+    found = json.loads(path.read_text())
+    validator("audit").validate(found)
+    assert found["faults"] == []
+    return done.returncode, {one["name"]: one for one in found["gradients"]}
+
+
+def test_a_program_of_solvers(tmp_path: Path) -> None:
+    """The planted slip fails the run; streams are the program's own, and the report files say the same."""
+    (tmp_path / "program.py").write_text(SOLVERS)
+    options = ("--json", "found.json", "--junit", "found.xml", "--output", "report.txt")
+    done = run(tmp_path, "audit", *options, "--", sys.executable, "program.py", given="typed")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (1, "out typed\n", "err")
+    found = json.loads((tmp_path / "found.json").read_text())
+    validator("audit").validate(found)
+    told = {one["name"]: (one["verdict"], one["passed"], one["owned"], one["line"]) for one in found["gradients"]}
+    assert told == {
+        "right": ("AGREES", True, True, 10),
+        "wrong": ("DISAGREES", False, True, 13),
+        "columns": ("AGREES", True, True, 20),
+    }
+    assert found["gradients"][0]["called_from"] == "program.py:17"
+    xml = (tmp_path / "found.xml").read_text()
+    assert 'failures="1"' in xml and 'name="jac= of minimize wrong line 13"' in xml
+    assert "1.5403023058681" in (tmp_path / "report.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "program", "code", "told"),
+    [
+        ((), ("-c", "import sys; sys.exit(7)"), 7, "the command ended with exit code 7"),
+        ((), ("-c", "import os; os.kill(os.getpid(), 15)"), 143, "the command ended with exit code 143"),
+        ((), ("-c", "1"), 5, "no hand-written gradient was called"),
+        ((), ("-I", "-c", "1"), 5, "0 Python processes reported"),
+        (("--report-only",), ("-c", "1"), 0, "no hand-written gradient was called"),
+        (("--expect", "f=FINE"), ("-c", "1"), 2, "GC723"),
+    ],
+)
+def test_exit_codes(tmp_path: Path, options: tuple[str, ...], program: tuple[str, ...], code: int, told: str) -> None:
+    done = run(tmp_path, "audit", *options, "--", sys.executable, *program)
+    assert done.returncode == code
+    assert told in done.stderr
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    for argv in (["audit"], ["audit", "--", "no-such-command"]):
+        done = run(tmp_path, *argv)
+        assert done.returncode == 2 and "GC745" in done.stderr
+
+
+def test_the_hidden_sitecustomize_runs(tmp_path: Path) -> None:
+    """A user's own `sitecustomize` runs, and the path has nothing of ours; the first "mine" is gradcli's own process."""
+    (tmp_path / "sitecustomize.py").write_text("print('mine')\n")
+    program = (
+        "import sys, sitecustomize; print(sitecustomize.__file__); print([p for p in sys.path if 'injected' in p])"
+    )
+    command = (sys.executable, "-c", program)
+    done = run(tmp_path, "audit", "--", *command, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path}")
+    assert done.stdout.splitlines()[1:4] == ["mine", str(tmp_path / "sitecustomize.py"), "[]"]
+
+
+def test_watching_needs_the_standard_library_only() -> None:
+    """At import; libraries are used inside functions, where they are imported already."""
+    for path in sorted(WATCHING.glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                root = name.partition(".")[0]
+                assert root in sys.stdlib_module_names or name.startswith("gradcli.audit.watching"), f"{path}: {name}"
+
+
+@pytest.mark.peers
+def test_functions_of_pytorch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code, found = audited(tmp_path, (ROOT / "tests" / "audited_torch.py").read_text(), "--expect", "Reversed=SURROGATE")
+    assert code == 1
+    assert {name.rpartition(".")[2]: one["verdict"] for name, one in found.items()} == {
+        "Cube": "DISAGREES",
+        "Square": "AGREES",
+        "Step": "SURROGATE",
+        "Reversed": "SURROGATE",
+        "Quiet": "NOT JUDGED",
+    }
+    assert found["__main__.Quiet"]["calls_without_gradient"] == 1
+    assert found["__main__.Reversed"]["expected"] == "SURROGATE" and found["__main__.Reversed"]["passed"]
