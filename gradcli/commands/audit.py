@@ -39,8 +39,8 @@ def audit(
 ) -> int:
     """Run a command and judge the gradients that it calls.
 
-    Hand-written ones, as the command really calls them. Watched are torch.autograd.Function, and the jac=, hess=, hessp= and fprime= of scipy.optimize and
-    solve_ivp, in every Python process that the command starts. Of each gradient up to three calls are
+    Watched are hand-written ones in every Python process that the command starts: torch.autograd.Function,
+    and the jac=, hess=, hessp= and fprime= of scipy.optimize and solve_ivp. Of each up to three calls are
     judged, by differences of the function at the point of the call and beside it.
 
     The command keeps its input, its output and its exit code. The report follows behind its output.
