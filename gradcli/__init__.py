@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
     from gradcli.calculator.compiled import compile  # noqa: A004  # as numba and PyTorch name it
+    from gradcli.calculator.deriving import derive
     from gradcli.checking import check, check_callable
     from gradcli.diagnostics import Diagnostic, GradcliError
     from gradcli.language.parser import parse
@@ -43,6 +44,7 @@ _ROOMS = {
     "check": "gradcli.checking",
     "check_callable": "gradcli.checking",
     "compile": "gradcli.calculator.compiled",
+    "derive": "gradcli.calculator.deriving",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
     "hessian": "gradcli.calculator",
@@ -60,6 +62,7 @@ __all__ = [
     "check",
     "check_callable",
     "compile",
+    "derive",
     "evaluate",
     "grad",
     "hessian",

@@ -52,13 +52,13 @@ class Diagnostic:
     """One problem: its code, a headline, where it is, and what to do next.
 
     `labels` are further places to underline, each with a few words. `source` may be filled in later by
-    whoever knows the text. Treat an instance as frozen.
+    whoever knows the text. `sizes` are two sizes of axes that would have to be equal. Treat an instance as frozen.
 
     >>> Diagnostic("GC112", "unexpected `)`", Span(1, 3, 1, 4)).as_json()
     {'code': 'GC112', 'message': 'unexpected `)`', 'span': [1, 3, 1, 4]}
     """
 
-    __slots__ = ("code", "help", "labels", "message", "severity", "source", "span")
+    __slots__ = ("code", "help", "labels", "message", "severity", "sizes", "source", "span")
 
     def __init__(
         self,
@@ -69,6 +69,7 @@ class Diagnostic:
         help: str | None = None,
         severity: str = ERROR,
         source: SourceText | None = None,
+        sizes: tuple[int, int] | None = None,
     ) -> None:
         self.code = code
         self.message = message
@@ -77,6 +78,7 @@ class Diagnostic:
         self.help = help
         self.severity = severity
         self.source = source
+        self.sizes = sizes
 
     def as_json(self) -> dict[str, object]:
         """Return the three fields of the machine formats; `span` is [line, column, end line, end column]."""
@@ -87,7 +89,7 @@ class Diagnostic:
         """Return this diagnostic, pointing into `source` unless it already has a source."""
         if self.source is not None:
             return self
-        return Diagnostic(self.code, self.message, self.span, self.labels, self.help, self.severity, source)
+        return Diagnostic(self.code, self.message, self.span, self.labels, self.help, self.severity, source, self.sizes)
 
     def __str__(self) -> str:
         place = "" if self.span is None else f" at {self.span.line}:{self.span.column}"
@@ -147,9 +149,10 @@ def error(
     help: str | None = None,
     labels: tuple[tuple[Span, str], ...] = (),
     source: SourceText | None = None,
+    sizes: tuple[int, int] | None = None,
 ) -> GradcliError:
     """Return a GradcliError with one diagnostic, to be raised by the caller."""
-    return GradcliError(Diagnostic(code, message, span, labels, help, ERROR, source))
+    return GradcliError(Diagnostic(code, message, span, labels, help, ERROR, source, sizes))
 
 
 def cover(first: Span, last: Span) -> Span:

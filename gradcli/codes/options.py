@@ -167,6 +167,13 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli check models/ --cluster tcp://host:8786  # and the scheduler ends meanwhile",
         "Start the cluster again. What is done is kept: the same command goes on from there.",
     ),
+    "GC744": CodeDoc(
+        "shape that cannot be read",
+        "--shape takes a name, an equals sign and sizes: symbols or whole numbers from 1 on, separated by commas.",
+        "`A=m,n` is a matrix, `x=n` a vector, `b=` a number. The same symbol is the same size everywhere.",
+        'gradcli derive "sum((A@x)**2)" --shape A=m*n',
+        "Write --shape A=m,n, once for each name.",
+    ),
     "GC745": CodeDoc(
         "command that cannot be audited",
         "There is no command behind --, it cannot be started, or the system cannot copy a process.",

@@ -223,6 +223,32 @@ class Jacobian(Shown):
                 yield f"{label}d/d{leaf}", value
 
 
+class Derivation(Shown):
+    """A gradient in closed form, leaf by leaf, each formula of the leaf's shape and confirmed by `check`.
+
+    `formula` is in the script language; `text` is the same with symbols for sizes, for people. `verdict` is the weakest
+    verdict on a formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers,
+    `others` the ranks that a name might have as well. `only` names leaves whose formula depends on the sizes, with
+    those that it is for, `missing` leaves without a formula, with the reason.
+    """
+
+    expression: str
+    formula: dict[str, str]
+    text: dict[str, str]
+    verdict: dict[str, str]
+    assumes: dict[str, list[str | int]]
+    others: dict[str, list[int]]
+    checked: dict[str, list[dict[str, int]]]
+    only: dict[str, dict[str, int]]
+    missing: dict[str, str]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def _rows(self) -> Iterator[tuple[str, object]]:
+        yield "expression", self.expression
+        for leaf, formula in self.text.items():
+            yield f"d/d{leaf}", formula
+
+
 class ForwardStep(Record):
     """One node of the forward pass: what it computes from which nodes, its value, where the text says so.
 

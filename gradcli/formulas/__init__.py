@@ -23,24 +23,36 @@ if TYPE_CHECKING:
 MOST_LISTED = 9  # entries of an array that is written as a list of them
 
 
-def formula_texts(node: Node, called: Mapping[Node, str] | None = None) -> Iterator[str]:
+def formula_texts(
+    node: Node, called: Mapping[Node, str] | None = None, sizes: Mapping[int, str] | None = None
+) -> Iterator[str]:
     """Formulas for a node in the script language, the best first; its builder must be open.
 
-    `called` are nodes with names of their own, beside the leaves.
+    `called` are nodes with names of their own, beside the leaves. `sizes` are names for sizes, which are different
+    primes p then, such that (p - 1)/2 is prime too.
     """
     for write in (whole_text, listed_text):
         try:
-            yield write(node, called)
+            yield write(node, called, sizes)
         except NoFormula:
             continue
 
 
-def whole_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
+def why_none(node: Node) -> NoFormula:
+    """Why a node has no formula; its builder must be open."""
+    try:
+        whole_text(node)
+    except NoFormula as reason:
+        return reason
+    return NoFormula("it is too long to be read")
+
+
+def whole_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Mapping[int, str] | None = None) -> str:
     """The formula of a node as one array; raises NoFormula where there is none."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
     read = reader.entry(node, axes)
-    writer = Writer(reader.names, reader.data, reader.decimals)
+    writer = Writer(reader.names, reader.data, reader.decimals, sizes)
     plain, split = shortened(read, reader.names), split_products(read, reader.names)
     texts = [writer.sum(shortened(plain, reader.names), axes).text]
     if key(split) != key(read):
@@ -48,15 +60,15 @@ def whole_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
     return min(texts, key=len)
 
 
-def listed_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
+def listed_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Mapping[int, str] | None = None) -> str:
     """The formula of a small array as a list of its entries."""
     if not 1 <= len(node.shape) <= 2 or node.type.size > MOST_LISTED or not node.type.size:
-        raise NoFormula("too many entries")
+        raise NoFormula("it has too many entries to list them")
     reader = Reader(called)
     texts = []
     for at in product(*[range(n) for n in node.shape]):
         found = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
-        texts.append(Writer(reader.names, reader.data, reader.decimals).sum(found, ()).text)
+        texts.append(Writer(reader.names, reader.data, reader.decimals, sizes).sum(found, ()).text)
     if set(texts) == {"0"}:
         return f"zeros({', '.join(map(str, node.shape))})"
     if len(node.shape) == 1:
@@ -66,4 +78,4 @@ def listed_text(node: Node, called: Mapping[Node, str] | None = None) -> str:
     return f"[{', '.join(rows)}]"
 
 
-__all__ = ["NoFormula", "formula_texts"]
+__all__ = ["NoFormula", "formula_texts", "why_none"]

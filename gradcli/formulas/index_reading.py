@@ -86,6 +86,9 @@ class Reader:
             frame = stack[-1]
             try:
                 asked = next(frame.rule) if answer is None else frame.rule.send(answer)
+            except NoFormula as reason:
+                reason.span = reason.span or frame.key[0].span
+                raise
             except StopIteration as end:
                 found: Sum = end.value
                 within_limits(found)
@@ -101,7 +104,7 @@ class Reader:
                 answer = self._placed(*asked)
             else:
                 if len(self.known) + len(stack) > MOST_READ:
-                    raise NoFormula("too long")
+                    raise NoFormula("it is too long to be read")
                 stack.append(self._frame(*asked))
                 answer = None
         return self._placed(node, at)
@@ -132,7 +135,7 @@ class Reader:
         ):
             return self._definition(node, at)
         if primitive.internal:
-            return _refused(f"`{name}` is no function of scripts")
+            return _refused("its derivative is a sequence of steps")
         if primitive.pointwise:
             return self._call(node, at)
         return self._whole(node, at)
@@ -151,7 +154,7 @@ class Reader:
         if isinstance(value, str):
             if value in ("pi", "e"):
                 return single(Number(value))
-            raise NoFormula(f"the number {value}")
+            raise NoFormula(f"it contains {value}")
         if not isinstance(value, int) and value.denominator % 5 == 0:
             self.decimals = True
         return number(value)
@@ -291,7 +294,7 @@ class Reader:
             if arg.params["start"] == (0,) and arg.params["step"] == (outer[0] + 1,) and flat.shape == outer[:1]:
                 found = yield flat, at[:1]
                 return times(found, single(Delta(*at)))
-        raise NoFormula("a reshape that mixes axes")
+        raise NoFormula("it mixes axes by a reshape")
 
     def _slice(self, node: Node, at: At) -> Rule:
         arg = node.args[0]
@@ -318,7 +321,7 @@ class Reader:
         if not cut:
             return found
         if len(inner) != 1:
-            raise NoFormula("part of a matrix")
+            raise NoFormula("it reads part of a matrix")
         turned = _turned(found, own[0]) if cut[0] == (arg.shape[0] - 1, -1, arg.shape[0]) else None
         if turned is not None:
             return self.names.put(turned[1], {turned[0]: at[0]})
@@ -340,25 +343,25 @@ class Reader:
                 inner.append(0)
                 factor = times(factor, single(Delta(i, b)))
             else:
-                raise NoFormula("part of an array of zeros")
+                raise NoFormula("it reads part of an array")
         found = yield arg, tuple(inner)
         return times(found, factor)
 
     def _concat(self, node: Node, at: At) -> Rule:
         place = at[node.params["axis"]]
         if not isinstance(place, int):
-            raise NoFormula("arrays joined")
+            raise NoFormula("it joins arrays")
         axis = node.params["axis"] % len(at)
         for arg in node.args:
             if place < arg.shape[axis]:
                 return (yield arg, (*at[:axis], place, *at[axis + 1 :]))
             place -= arg.shape[axis]
-        raise NoFormula("arrays joined")
+        raise NoFormula("it joins arrays")
 
     def _definition(self, node: Node, at: At) -> Rule:
         if node not in self.written:
             if is_reader(node) and written_nodes([node]) > MOST_READ:
-                raise NoFormula("a long loop")
+                raise NoFormula("it is a long loop")
             closed = node.primitive.closed
             self.written[node] = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
         return (yield self.written[node], at)
@@ -367,7 +370,7 @@ class Reader:
         args = []
         for arg in node.args:
             if arg.type.kind != "float":
-                raise NoFormula("positions")
+                raise NoFormula("it reads positions")
             own = tuple([self.names.index(n) for n in arg.shape])
             args.append((own, (yield arg, own)))
         whole = Whole(node.primitive.name, tuple(node.params.items()), tuple(args), at)

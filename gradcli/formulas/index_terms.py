@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from gradcli.diagnostics import Span
+
 DEEPEST = 24  # levels of functions and brackets inside each other
 MOST_FACTORS = 600  # of one sum, those inside brackets counted too
 
 
 class NoFormula(Exception):
-    """A computation that index notation does not write, or not in a few lines."""
+    """A computation that index notation does not write, or not in a few lines; `span` is where it comes from."""
+
+    span: Span | None = None
 
 
 class Index(NamedTuple):
@@ -395,7 +399,7 @@ def power(found: Sum, exponent: Fraction | int) -> Sum:
     if not found:
         if exponent > 0:
             return ZERO
-        raise NoFormula("a power of 0")
+        raise NoFormula("it divides by 0")
     whole = exponent.denominator == 1
     if len(found) == 1 and not found[0].bound:
         term = found[0]
@@ -487,7 +491,7 @@ def within_limits(found: Sum) -> None:
             for base, _ in term.factors:
                 pending.extend((inner, depth + 1) for inner in _inner(base))
         if count > MOST_FACTORS or deepest > DEEPEST:
-            raise NoFormula("too long")
+            raise NoFormula("it is too long to be read")
 
 
 def _inner(base: Any) -> Iterator[Sum]:

@@ -64,9 +64,9 @@ def _base(base: Any, names: Names) -> Sum:
         if base.name in ("det", "inv") and not base.params:
             own, arg = inner.args[0]
             links = _links(own, arg)
-            if links is not None:
+            if links is not None and (base.name == "inv" or arg[0].coefficient == 1):  # det(2*A) is 2**n*det(A)
                 coefficient = arg[0].coefficient
-                return _det(links, coefficient, names) if base.name == "det" else _inv(links, coefficient, inner, names)
+                return _det(links) if base.name == "det" else _inv(links, coefficient, inner, names)
             if base.name == "inv" and key(names.put(arg, dict(zip(own, own[::-1], strict=True)))) == key(arg):
                 at = sorted(inner.at, key=lambda i: -i.number if isinstance(i, Index) else i)  # a symmetric matrix
                 return single(inner._replace(at=tuple(at)))
@@ -97,9 +97,9 @@ def _links(own: tuple[Index, ...], arg: Sum) -> list[Link] | None:
     return found if row == last and len(term.bound) == len(found) - 1 else None
 
 
-def _det(links: list[Link], coefficient: Fraction, names: Names) -> Sum:
+def _det(links: list[Link]) -> Sum:
     """The product of the determinants."""
-    found = number(coefficient ** links[0][1].size)
+    found = number(1)
     for base, row, column in links:
         if isinstance(base, Whole) and base.name == "inv":
             found = times(found, power(single(Whole("det", (), base.args, ())), -1))

@@ -151,12 +151,19 @@ def _over_one_denominator(found: Sum) -> Term | None:
 
 
 class Writer:
-    """Writes sums; `data` holds the arrays that scripts write out."""
+    """Writes sums; `data` holds the arrays that scripts write out, `sizes` names for sizes that are primes."""
 
-    def __init__(self, names: Names, data: Mapping[str, Any], decimals: bool = False) -> None:
+    def __init__(
+        self,
+        names: Names,
+        data: Mapping[str, Any],
+        decimals: bool = False,
+        sizes: Mapping[int, str] | None = None,
+    ) -> None:
         self.names = names
         self.data = data
         self.decimals = decimals
+        self.sizes = sizes or {}
         self.written = 0  # sums, each as often as it is written to see which way is shorter
 
     # --- sums -----------------------------------------------------------------------------------------------------
@@ -165,9 +172,9 @@ class Writer:
         """The text of a sum as an array with these axes; without `exact` it may only broadcast to that."""
         self.written += 1
         if self.written > MOST_WRITTEN:
-            raise NoFormula("too long")
+            raise NoFormula("it is too long to be read")
         if not found:
-            return Text(f"zeros({_shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
+            return Text(f"zeros({self.shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
         ordered = sorted(found, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
         text = self._factored(ordered, axes) or self._joined(ordered, axes)
         opened = _opened(found[0]) if len(found) == 1 else None
@@ -199,13 +206,13 @@ class Writer:
     def _spread(self, text: Text, axes: Axes) -> Text:
         """An array that lacks some axes, repeated along them."""
         if not text.covers:
-            ones = f"ones({_shape(axes)})"
+            ones = f"ones({self.shape(axes)})"
             return Text(ones if text.text == "1" else f"{text.inside(PRODUCT)}*{ones}", PRODUCT, axes)
         if len(axes) == 2 and text.covers == axes[1:]:
-            return Text(f"outer(ones({axes[0].size}), {text.text})", ATOM, axes)
+            return Text(f"outer(ones({self.size(axes[0])}), {text.text})", ATOM, axes)
         if len(axes) == 2 and text.covers == axes[:1]:
-            return Text(f"{text.inside(PRODUCT)}*ones({_shape(axes)})", PRODUCT, axes)
-        raise NoFormula("an array repeated along several axes")
+            return Text(f"{text.inside(PRODUCT)}*ones({self.shape(axes)})", PRODUCT, axes)
+        raise NoFormula("it repeats an array along several axes")
 
     def _factored(self, found: Sequence[Term], axes: Axes) -> Text | None:
         """The sum with what its terms have in common before brackets, the shortest of some ways."""
@@ -263,7 +270,7 @@ class Writer:
         """A term with a positive coefficient; the text has the axes that it reads, and broadcasts along the others."""
         factors, bound = self._spliced(term, axes)
         if len(bound) > MOST_BOUND:
-            raise NoFormula("sums over many indices")
+            raise NoFormula("it sums over many indices")
         turned = [bound[i:] + bound[:i] for i in range(len(bound))]
         orders = permutations(bound) if len(bound) < 4 else [*turned, *(one[::-1] for one in turned)]
         factors = sorted(factors, key=_place_in_products)
@@ -276,7 +283,7 @@ class Writer:
             if best is None or len(text.text) < len(best.text):
                 best = text
         if best is None:
-            raise NoFormula("a product over more than two axes")
+            raise NoFormula("it is a product over more than two axes")
         return best
 
     def _spliced(self, term: Term, axes: Axes) -> tuple[list[Factor], tuple[Index, ...]]:
@@ -300,7 +307,7 @@ class Writer:
         for base, exponent in factors:
             indices = frozenset(free_of(base))
             if len(indices) > 2:
-                raise NoFormula("an array with more than two axes")
+                raise NoFormula("it has more than two axes")
             groups.setdefault(indices, []).append(Array(indices, ((base, exponent),)))
         left = list(order)
         while left:
@@ -335,7 +342,7 @@ class Writer:
             groups.setdefault(frozenset([other]), []).append(made)
             return
         if len(around) > 2:
-            raise NoFormula("three arrays over one index")
+            raise NoFormula("it multiplies three arrays over one index")
         first, last = sorted(around, key=lambda indices: min((i.number for i in indices - {index}), default=0))
         (row,), (column,) = first - {index}, last - {index}
         left_part = [*groups.pop(first), *vector]
@@ -388,17 +395,18 @@ class Writer:
         covers = tuple(i for i in axes if any(i in part.indices for part in rest))
         above = [self._written(one, ()) for one in tops]
         chained = array is not None and len(rest) == 1 and bool(rest[0].chain) and len(above) + 1 > 0
-        p, q = coefficient.numerator, coefficient.denominator
+        coefficient, sizes_above, sizes_below = self._counted_out(coefficient)
+        decimal = self._as_decimal(coefficient)
+        p, q = (decimal, "1") if decimal is not None else (str(coefficient.numerator), str(coefficient.denominator))
+        over = [text for text in (p, *sizes_above) if text != "1"]
+        under = [text for text in (q, *sizes_below) if text != "1"]
         dens = [self._written(one, ()) for one in bottoms] + below
-        front = ""
-        if q != 1 and self._as_decimal(coefficient) is not None:
-            front, p, q = self._as_decimal(coefficient) or "", 1, 1
-        elif q != 1 and (p != 1 or (chained and not dens)):
-            front, p, q = f"{p}/{q}", 1, 1
-        elif p != 1:
-            front = str(p)
-        if q != 1:
-            dens.insert(0, Text(str(q), ATOM))
+        front = "*".join(over)
+        if under and (front or (chained and not dens)):
+            q = "*".join(under)
+            front = f"{front or 1}/{q if len(under) == 1 else f'({q})'}"
+        else:
+            dens = [*(Text(one, ATOM) for one in under), *dens]
         parts = above + ([array] if array is not None else [])
         if len(parts) == 1 and not front and not dens:
             return parts[0]._replace(covers=covers)
@@ -419,7 +427,7 @@ class Writer:
         if not text:
             text = "1"
         if not parts and front:
-            rank = ATOM if "/" not in front else PRODUCT
+            rank = ATOM if len(over) == 1 and not under else PRODUCT
         if dens:
             if rank < PRODUCT:
                 text = f"({text})"
@@ -430,8 +438,33 @@ class Writer:
             text, rank = f"{text}/{bottom}", PRODUCT
         return Text(text, rank, covers)
 
+    def size(self, index: Index) -> str:
+        """The size of an axis: its name, where it has one."""
+        return self.sizes.get(index.size, str(index.size))
+
+    def shape(self, axes: Axes) -> str:
+        """The sizes of axes as arguments of a call."""
+        return ", ".join(map(self.size, axes))
+
+    def _counted_out(self, value: Fraction) -> tuple[Fraction, list[str], list[str]]:
+        """A number without the named sizes in it, and those that stand above and below the line of a fraction.
+
+        A size n less one is known by (n - 1)/2, which is prime as well.
+        """
+        above: list[str] = []
+        below: list[str] = []
+        for size, name in self.sizes.items():
+            for prime, factor, text in ((size, size, name), (size // 2, size - 1, f"({name} - 1)")):
+                while value.numerator % prime == 0:
+                    value /= factor
+                    above.append(text)
+                while value.denominator % prime == 0:
+                    value *= factor
+                    below.append(text)
+        return value, above, below
+
     def _as_decimal(self, coefficient: Fraction) -> str | None:
-        if not self.decimals:
+        if not self.decimals or coefficient.denominator == 1:
             return None
         text, _ = constant_text(coefficient)
         return None if "/" in text or len(text) > 8 else text
@@ -441,7 +474,7 @@ class Writer:
         if not groups:
             return None, []
         if not all(indices <= set(axes) for indices in groups):
-            raise NoFormula("an index that is not among the axes")
+            raise NoFormula("it has more axes than its leaf")
         if len(axes) == 1:
             return self._quotient(groups[frozenset(axes)], axes)
         matrix = groups.get(frozenset(axes), [])
@@ -462,7 +495,7 @@ class Writer:
         if columns:
             scale = self._entries(columns, axes[1:]).inside(SIGN)
             return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{scale}", PRODUCT), []
-        row = Text(f"reshape({self._entries(rows, axes[:1]).text}, ({axes[0].size}, 1))", ATOM)
+        row = Text(f"reshape({self._entries(rows, axes[:1]).text}, ({self.size(axes[0])}, 1))", ATOM)
         if not matrix:
             return row, []
         return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{row.text}", PRODUCT), []
@@ -485,7 +518,7 @@ class Writer:
                 (index,) = vectors[0].indices
                 own = self._entries(vectors, (index,))
                 if index == order[0]:
-                    own = Text(f"reshape({own.text}, ({index.size}, 1))", ATOM)
+                    own = Text(f"reshape({own.text}, ({self.size(index)}, 1))", ATOM)
                 return Text(f"{matrix.inside(SIGN)}*{own.inside(SIGN)}", PRODUCT)
         text, below = self._quotient(parts, order)
         if text is None:
@@ -553,15 +586,16 @@ class Writer:
 
     def _base(self, base: Any, order: Axes) -> Text:
         if isinstance(base, Number):
-            return Text(base.text, ATOM)
+            size = self.sizes.get(int(base.text)) if base.text.isdigit() else None
+            return Text(size or base.text, ATOM)
         if isinstance(base, Leaf):
             return _subscripted(base.name, base.at, order)
         if isinstance(base, Literal):
             return self._literal(base, order)
         if isinstance(base, Delta):
             if len(order) == 2 and {base.one, base.other} == set(order) and order[0].size == order[1].size:
-                return Text(f"eye({order[0].size})", ATOM)
-            raise NoFormula("part of an identity matrix")
+                return Text(f"eye({self.size(order[0])})", ATOM)
+            raise NoFormula("it is part of an identity matrix")
         if isinstance(base, Group):
             found = self._known_sum(base.inside, order)
             return found or self.sum(base.inside, order)
@@ -617,15 +651,15 @@ class Writer:
             base = found[0].factors[0][0]
             if isinstance(base, Call) and (base.name in COMPARISONS or base.name in ("and", "or", "not")):
                 return self._call(base, order, truth=True)
-        raise NoFormula("a condition that no script can write")
+        raise NoFormula("it has a condition that no script can write")
 
     def _literal(self, base: Literal, order: Axes) -> Text:
         value = self.data[base.digest]
         flat, shape = getattr(value, "flat", None), tuple(value.shape)
         if flat is None or not all(isinstance(i, Index) for i in base.at) or len(set(base.at)) < len(base.at):
-            raise NoFormula("an entry of a constant array")
+            raise NoFormula("it reads an entry of a constant array")
         if len(shape) > 2 or len(list(flat)) > 9:
-            raise NoFormula("a large constant array")
+            raise NoFormula("it contains a large constant array")
         entries = [
             constant_text(entry)[0] if isinstance(entry, int) or is_fraction(entry) else repr(float(entry))
             for entry in flat
@@ -686,7 +720,7 @@ def _subscripted(text: str, at: tuple[Index | int, ...], order: Axes) -> Text:
     if len(indices) == 2 and indices[0] == indices[1] and len(at) == 2:
         return Text(f"diag({text})", ATOM)
     if len(set(indices)) != len(indices):
-        raise NoFormula("a diagonal of several axes")
+        raise NoFormula("it is a diagonal in several axes")
     if len(indices) != len(at):
         places = [":" if isinstance(i, Index) else str(i) for i in at]
         while places[-1] == ":":
@@ -696,7 +730,7 @@ def _subscripted(text: str, at: tuple[Index | int, ...], order: Axes) -> Text:
         return Text(text, ATOM)
     if tuple(indices) == order[::-1]:
         return Text(f"{text}.T", ATOM)
-    raise NoFormula("an array in other axes")
+    raise NoFormula("it exchanges axes")
 
 
 def _arguments(name: str, texts: list[str], params: Sequence[tuple[str, Any]]) -> list[str]:
@@ -715,10 +749,6 @@ def _static(value: Any) -> str:
     if is_fraction(value):
         return constant_text(value)[0]
     return repr(value)
-
-
-def _shape(axes: Axes) -> str:
-    return ", ".join(str(i.size) for i in axes)
 
 
 __all__ = ["Writer"]

@@ -38,7 +38,26 @@ MOST_EXPANDED = 24  # terms of a product of brackets that is multiplied out to s
 def shortened(found: Sum, names: Names) -> Sum:
     """The same sum in fewer or better known terms."""
     terms = [_term(term, names) for term in found]
-    return _branches(_fewer(add(*terms)))
+    return _branches(_fewer(_oriented(add(*terms))))
+
+
+def _oriented(found: Sum) -> Sum:
+    """The sum with x - y in brackets wherever it has y - x as well."""
+    known: set[str] = set()
+    turned = False
+    made = []
+    for term in found:
+        coefficient, factors = term.coefficient, []
+        for base, exponent in term.factors:
+            if isinstance(base, Group) and exponent.denominator == 1:
+                names = {index: f"<{place}>" for place, index in enumerate(free_of(base))}
+                opposite = Group(scaled(base.inside, -1))
+                if base_key(opposite, names) in known:
+                    base, coefficient, turned = opposite, coefficient * (-1) ** int(exponent), True
+                known.add(base_key(base, names))
+            factors.append((base, exponent))
+        made.append(Term(coefficient, tuple(factors), term.bound))
+    return add(tuple(made)) if turned else found
 
 
 def _term(term: Term, names: Names) -> Sum:
@@ -60,7 +79,7 @@ def _term(term: Term, names: Names) -> Sum:
             exponent = Fraction(1)
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
-    for rule in (_softmax, _sigmoid, _lengths, _masks, _powers):
+    for rule in (_softmax, _sigmoid, _lengths, _masks, _signs, _powers):
         whole = whole._replace(factors=rule(whole.factors, names))
     return _cancelled(_without_totals(merged(whole.coefficient, whole.factors, whole.bound)))
 
@@ -230,6 +249,21 @@ def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
         else:
             made.append((base, exponent))
     return tuple(made)
+
+
+def _signs(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+    """sign(u)/abs(u) as 1/u."""
+    made = list(factors)
+    for place, (base, exponent) in enumerate(made):
+        if isinstance(base, Call) and base.name == "abs" and exponent <= -1:
+            own = key(base.args[0])
+            for other, (one, raised) in enumerate(made):
+                if isinstance(one, Call) and one.name == "sign" and raised >= 1 and key(one.args[0]) == own:
+                    made[place], made[other] = (base, exponent + 1), (one, raised - 1)
+                    inverse = power(base.args[0], -1)
+                    if len(inverse) == 1 and inverse[0].coefficient == 1 and not inverse[0].bound:
+                        return _signs((*(factor for factor in made if factor[1]), *inverse[0].factors), names)
+    return factors
 
 
 def _powers(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:

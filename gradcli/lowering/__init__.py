@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script
+    from gradcli.lowering.names import OpenShapes
 
 __all__ = ["Claim", "HandRule", "Lowered", "lower"]
 
@@ -36,6 +37,7 @@ def lower(
     claims: Mapping[str, str] | None = None,
     claiming: str = "kept",
     loops: str = "auto",
+    shapes: OpenShapes | None = None,
 ) -> Lowered:
     """The program of a script.
 
@@ -43,7 +45,8 @@ def lower(
     differentiate by, default all that are not const; `claims` are hand-written gradients, a script per leaf.
     `claiming` says what becomes of the claims of the script: "kept", "read" for their errors only (a claim may be too
     large where the rest is not), or "skipped". `loops` says which become nodes: "auto" those that would make very many
-    nodes if their turns were written out, "node" all from 32 turns on, "unroll" none.
+    nodes if their turns were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for free
+    names without values; without it these are numbers.
     Raises GradcliError with every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
@@ -55,6 +58,8 @@ def lower(
     limits = limits or DEFAULT_LIMITS
     lowerer = Lowerer(script, catalogue(), functions(), limits, at or {})
     lowerer.claiming, lowerer.loops = claiming, loops
+    if shapes is not None:
+        lowerer.open_shapes = shapes
     lowerer.run()
     builder = lowerer.builder
     if lowerer.reads_positions:

@@ -290,9 +290,10 @@ def _name_sizes(lowerer: Lowerer, sizes: tuple[s.Expression, ...], value: Any, l
         if len(given) == len(sizes):
             n = given[axis]
         else:
-            n = 2 + len(lowerer.sizes)
+            n = lowerer.open_shapes.size(size.id, len(lowerer.sizes))
             message = f"`{visible(size.id)}` is a free size: {n} is chosen here"
-            lowerer.notes.append(Diagnostic("GC311", message, size.span, severity="note"))
+            if lowerer.open_shapes.chosen:
+                lowerer.notes.append(Diagnostic("GC311", message, size.span, severity="note"))
         lowerer.sizes[size.id] = n
         lowerer.scope[size.id] = lowerer.builder.constant(n)
 

@@ -219,7 +219,7 @@ def _with_operands(problem: GradcliError, syntax: Binary, x: Node, y: Node) -> G
     """The error of an operator with its operands underlined."""
     first = problem.diagnostics[0]
     labels = ((syntax.left.span, str(x.type)), (syntax.right.span, str(y.type)))
-    return error(first.code, first.message, syntax.span, labels=labels, help=first.help)
+    return error(first.code, first.message, syntax.span, labels=labels, help=first.help, sizes=first.sizes)
 
 
 def _compare(lowerer: Lowerer, syntax: Compare, operands: list[Any]) -> Node:

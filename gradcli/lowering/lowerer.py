@@ -139,7 +139,7 @@ class Lowerer(Names):
             return
         for name, place in self.uses.items():
             leaf = self.leaves.get(name)
-            free = leaf is not None and not leaf.declared and name not in self.values
+            free = leaf is not None and not leaf.declared and name not in self.values and not leaf.node.shape
             if free and (span.line, span.column) <= (place.line, place.column) <= (span.end_line, span.end_column):
                 told = f"`{visible(name)}` is free, so it counts as a number"
                 diagnostic.help = f"{told}: give it a value, or declare its shape: {visible(name)}[m, n] in real"

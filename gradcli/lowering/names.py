@@ -43,10 +43,29 @@ class Untraceable(Exception):
 POISON = object()
 
 
+class OpenShapes:
+    """The shapes of names that have neither a value nor a declaration, and the sizes that a declaration only names.
+
+    `chosen` tells that a size is one of many, so that whoever runs the script is told of it.
+    """
+
+    __slots__ = ()
+    chosen = True
+
+    def shape(self, name: str) -> Shape:
+        """The shape of a name: a number, as far as nothing else is known."""
+        return ()
+
+    def size(self, name: str, others: int) -> int:
+        """The size that a symbol stands for; `others` were chosen before it."""
+        return 2 + others
+
+
 class Names:
     """The state of names; `scope` holds what the script has assigned so far, `local` the names of a function."""
 
     def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values) -> None:
+        self.open_shapes = OpenShapes()
         self.builder = Builder(vocabulary, limits.nodes, limits.elements)
         self.vocabulary = vocabulary
         self.limits = limits
@@ -101,8 +120,8 @@ class Names:
         return value
 
     def free_leaf(self, name: str, span: Span | None) -> Node:
-        """A leaf for a name that the script does not define; its shape comes from the point."""
-        shape = shape_of(self.at[name], name) if name in self.at else ()
+        """A leaf for a name that the script does not define; its shape comes from the point, or is assumed."""
+        shape = shape_of(self.at[name], name) if name in self.at else self.open_shapes.shape(name)
         return self.add_leaf(name, shape, None, span)
 
     def add_leaf(

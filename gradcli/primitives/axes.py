@@ -119,7 +119,8 @@ def positions_of(x: Any) -> Any:
 def require_square(x: Any, what: str) -> None:
     """Raise GradcliError GC321 unless the last two axes of x have the same size."""
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
-        raise error("GC321", f"{what} needs a square matrix, not {described(x)}")
+        sizes = x.shape[-2:] if len(x.shape) > 1 else None
+        raise error("GC321", f"{what} needs a square matrix, not {described(x)}", sizes=sizes)
 
 
 def require_matrix(x: Any, what: str) -> None:

@@ -30,8 +30,19 @@ def together(*xs: Any, verb: str = "combine") -> tuple[Any, ...]:
     shape = broadcast_shapes(*(x.shape for x in xs))
     if shape is None:
         names = [_type_text(x) for x in xs]
-        raise error("GC301", f"cannot {verb} {', '.join(names[:-1])} and {names[-1]}", help=_shape_help(xs))
+        message = f"cannot {verb} {', '.join(names[:-1])} and {names[-1]}"
+        raise error("GC301", message, help=_shape_help(xs), sizes=_unequal(*(x.shape for x in xs)))
     return tuple(stretch(x, shape) for x in xs)
+
+
+def _unequal(*shapes: Shape) -> tuple[int, int] | None:
+    """The first two sizes, counted from the last axis, that do not broadcast."""
+    for position in range(1, max(map(len, shapes)) + 1):
+        sizes = [shape[-position] for shape in shapes if position <= len(shape) and shape[-position] != 1]
+        other = next((n for n in sizes if n != sizes[0]), None)
+        if other is not None:
+            return sizes[0], other
+    return None
 
 
 def _type_text(x: Any) -> str:

@@ -57,8 +57,8 @@ def _matmul_rewrite(x: Node, y: Node) -> Node | None:
     return None
 
 
-def _mismatch(x: Any, y: Any, help: str | None = None) -> Exception:
-    return error("GC302", f"cannot multiply {described(x)} @ {described(y)}", help=help)
+def _mismatch(x: Any, y: Any, help: str | None = None, sizes: tuple[int, int] | None = None) -> Exception:
+    return error("GC302", f"cannot multiply {described(x)} @ {described(y)}", help=help, sizes=sizes)
 
 
 def matmul_call(x: Any, y: Any) -> Any:
@@ -68,7 +68,8 @@ def matmul_call(x: Any, y: Any) -> Any:
     """
     if not x.shape or not y.shape:
         raise _mismatch(x, y, "write * to multiply by a number")
-    if x.shape[-1] != y.shape[-2 if len(y.shape) > 1 else 0]:
+    sizes = x.shape[-1], y.shape[-2 if len(y.shape) > 1 else 0]
+    if sizes[0] != sizes[1]:
         hint = (
             "the last axis of the first factor is summed with the first one of a vector, the last but one of a matrix"
         )
@@ -76,7 +77,7 @@ def matmul_call(x: Any, y: Any) -> Any:
             hint = "the sizes meet with the second factor transposed: x @ y.T"
         elif len(x.shape) == 2 and x.shape[0] == y.shape[0]:
             hint = "the sizes meet with the first factor transposed: x.T @ y"
-        raise _mismatch(x, y, hint)
+        raise _mismatch(x, y, hint, sizes)
     left = reshaped(x, (1, *x.shape)) if len(x.shape) == 1 else x
     right = reshaped(y, (*y.shape, 1)) if len(y.shape) == 1 else y
     product = _product(left, right)
@@ -167,7 +168,8 @@ def _inner(x: Any, y: Any) -> Any:
         one, other = together(x, y)
         return one * other
     if x.shape[-1] != y.shape[-1]:
-        raise error("GC302", f"inner needs last axes of equal size, not {described(x)} and {described(y)}")
+        message = f"inner needs last axes of equal size, not {described(x)} and {described(y)}"
+        raise error("GC302", message, sizes=(x.shape[-1], y.shape[-1]))
     rows = reshaped(x, (size_of(x.shape[:-1]), x.shape[-1]))
     columns = reshaped(y, (size_of(y.shape[:-1]), y.shape[-1]))
     return reshaped(rows @ columns.mT, (*x.shape[:-1], *y.shape[:-1]))
@@ -297,7 +299,8 @@ kron = composite(
 def _cross(x: Any, y: Any, axis: int = -1) -> Any:
     one, other = together(x, y, verb="take the cross product of")
     if not one.shape or one.shape[normalize_axis(axis, len(one.shape))] != 3:
-        raise error("GC302", f"cross needs vectors of 3 entries, not {described(x)} and {described(y)}")
+        message = f"cross needs vectors of 3 entries, not {described(x)} and {described(y)}"
+        raise error("GC302", message, sizes=(one.shape[-1], 3) if one.shape else None)
     at = normalize_axis(axis, len(one.shape))
 
     def turned(v: Any, by: int) -> Any:

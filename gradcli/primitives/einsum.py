@@ -56,7 +56,8 @@ def _sizes(terms: Sequence[str], operands: Sequence[Any], subscripts: str) -> di
         for c, size in zip(term, x.shape, strict=True):
             known = sizes.get(c, 1)
             if known != size and 1 not in (known, size):
-                raise error("GC323", f"the letter {c!r} of {subscripts!r} has the sizes {known} and {size}")
+                message = f"the letter {c!r} of {subscripts!r} has the sizes {known} and {size}"
+                raise error("GC323", message, sizes=(known, size))
             sizes[c] = max(known, size) if size else 0
     return sizes
 

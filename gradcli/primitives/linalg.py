@@ -65,7 +65,8 @@ def _solve_call(A: Any, b: Any) -> Any:
     require_square(A, "solve")
     right = reshaped(b, (*b.shape, 1)) if len(b.shape) == 1 else b
     if len(right.shape) < 2 or right.shape[-2] != A.shape[-1]:
-        raise error("GC302", f"cannot solve {described(A)} @ x = {described(b)}")
+        sizes = (A.shape[-1], right.shape[-2]) if len(right.shape) > 1 else None
+        raise error("GC302", f"cannot solve {described(A)} @ x = {described(b)}", sizes=sizes)
     stacks = broadcast_shapes(A.shape[:-2], right.shape[:-2])
     if stacks is None:
         raise error("GC302", f"cannot solve {described(A)} @ x = {described(b)}")

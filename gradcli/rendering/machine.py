@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gradcli.diagnostics import Diagnostic
     from gradcli.execution.reports import PlanReport
-    from gradcli.execution.results import BackwardStep, Trace
+    from gradcli.execution.results import BackwardStep, Derivation, Trace
 
 SCHEMA_VERSION = 1
 
@@ -50,6 +50,13 @@ def result_fields(result: Any) -> Payload:
         if getattr(result, name, None) is not None:
             fields[name] = jsonable(getattr(result, name))
     return {**fields, **diagnostics(result.diagnostics)}
+
+
+def derivation(command: str, result: Derivation) -> Payload:
+    """Formulas by leaf, with what they assume and how far they were checked."""
+    names = ("expression", "formula", "text", "verdict", "assumes", "others", "checked", "only", "missing")
+    fields: Payload = {name: getattr(result, name) for name in names}
+    return {**opening(command), **fields, **diagnostics(result.diagnostics)}
 
 
 def trace(command: str, result: Trace) -> Payload:

@@ -1,0 +1,287 @@
+"""Gradients of scripts as closed formulas, without a point: sizes are symbols, and every formula has been checked.
+
+A formula is derived twice, with two sets of sizes that are different primes; it holds for every size only if both give
+the same text. Before it is shown, `checks` judges it like a hand-written claim, at points of three sets of small sizes.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import inf
+from typing import NamedTuple
+
+from gradcli.calculator.gradient_text import LONGEST, points
+from gradcli.calculator.questions import leaf_names, scalar_output
+from gradcli.checks import check_script
+from gradcli.checks.script_text import words
+from gradcli.diagnostics import GradcliError, error, pointing_into, visible
+from gradcli.execution.results import Derivation
+from gradcli.formulas import NoFormula, formula_texts, why_none
+from gradcli.graph.builder import building
+from gradcli.graph.collector import uncollected
+from gradcli.graph.node import reachable
+from gradcli.language.limits import limits_of
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.language.syntax import FunctionDef
+from gradcli.lowering import lower
+from gradcli.lowering.ranks import PRIMES, FixedShapes, assumed_shapes
+from gradcli.transforms import derivatives
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.graph.domain import Interval
+    from gradcli.language.limits import Limits, LimitsLike
+    from gradcli.language.syntax import Script
+    from gradcli.lowering import Lowered
+    from gradcli.lowering.ranks import Assumed, Symbols
+
+HELD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts that confirm a formula, the best first
+# sizes at which formulas are checked, by the order of the symbols; some formulas need more rows, or more columns
+SMALL = ((3, 2, 4, 5), (2, 3, 5, 4), (4, 3, 2, 5), (2, 3, 4, 5), (3, 4, 5, 6), (4, 2, 3, 5), (2, 4, 3, 5))
+WANTED = 3  # choices of sizes at which a formula has to hold
+LARGER = (0, 2, 5)  # what is added to them where a script reads positions that they do not have
+FIRST_SEEDS = (2, 0, 5)  # of points: large with both signs, positive, small with both signs
+MOST_POINTS = 6  # that are tried for one set of sizes, until one decides
+MARK = 0xE000  # private characters stand for sizes in a text until it is known for whom it is
+
+
+class Subject(NamedTuple):
+    """A script, and what is assumed of its free names."""
+
+    script: Script
+    source: Source
+    wrt: Sequence[str] | None
+    assumed: Assumed
+    limits: Limits
+
+    def lowered(self, sizes: Mapping[str, int]) -> Lowered:
+        """The program for these sizes."""
+        shapes = FixedShapes(self.assumed.at(sizes), sizes)
+        return lower(self.script, wrt=self.wrt, limits=self.limits, claiming="skipped", shapes=shapes)
+
+    def primes(self, place: int) -> dict[str, int]:
+        """Sizes by which a formula is derived for all sizes."""
+        return dict(zip(self.assumed.symbols, PRIMES[place], strict=False))
+
+    def small(self) -> list[dict[str, int]]:
+        """Choices of sizes at which a formula may be checked; without symbols points differ only."""
+        if not self.assumed.symbols:
+            return [{}] * WANTED
+        found: list[dict[str, int]] = []
+        for sizes in SMALL:
+            for more in LARGER:
+                chosen = {name: sizes[i % 4] + i // 4 + more for i, name in enumerate(self.assumed.symbols)}
+                try:
+                    self.lowered(chosen)
+                except GradcliError:
+                    continue
+                found += [chosen] if chosen not in found else []
+                break
+        return found
+
+    def for_people(self, text: str) -> str:
+        """A text with the symbols of sizes in place of their marks."""
+        return text.translate({MARK + i: name for i, name in enumerate(self.assumed.symbols)})
+
+    def for_programs(self, text: str) -> str:
+        """A text with expressions of the language in place of the marks."""
+        return text.translate({MARK + i: self.assumed.place(name) for i, name in enumerate(self.assumed.symbols)})
+
+
+class Formula(NamedTuple):
+    """A confirmed formula: its text with marks for sizes, the weakest verdict on it, and the sizes that were checked.
+
+    `general` tells that it is the same at every size.
+    """
+
+    text: str
+    verdict: str
+    checked: list[dict[str, int]]
+    general: bool
+
+
+def derive(
+    script: str | Source,
+    *,
+    wrt: Sequence[str] | None = None,
+    shapes: Mapping[str, Symbols] | None = None,
+    limits: LimitsLike = None,
+) -> Derivation:
+    """The gradient of a script in closed form, leaf by leaf; see `execution.results.Derivation`.
+
+    `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
+    Raises GradcliError for a script that cannot be lowered, and GC511 where no leaf has a closed form.
+
+    >>> derive("mean((A@x - b)**2)", wrt=["x"]).formula  # doctest: +SKIP
+    {'x': '2/len(b)*A.T @ (A @ x - b)'}
+    """
+    source = script if isinstance(script, Source) else Source(script)
+    bounds = limits_of(limits)
+    with uncollected(), pointing_into(source):
+        parsed = parse(source, bounds)
+        assumed = assumed_shapes(parsed, at={}, known=shapes or {}, limits=bounds)
+        subject = Subject(parsed, source, wrt, assumed, bounds)
+        small = subject.small()
+        lowered = subject.lowered(small[0] if small else subject.primes(0))
+        leaves = leaf_names(lowered)
+        reasons: dict[str, str] = {}
+        texts = {leaf: found for leaf, found in general_texts(subject, reasons).items() if found}
+        formulas = confirmed(subject, texts, small, general=True)
+        rest = [leaf for leaf in leaves if leaf not in formulas]
+        if rest and assumed.symbols:
+            texts = derived_texts(subject, small[0], {}, reasons)
+            formulas |= confirmed(subject, {leaf: texts[leaf] for leaf in rest}, small[:1] * WANTED, general=False)
+    missing = {leaf: reasons.get(leaf, UNCONFIRMED) for leaf in leaves if leaf not in formulas}
+    if not formulas:
+        leaf, reason = next(iter(missing.items()))
+        raise error(
+            "GC511",
+            f"the gradient in `{visible(leaf)}` has no closed form: {reason}",
+            help="`gradcli grad` computes it at a point, and `gradcli trace` shows the steps",
+        )
+    return Derivation(
+        lowered.text,
+        {leaf: subject.for_programs(found.text) for leaf, found in formulas.items()},
+        {leaf: subject.for_people(found.text) for leaf, found in formulas.items()},
+        {leaf: found.verdict for leaf, found in formulas.items()},
+        {name: list(axes) for name, axes in assumed.shapes.items()},
+        {name: list(ranks) for name, ranks in assumed.others.items()},
+        {leaf: found.checked for leaf, found in formulas.items()} if assumed.symbols else {},
+        {leaf: small[0] for leaf, found in formulas.items() if not found.general},
+        missing,
+        lowered.notes,
+    )
+
+
+UNCONFIRMED = "the formula that was found could not be confirmed"
+
+
+def general_texts(subject: Subject, reasons: dict[str, str]) -> dict[str, list[str]]:
+    """Formulas for each leaf that are the same at every size."""
+    found = []
+    for place in range(len(PRIMES) if subject.assumed.symbols else 1):
+        sizes = subject.primes(place)
+        marks = {size: chr(MARK + i) for i, size in enumerate(sizes.values())}
+        try:
+            found.append(derived_texts(subject, sizes, marks, reasons))
+        except GradcliError as problem:
+            if subject.assumed.symbols and problem.diagnostics[0].code.startswith("GC5"):  # too large for any size
+                return {}
+            raise
+    first, *others = found
+    return {leaf: [text for text in texts if all(text in one[leaf] for one in others)] for leaf, texts in first.items()}
+
+
+def derived_texts(
+    subject: Subject, sizes: Mapping[str, int], marks: Mapping[int, str], reasons: dict[str, str]
+) -> dict[str, list[str]]:
+    """Formulas for each leaf at these sizes, the best first; in `reasons` why there is none."""
+    lowered = subject.lowered(sizes)
+    names = leaf_names(lowered)
+    gradient = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[name].node for name in names])
+    found = {}
+    with building(gradient[0].builder, reachable(gradient)):
+        for name, node in zip(names, gradient, strict=True):
+            texts = [text for text in formula_texts(node, None, marks) if len(text) <= LONGEST]
+            own = own_names(lowered)
+            found[name] = [text for text in texts if words(text).isdisjoint(own)]
+            if not texts:
+                reasons[name] = reason_text(why_none(node), subject.source)
+            elif not found[name]:
+                clash = min(words(texts[0]) & own)
+                reasons[name] = f"it calls `{visible(clash)}`, which means something else in this script"
+    return found
+
+
+def reason_text(reason: NoFormula, source: Source) -> str:
+    """A reason, with the part of the script that it is about."""
+    span = reason.span
+    if span is None or span.line != span.end_line:
+        return str(reason)
+    line = source.text.splitlines()[span.line - 1]
+    return f"{reason}: {visible(line[span.column - 1 : span.end_column - 1])}"
+
+
+def own_names(lowered: Lowered) -> set[str]:
+    """Names that mean something else in the script than in the library."""
+    defined = {one.name.id for one in lowered.script.statements if isinstance(one, FunctionDef)}
+    return (defined | set(lowered.names.values())) - set(lowered.program.leaves)
+
+
+def confirmed(
+    subject: Subject, texts: Mapping[str, list[str]], choices: list[dict[str, int]], general: bool
+) -> dict[str, Formula]:
+    """For each leaf the first of its texts that holds at so many choices of sizes as are wanted, and fails at none.
+
+    A choice decides nothing where a formula has no value at any of its points, as `inv(A @ B)` where that is singular.
+    """
+    found: dict[str, Formula] = {}
+    waiting = {leaf: list(ways) for leaf, ways in texts.items() if ways}
+    while waiting:
+        asked = {leaf: ways.pop(0) for leaf, ways in waiting.items()}
+        verdicts: dict[str, list[str]] = {leaf: [] for leaf in asked}
+        held: dict[str, list[dict[str, int]]] = {leaf: [] for leaf in asked}
+        for place, sizes in enumerate(choices):
+            open_leaves = [leaf for leaf, known in verdicts.items() if len(known) < WANTED]
+            claims = {leaf: subject.for_programs(asked[leaf]) for leaf in open_leaves}
+            for leaf, verdict in judged(subject, claims, sizes, FIRST_SEEDS[place % WANTED]).items():
+                verdicts[leaf].append(verdict)
+                held[leaf] += [sizes] if sizes not in held[leaf] else []
+                if verdict not in HELD:
+                    del verdicts[leaf]
+        for leaf, known in verdicts.items():
+            if len(known) == WANTED:
+                found[leaf] = Formula(asked[leaf], max(known, key=HELD.index), held[leaf], general)
+        waiting = {leaf: ways for leaf, ways in waiting.items() if ways and leaf not in found}
+    return found
+
+
+def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, str]:
+    """The verdict on each formula at the first point that decides."""
+    found: dict[str, str] = {}
+    if not claims:
+        return found
+    waiting = dict(claims)
+    for place in islice(places(subject.lowered(sizes), seed), MOST_POINTS):
+        try:
+            report = check_script(
+                subject.source, at=place, wrt=[], claims=waiting, samples=1, limits=subject.limits, seed=seed
+            )
+        except GradcliError:
+            break
+        for one in report.checks:
+            if one.kind == "claim" and one.leaf in waiting and one.verdict in (*HELD, "DISAGREES"):
+                found[one.leaf] = one.verdict
+        waiting = {leaf: text for leaf, text in waiting.items() if leaf not in found}
+        if not waiting:
+            break
+    return found
+
+
+def places(lowered: Lowered, first: int) -> Iterator[dict[str, Any]]:
+    """Points for what a script leaves open or gives as a default, inside the domains that it declares."""
+    program = lowered.program
+    moving = {name: leaf for name, leaf in program.leaves.items() if not leaf.const and name not in program.statics}
+    shapes = {name: leaf.node.shape for name, leaf in moving.items()}
+    for place in points(shapes, {}, first):
+        yield {name: inside(value, moving[name].domain) for name, value in place.items()}
+
+
+def inside(value: Any, domain: Interval | None) -> Any:
+    """Numbers moved into an interval."""
+    if isinstance(value, list):
+        return [inside(entry, domain) for entry in value]
+    if domain is None or domain.contains(value):
+        return value
+    if domain.low == -inf:
+        return domain.high - abs(value)
+    if domain.high == inf:
+        return domain.low + abs(value)
+    return domain.low + (domain.high - domain.low) * (value / 8 + 0.5)
+
+
+__all__ = ["derive"]

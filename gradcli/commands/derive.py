@@ -1,0 +1,77 @@
+"""A script in, formulas for its gradient out: one call of the calculator."""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.commands import room
+from gradcli.commands._declaration import Declaration, Option
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, allowed, load, names
+from gradcli.commands._views import View
+from gradcli.diagnostics import error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.calculator import deriving
+    from gradcli.commands._shared import Output
+    from gradcli.rendering import formulas, machine
+else:
+    deriving, formulas, machine = room("deriving"), room("formulas"), room("machine")
+
+SHAPE_TEXT = re.compile(r"\s*([^\W\d]\w*)\s*=\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)")
+
+
+def derive(output: Output, script: str, *, wrt: str | None, shape: tuple[str, ...], limit: tuple[str, ...]) -> int:
+    """The gradient as a formula, without a point.
+
+    Shapes of free names are inferred: A and X are matrices, x and b vectors, lam and sigma numbers, unless the
+    script uses them otherwise, and sizes that have to agree are one symbol. What was assumed is printed;
+    --shape says otherwise. A gradient has the shape of its leaf.
+
+    Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has
+    to be the same at all sizes. In --format json `formula` is in the script language, so that it can be given
+    to `gradcli check --claim`.
+
+    Examples:
+      gradcli derive "mean((A@x - b)**2)" --wrt x
+      gradcli derive "sum((Y - U@V.T)**2)"
+      gradcli derive "sum(exp(a*x))" --shape a= --format json
+    """
+    bounds = allowed(limit, output)
+    source = load(script, output, bounds)
+    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), limits=bounds)
+    output.emit(
+        View(
+            document=lambda style: formulas.derivation(result, style),
+            payload=lambda: machine.derivation("derive", result),
+            tidy=lambda: formulas.tidy(result),
+            diagnostics=result.diagnostics,
+        )
+    )
+    return 0
+
+
+def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[str | int, ...]]:
+    """The shapes of `--shape A=m,n`: symbols, or numbers; nothing for a number."""
+    found: dict[str, tuple[str | int, ...]] = {}
+    for text in texts:
+        match = SHAPE_TEXT.fullmatch(text)
+        if match is None:
+            raise error("GC744", f"--shape {visible(text)} is no shape", help="write --shape A=m,n or --shape b=3")
+        sizes = [size.strip() for size in match[2].split(",") if size.strip()]
+        if any(size[0].isdigit() and not (size.isdecimal() and int(size)) for size in sizes):
+            raise error(
+                "GC744", f"--shape {visible(text)} is no shape", help="a size is a name or a whole number from 1"
+            )
+        found[match[1]] = tuple([int(size) if size.isdecimal() else size for size in sizes])
+    return found
+
+
+SHAPE = Option(
+    "--shape",
+    many=True,
+    metavar="NAME=SIZES",
+    help="The shape of a free name, such as A=m,n or x=3; b= is a number. May be repeated.",
+)
+WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
+DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, LIMIT, *OUTPUT))

@@ -1,0 +1,349 @@
+"""Shapes of the names that a script leaves open.
+
+Ranks follow the conventions of mathematical writing (`A` is a matrix, `x` a vector, `lam` a number), corrected by what
+the script does with a name. Sizes start out different, each a prime of its own; where an operation needs two of them
+to be equal, they become one. What remains open is an assumption, and `Assumed` says so.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from gradcli.diagnostics import GradcliError, error
+from gradcli.graph.node import reachable
+from gradcli.language.syntax import Binary, Call, Comprehension, Name, Subscript, Transpose, children
+from gradcli.lowering import lower
+from gradcli.lowering.names import OpenShapes
+from gradcli.primitives import functions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
+    from gradcli.language.limits import Limits
+    from gradcli.language.syntax import Script, Syntax
+    from gradcli.lowering import Lowered
+
+    Symbols = tuple[str | int, ...]  # the sizes of a name: symbols, or numbers that the script fixes
+
+# Two sets of sizes: primes p for which (p - 1)/2 is prime as well, so that p and p - 1 are told apart in a product.
+PRIMES = (
+    (2039, 2063, 2099, 2207, 2447, 2459, 2579, 2819, 2879, 2903, 2963, 2999),
+    (3023, 3119, 3167, 3203, 3467, 3623, 3779, 3803, 3863, 3947, 4007, 4079),
+)
+GUESSED = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)  # sizes while shapes are inferred
+LETTERS = ("m", "n", "k", "p", "q", "r", "h", "d", "t", "s", "l", "g", "j", "u", "v", "w")
+GREEK = frozenset(
+    [
+        *"αβγδεηκλνρτωφψ",
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "eps",
+        "epsilon",
+        "eta",
+        "kappa",
+        "lam",
+        "lambda_",
+        "nu",
+        "rho",
+    ]
+    + ["tau", "omega", "phi", "psi", "lr", "dt", "decay", "scale", "rate", "temperature"]
+)
+LATIN = frozenset([*"cdhklmnrstμσ", "mu", "sigma"])  # numbers too where a script has no matrix products
+MATRIX, VECTOR, NUMBER = 2, 1, 0
+RANK_NAMES = ("a number", "a vector", "a matrix")
+CAPITAL = ((MATRIX, 0), (VECTOR, 2), (NUMBER, 3))  # ranks with their costs
+LETTER = ((VECTOR, 0), (NUMBER, 1), (MATRIX, 3))
+COEFFICIENT = ((NUMBER, 0), (VECTOR, 2), (MATRIX, 4))
+MOST_TRIES = 200  # assignments of ranks
+SHAPE_ERRORS = "GC3"
+
+
+class Assumed(NamedTuple):
+    """The shapes of the free names, and where another rank would do as well.
+
+    `shapes` has a symbol or a number for each axis; `places` says where a symbol is read, as a name and an axis.
+    """
+
+    shapes: dict[str, Symbols]
+    symbols: tuple[str, ...]
+    others: dict[str, tuple[int, ...]]
+
+    def at(self, sizes: Mapping[str, int]) -> dict[str, Shape]:
+        """The shapes for these sizes."""
+        return {
+            name: tuple([size if isinstance(size, int) else sizes[size] for size in axes])
+            for name, axes in self.shapes.items()
+        }
+
+    def place(self, symbol: str) -> str:
+        """The size as an expression of the language: of a vector if there is one."""
+        uses = [(len(axes), name, axes.index(symbol)) for name, axes in self.shapes.items() if symbol in axes]
+        _, name, axis = min(uses, key=lambda use: (use[2] > 0, use[0]))
+        return f"len({name})" if axis == 0 else f"shape({name})[{axis}]"
+
+
+class Convention(NamedTuple):
+    """What names mean in a script that computes with arrays, and has products of matrices or vectors."""
+
+    arrays: bool
+    products: bool
+
+    def choices(self, name: str) -> tuple[tuple[int, int], ...]:
+        """The ranks that a name may have, with what each costs: the usual one costs nothing."""
+        if not self.arrays:
+            return ((NUMBER, 0),)
+        stem = name.rstrip("0123456789_")
+        if stem in GREEK or (stem in LATIN and not self.products):
+            return COEFFICIENT
+        return CAPITAL if name[0].isupper() else LETTER
+
+    def open_ranks(self, name: str) -> list[int]:
+        """The ranks that the convention leaves open: of a small letter vector and number."""
+        return [rank for rank, _ in self.choices(name) if rank != MATRIX and not name[0].isupper()]
+
+    def cost(self, name: str, rank: int) -> int:
+        """What it costs that a name has this rank."""
+        return next((cost for choice, cost in self.choices(name) if choice == rank), 0)
+
+
+class FixedShapes(OpenShapes):
+    """Shapes that are known, and the sizes of symbols."""
+
+    __slots__ = ("shapes", "sizes")
+    chosen = False
+
+    def __init__(self, shapes: Mapping[str, Shape], sizes: Mapping[str, int]) -> None:
+        self.shapes = shapes
+        self.sizes = sizes
+
+    def shape(self, name: str) -> Shape:
+        return self.shapes.get(name, ())
+
+    def size(self, name: str, others: int) -> int:
+        return self.sizes[name]
+
+
+class Guess(OpenShapes):
+    """Shapes by ranks while a script is lowered; sizes that have to be equal become one."""
+
+    __slots__ = ("axes", "convention", "known", "ranks", "same", "sizes")
+    chosen = False
+
+    def __init__(self, ranks: Mapping[str, int], known: Mapping[str, Symbols], convention: Convention) -> None:
+        self.ranks = dict(ranks)
+        self.known = known
+        self.convention = convention
+        self.axes: dict[str, tuple[Any, ...]] = {}
+        self.same: dict[Any, Any] = {}
+        self.sizes: dict[Any, int] = {}  # of the first of each class
+
+    def shape(self, name: str) -> Shape:
+        if name not in self.axes:
+            rank = self.ranks.setdefault(name, self.convention.choices(name)[0][0])
+            self.axes[name] = self.known.get(name, tuple([(name, axis) for axis in range(rank)]))
+        return tuple([self.length(axis) for axis in self.axes[name]])
+
+    def size(self, name: str, others: int) -> int:
+        return self.length(name)
+
+    def length(self, axis: Any) -> int:
+        """The size of an axis, or of a symbol; a number is itself."""
+        axis = self.first(axis)
+        if isinstance(axis, int):
+            return axis
+        if axis not in self.sizes:
+            if len(self.sizes) == len(GUESSED):
+                raise error("GC306", "there are too many open sizes", help="give shapes, as in --shape A=3,2")
+            self.sizes[axis] = GUESSED[len(self.sizes)]
+        return self.sizes[axis]
+
+    def first(self, axis: Any) -> Any:
+        """What stands for the class of an axis."""
+        while axis in self.same:
+            axis = self.same[axis]
+        return axis
+
+    def equate(self, one: int, other: int) -> bool:
+        """Make two sizes one; False where they are different numbers."""
+        names = {size: axis for axis, size in self.sizes.items() if axis not in self.same}
+        first, second = names.get(one, one), names.get(other, other)
+        if isinstance(second, int):
+            first, second = second, first
+        if isinstance(second, int) or first == second:
+            return False
+        if isinstance(second, str) and not isinstance(first, (int, str)):
+            first, second = second, first
+        if isinstance(first, str) and isinstance(second, str):
+            return False  # two sizes that were declared under different names
+        self.same[second] = first
+        return True
+
+
+def assumed_shapes(
+    script: Script,
+    *,
+    at: Mapping[str, Any],
+    known: Mapping[str, Symbols],
+    limits: Limits,
+    scalar: bool = True,
+) -> Assumed:
+    """The shapes of the free names of a script; with `scalar` such that its output is a number.
+
+    `known` are shapes that are given, in symbols and numbers. Raises GradcliError for a script that cannot be lowered,
+    whatever the shapes.
+    """
+    convention = Convention(bool(known) or reads_arrays(script), any(map(is_product, nodes_of(script))))
+
+    def fits(ranks: Mapping[str, int]) -> tuple[Guess, Lowered | GradcliError]:
+        shapes = Guess(ranks, known, convention)
+        return shapes, fitted(script, at, shapes, limits, scalar)
+
+    first: GradcliError | None = None
+    waiting: list[tuple[int, int, dict[str, int]]] = [(0, 0, {})]
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for tried in range(1, MOST_TRIES):
+        if not waiting:
+            break
+        _, _, ranks = heappop(waiting)
+        shapes, problem = fits(ranks)
+        if not isinstance(problem, GradcliError):
+            others = {}
+            arguments = whole_arguments(script)
+            for name, rank in shapes.ranks.items():
+                if name in shapes.axes and name not in known and name not in arguments:
+                    near = [other for other in convention.open_ranks(name) if other != rank]
+                    ways = [other for other in near if fit_as_well(*fits({**shapes.ranks, name: other}))]
+                    others.update({name: tuple(ways)} if ways else {})
+            demoted = any(name[0].isupper() and rank < MATRIX for name, rank in shapes.ranks.items())
+            if first is not None and demoted and first.diagnostics[0].code == "GC307":
+                break  # a product of matrices and vectors that is no number: no reason to read a matrix as a vector
+            return named(shapes, others, problem)
+        first = first or problem
+        if not convention.arrays or not all(one.code.startswith(SHAPE_ERRORS) for one in problem.diagnostics):
+            break
+        for name in shapes.axes:
+            rank = shapes.ranks[name]
+            ordered = [choice for choice, _ in convention.choices(name)]
+            if name not in known and (place := ordered.index(rank) + 1) < len(ordered):
+                other = {**shapes.ranks, name: ordered[place]}
+                own = tuple(sorted(other.items()))
+                if own not in seen:
+                    seen.add(own)
+                    total = sum(convention.cost(one, rank) for one, rank in other.items())
+                    heappush(waiting, (total, tried * 100 + len(waiting), other))
+    assert first is not None
+    raise first
+
+
+def fitted(
+    script: Script, at: Mapping[str, Any], shapes: Guess, limits: Limits, scalar: bool
+) -> Lowered | GradcliError:
+    """Make sizes equal until a script can be lowered; the error where it cannot."""
+    while True:
+        try:
+            lowered = lower(script, at=at, limits=limits, claiming="skipped", shapes=shapes)
+        except GradcliError as problem:
+            pair = next((one.sizes for one in problem.diagnostics if one.sizes is not None), None)
+            if pair is None or not shapes.equate(*pair):
+                return problem
+            continue
+        pairs = list(diagonals(lowered))
+        if pairs and shapes.equate(*pairs[0]):
+            continue
+        outputs = lowered.program.outputs
+        if scalar and (len(outputs) > 1 or outputs[0].shape):
+            return error(
+                "GC307",
+                f"a gradient needs a scalar output, and this is {result_text(outputs)}",
+                outputs[0].span,
+                help="take sum(...) or mean(...) of it, or give the shape of a name with --shape",
+            )
+        return lowered
+
+
+def result_text(outputs: Sequence[Node]) -> str:
+    """What a script returns, without the sizes that were chosen for it."""
+    rank = len(outputs[0].shape)
+    return (
+        f"{len(outputs)} values" if len(outputs) > 1 else RANK_NAMES[rank] if rank < 3 else f"an array of rank {rank}"
+    )
+
+
+def fit_as_well(shapes: Guess, found: Lowered | GradcliError) -> bool:
+    """Whether other ranks make a program too, and leave an array in it."""
+    return not isinstance(found, GradcliError) and any(shapes.axes.values())
+
+
+def diagonals(lowered: Lowered) -> Iterator[tuple[int, int]]:
+    """The sizes of matrices whose diagonal is read; every matrix has one, but square ones are meant."""
+    for node in reachable(lowered.program.outputs):
+        flat = node.args[0] if node.primitive.name == "slice" else None
+        if flat is not None and flat.primitive.name == "reshape" and len(flat.args[0].shape) == 2:
+            rows, columns = flat.args[0].shape
+            if rows != columns and node.params["step"] == (columns + 1,):
+                yield rows, columns
+
+
+def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -> Assumed:
+    """The assumption with letters for sizes, in the order in which they occur."""
+    known = {size: axis for axis, size in shapes.sizes.items() if axis not in shapes.same}
+    leaves = lowered.program.leaves
+    free = [name for name in leaves if name not in lowered.values]
+    axes = {name: tuple([known.get(size, size) for size in leaves[name].node.shape]) for name in free}
+    largest_first = sorted(axes.values(), key=len, reverse=True)
+    open_axes = list(dict.fromkeys(axis for own in largest_first for axis in own if not isinstance(axis, int)))
+    taken = {node.id for node in nodes_of(lowered.script) if isinstance(node, Name)}
+    letters = [letter for letter in LETTERS if letter not in taken and letter not in open_axes]
+    if len(open_axes) == 1 and "n" in letters:
+        letters = ["n"]
+    symbols = {axis: axis if isinstance(axis, str) else letters.pop(0) for axis in open_axes}
+    found = {name: tuple([axis if isinstance(axis, int) else symbols[axis] for axis in axes[name]]) for name in free}
+    return Assumed(found, tuple(symbols.values()), others)
+
+
+def reads_arrays(script: Script) -> bool:
+    """Whether a script computes with arrays: it has matrix products, indices, or functions of whole arrays."""
+    known = functions()
+    for node in nodes_of(script):
+        if isinstance(node, (Subscript, Transpose, Comprehension)) or is_product(node):
+            return True
+        if isinstance(node, Call) and node.function.id in known and not known[node.function.id].pointwise:
+            if not (node.function.id in ("max", "min") and len(node.args) > 1):
+                return True
+    return False
+
+
+def is_product(node: Syntax) -> bool:
+    """Whether a node of the syntax is a product of matrices or vectors."""
+    return isinstance(node, Binary) and node.op == "@"
+
+
+def whole_arguments(script: Script) -> set[str]:
+    """The names that stand where a script needs an array: in a matrix product, before an index, in a reduction."""
+    known = functions()
+    found: set[str] = set()
+    for node in nodes_of(script):
+        whole = isinstance(node, (Subscript, Transpose)) or is_product(node)
+        if isinstance(node, Call) and node.function.id in known:
+            whole = not known[node.function.id].pointwise
+        found |= {child.id for child in children(node) if isinstance(child, Name)} if whole else set()
+    return found
+
+
+def nodes_of(script: Syntax) -> Iterator[Syntax]:
+    """Every node of a script's syntax."""
+    pending = [script]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(children(node))
+
+
+__all__ = ["PRIMES", "Assumed", "assumed_shapes"]

@@ -1,0 +1,85 @@
+"""Derivations in, documents out: formulas by leaf, what they assume, and how far they were checked."""
+
+from __future__ import annotations
+
+from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradcli.execution.results import Derivation
+    from gradcli.rendering.document import Block
+
+RANKS = ("a number", "a vector", "a matrix")
+REMARKS = {
+    "CERTIFIED": "equal to the derivative in rigorous enclosures at the points that were checked",
+    "AGREES": "equal to finite differences at the points that were checked",
+    "IMPRECISE": "right, but it loses digits in floating point",
+}
+
+
+def derivation(result: Derivation, style: Style) -> Document:
+    """`derive`: the expression, a formula for each leaf, the assumed shapes, and the verdicts."""
+    blocks: list[Block] = [Line(line, "code") for line in result.expression.splitlines() or [""]]
+    shapes = [f"{name}: {shape_text(axes)}" for name, axes in result.assumes.items() if axes]
+    if shapes:
+        blocks.append(Facts((("shapes", ", ".join(shapes), "code"),)))
+    for leaf, text in result.text.items():
+        blocks.append(Facts(((f"d/d{leaf}", text, "title"),)))
+    for leaf, reason in result.missing.items():
+        blocks.append(Facts(((f"d/d{leaf}", f"no closed form: {reason}", "doubt"),)))
+    blocks += [Facts((row,)) for row in verdicts(result)]
+    return document(*blocks, *notes(result))
+
+
+def shape_text(axes: Sequence[str | int]) -> str:
+    """Sizes as people write them: m x n."""
+    return " x ".join(map(str, axes)) if axes else "number"
+
+
+def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
+    """One line for formulas with the same verdict at the same sizes."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for leaf, verdict in result.verdict.items():
+        sizes = sizes_text(result.checked.get(leaf, []))
+        only = result.only.get(leaf)
+        if only is not None:
+            sizes += "; other sizes have other formulas"
+        elif sizes:
+            sizes += ", the same formula at every size"
+        alike.setdefault((verdict, sizes), []).append(leaf)
+    for (verdict, sizes), leaves in alike.items():
+        label = "verdict" if len(alike) == 1 else f"verdict d/d{', d/d'.join(leaves)}"
+        text = verdict + (f" for {sizes}" if sizes else "")
+        if verdict in REMARKS:
+            text += f" ({REMARKS[verdict]})"
+        yield label, text, "good" if verdict in ("PROVED", "CERTIFIED") else "doubt"
+
+
+def sizes_text(choices: Sequence[Mapping[str, int]]) -> str:
+    """Choices of sizes: (m, n) = (3, 2), (2, 3)."""
+    if not choices or not choices[0]:
+        return ""
+    names = list(choices[0])
+    if len(names) == 1:
+        return f"{names[0]} = {', '.join(str(sizes[names[0]]) for sizes in choices)}"
+    values = ", ".join(f"({', '.join(str(size) for size in sizes.values())})" for sizes in choices)
+    return f"({', '.join(names)}) = {values}"
+
+
+def notes(result: Derivation) -> Iterator[Block]:
+    """What was assumed, and how to say otherwise."""
+    if any(result.assumes.values()):
+        yield Facts((("layout", "a gradient has the shape of its leaf", "note"),))
+    for name, ranks in result.others.items():
+        for rank in ranks:
+            sizes = ",".join("mn"[:rank])
+            yield Facts((("or", f"{name} is {RANKS[rank]}: --shape {name}={sizes}", "note"),))
+
+
+def tidy(result: Derivation) -> Grid:
+    """A formula per row, for CSV."""
+    rows = [(leaf, text, result.verdict[leaf]) for leaf, text in result.formula.items()]
+    rows += [(leaf, "", f"no closed form: {reason}") for leaf, reason in result.missing.items()]
+    return Grid((Column("leaf"), Column("formula"), Column("verdict")), tuple(rows))

@@ -1,0 +1,285 @@
+"""`derive`: closed formulas without a point. The identities of the Matrix Cookbook, chapters 2 and 8, and the examples in
+the documentation of matrixcalculus.org, each with the formula that people see and its verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_rendering_schema import validator
+
+from gradcli import cli
+from gradcli.calculator import deriving
+from gradcli.calculator.deriving import derive
+from gradcli.diagnostics import GradcliError
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.language.syntax import Call
+from gradcli.lowering.ranks import assumed_shapes, nodes_of
+from gradcli.primitives import functions
+
+# script, leaf, the formula (None where there is none), and its verdict or why there is none
+TABLE = [
+    # Matrix Cookbook 2.1 (determinants)
+    ("det(X)", "X", "det(X)*inv(X).T", "PROVED"),
+    ("log(det(X))", "X", "inv(X).T", "PROVED"),
+    ("log(abs(det(X)))", "X", "inv(X).T", "PROVED"),
+    ("det(A@X@B)", "X", "det(A @ X @ B)*A.T @ inv(A @ X @ B).T @ B.T", "IMPRECISE"),
+    ("det(X.T@A@X)", "X", "det(X.T @ A @ X)*(A.T @ X @ inv(X.T @ A @ X).T + A @ X @ inv(X.T @ A @ X))", "CERTIFIED"),
+    ("log(det(X.T@X))", "X", "2*X @ inv(X.T @ X)", "PROVED"),
+    ("det(matrix_power(X, 3))", "X", "3*det(X)**3*inv(X).T", "CERTIFIED"),
+    # Matrix Cookbook 2.2 (inverses)
+    ("a @ inv(X) @ b", "X", "-outer(inv(X).T @ a, inv(X) @ b)", "PROVED"),
+    ("det(inv(X))", "X", "-inv(X).T/det(X)", "PROVED"),
+    ("trace(A@inv(X)@B)", "X", "-inv(X).T @ A.T @ B.T @ inv(X).T", "PROVED"),
+    ("trace(inv(X+A))", "X", "-inv(X + A).T @ inv(X + A).T", "CERTIFIED"),
+    # Matrix Cookbook 2.4 (linear and quadratic forms)
+    ("x @ a", "x", "a", "PROVED"),
+    ("a @ X @ b", "X", "outer(a, b)", "PROVED"),
+    ("a @ X.T @ b", "X", "outer(b, a)", "PROVED"),
+    ("a @ X @ a", "X", "outer(a, a)", "PROVED"),
+    ("sum(X)**2", "X", "2*sum(X)*ones(m, n)", "PROVED"),
+    ("b @ X.T @ X @ c", "X", "outer(X @ b, c) + outer(X @ c, b)", "PROVED"),
+    ("(B@x+b) @ C @ (D@x+d)", "x", "D.T @ (C.T @ (B @ x + b)) + B.T @ (C @ (D @ x + d))", "PROVED"),
+    ("b @ X.T @ D @ X @ c", "X", "outer(D.T @ (X @ b), c) + outer(D @ (X @ c), b)", "PROVED"),
+    ("(X@b+c) @ D @ (X@b+c)", "X", "outer((D + D.T) @ (X @ b + c), b)", "PROVED"),
+    ("x @ B @ x", "x", "(B + B.T) @ x", "PROVED"),
+    ("x @ A @ x + b @ x", "x", "b + A.T @ x + A @ x", "PROVED"),
+    ("(x-s) @ W @ (x-s)", "x", "(W + W.T) @ (x - s)", "PROVED"),
+    ("(x-s) @ W @ (x-s)", "s", "-(W + W.T) @ (x - s)", "PROVED"),
+    ("(x - A@s) @ W @ (x - A@s)", "s", "-A.T @ ((W + W.T) @ (x - A @ s))", "PROVED"),
+    ("(x - A@s) @ W @ (x - A@s)", "x", "(W + W.T) @ (x - A @ s)", "PROVED"),
+    ("(x - A@s) @ W @ (x - A@s)", "A", "-outer((W + W.T) @ (x - A @ s), s)", "PROVED"),
+    # Matrix Cookbook 2.5 (traces)
+    ("trace(X)", "X", "eye(n)", "PROVED"),
+    ("trace(X@A)", "X", "A.T", "PROVED"),
+    ("trace(A@X@B)", "X", "A.T @ B.T", "PROVED"),
+    ("trace(A@X.T@B)", "X", "B @ A", "PROVED"),
+    ("trace(X.T@A)", "X", "A", "PROVED"),
+    ("trace(A@X.T)", "X", "A", "PROVED"),
+    ("trace(X@X)", "X", "2*X.T", "PROVED"),
+    ("trace(X@X@B)", "X", "B.T @ X.T + X.T @ B.T", "PROVED"),
+    ("trace(X.T@B@X)", "X", "(B + B.T) @ X", "PROVED"),
+    ("trace(X@B@X.T)", "X", "X @ (B + B.T)", "PROVED"),
+    ("trace(A@X@B@X)", "X", "B.T @ X.T @ A.T + A.T @ X.T @ B.T", "PROVED"),
+    ("trace(X.T@X)", "X", "2*X", "PROVED"),
+    ("trace(B.T@X.T@C@X@B)", "X", "C.T @ X @ B @ B.T + C @ X @ B @ B.T", "PROVED"),
+    ("trace(X.T@B@X@C)", "X", "B.T @ X @ C.T + B @ X @ C", "PROVED"),
+    ("trace(A@X@B@X.T@C)", "X", "C @ A @ X @ B + A.T @ C.T @ X @ B.T", "PROVED"),
+    ("trace((A@X@B+C)@(A@X@B+C).T)", "X", "2*A.T @ (A @ X @ B + C) @ B.T", "PROVED"),
+    ("trace(X@X@X)", "X", "3*X.T @ X.T", "PROVED"),
+    (
+        "trace(inv(X.T@C@X)@A)",
+        "X",
+        "-(C @ X @ inv(X.T @ C @ X) @ A @ inv(X.T @ C @ X) + C.T @ X @ inv(X.T @ C @ X).T @ A.T @ inv(X.T @ C @ X).T)",
+        "IMPRECISE",
+    ),
+    ("trace(sin(X))", "X", "eye(n)*cos(X)", "PROVED"),
+    ("trace(kron(X, X))", "X", None, "it mixes axes by a reshape: kron(X, X)"),
+    # Matrix Cookbook 2.6 and 2.7 (norms)
+    ("norm(x-a)", "x", "(x - a)/norm(x - a)", "PROVED"),
+    ("norm(x)**2", "x", "2*x", "PROVED"),
+    ("norm(X)**2", "X", "2*X", "PROVED"),
+    ("norm(X)", "X", "X/norm(X)", "PROVED"),
+    # Matrix Cookbook 8.1 (the density of a Gaussian)
+    ("-log(det(S))/2 - (x-m)@inv(S)@(x-m)/2", "x", "-(inv(S).T + inv(S)) @ (x - m)/2", "PROVED"),
+    ("-log(det(S))/2 - (x-m)@inv(S)@(x-m)/2", "m", "(inv(S).T + inv(S)) @ (x - m)/2", "PROVED"),
+    (
+        "-log(det(S))/2 - (x-m)@inv(S)@(x-m)/2",
+        "S",
+        "(outer(inv(S).T @ (x - m), inv(S) @ (x - m)) - inv(S).T)/2",
+        "PROVED",
+    ),
+    # matrixcalculus.org, documentation
+    ("0.5*x@A@x", "x", "(A + A.T) @ x/2", "PROVED"),
+    ("(y*v)@x", "x", "y*v", "PROVED"),
+    ("(y*v)@x", "y", "v*x", "PROVED"),
+    ("a**b", "a", "b*a**(b - 1)", "PROVED"),
+    ("a**b", "b", "a**b*log(a)", "PROVED"),
+    ("norm(A@x-y, 1)", "x", "A.T @ sign(A @ x - y)", "PROVED"),
+    ("norm(A@x-y)**2", "x", "2*A.T @ (A @ x - y)", "PROVED"),
+    ("sum(log(exp(-y*(X@w)) + 1))", "w", "-X.T @ (y*sigmoid(-y*(X @ w)))", "PROVED"),
+    ("trace(A@X.T@B@X@C)", "X", "B.T @ X @ A.T @ C.T + B @ X @ C @ A", "PROVED"),
+    ("log(det(inv(X)))", "X", "-inv(X).T", "PROVED"),
+    ("c @ x", "x", "c", "PROVED"),
+    ("trace(A@X)", "X", "A.T", "PROVED"),
+    # machine learning
+    ("mean((A@x - b)**2)", "A", "2/m*outer(A @ x - b, x)", "PROVED"),
+    ("mean((X@w - y)**2) + lam*sum(w**2)", "w", "2*lam*w + 2/m*X.T @ (X @ w - y)", "PROVED"),
+    ("sum((Y - U@V.T)**2)", "V", "-2*(Y.T - V @ U.T) @ U", "PROVED"),
+    ("log(sum(exp(A@x)))", "x", "A.T @ softmax(A @ x)", "PROVED"),
+    ("-mean(y*log(sigmoid(X@w)) + (1 - y)*log(1 - sigmoid(X@w)))", "w", "-1/m*X.T @ (y - sigmoid(X @ w))", "PROVED"),
+    ("-sum(y*log(softmax(W@x+b)))", "b", "sum(y)*softmax(W @ x + b) - y", "PROVED"),
+    ("sum(relu(W@x+b))", "W", "outer(where(W @ x + b > 0, 1, 0), x)", "PROVED"),
+    ("w @ tanh(V@x+b)", "V", "outer(w*(1 - tanh(V @ x + b)**2), x)", "PROVED"),
+    ("var(x)", "x", "2/n*(x - mean(x))", "PROVED"),
+    ("var(x, ddof=1)", "x", "2/(n - 1)*(x - mean(x))", "PROVED"),
+    ("std(x)", "x", "(x - mean(x))/(n*std(x))", "PROVED"),
+    ("(x@y)/(norm(x)*norm(y))", "x", "(y - (x @ y)*x/sum(x**2))/(norm(x)*norm(y))", "PROVED"),
+    ("mean(A)", "A", "1/(m*n)*ones(m, n)", "PROVED"),
+    ("sum(x*log(x))", "x", "log(x) + 1", "PROVED"),
+    ("sum(cumsum(x)**2)", "x", "2*cumsum(cumsum(x)[::-1])[::-1]", "PROVED"),
+    ("prod(x)", "x", "[x[1]*x[2], x[0]*x[2], x[0]*x[1]]", "PROVED"),
+    ("sum(eigvalsh(A))", "A", None, "its derivative is a sequence of steps"),
+]
+FIRST = 8  # of these rows, one is run in the short suite
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(
+            row, marks=[] if place % FIRST == 0 or row[2] is None else [pytest.mark.deep], id=f"{row[0]} by {row[1]}"
+        )
+        for place, row in enumerate(TABLE)
+    ],
+)
+def test_the_table(row: tuple[str, str, str | None, str]) -> None:
+    script, leaf, formula, verdict = row
+    if formula is None:
+        with pytest.raises(GradcliError, match="GC511") as problem:
+            derive(script, wrt=[leaf])
+        assert problem.value.diagnostics[0].message.endswith(verdict)
+        return
+    result = derive(script, wrt=[leaf])
+    assert (result.text[leaf], result.verdict[leaf]) == (formula, verdict)
+    speaks_the_language(result.formula[leaf], set(result.assumes))
+
+
+def speaks_the_language(text: str, leaves: set[str]) -> None:
+    """A formula parses, calls only public functions, and reads only leaves."""
+    script = parse(Source(text))
+    calls = {node.function.id for node in nodes_of(script) if isinstance(node, Call)}
+    assert calls <= set(functions()), "an inner name"
+    from gradcli.language.syntax import Name
+
+    names = {node.id for node in nodes_of(script) if isinstance(node, Name)}
+    assert names - calls <= leaves | {"pi", "e"}
+
+
+# --- random expressions: the formula, given back as a claim, holds ------------------------------------------------
+
+ATOMS = ["x", "y", "A @ x", "A.T @ y", "B @ x", "tanh(A @ x)", "x*x", "exp(B @ x)", "sum(x)*y", "outer(x, y) @ x"]
+
+
+@st.composite
+def scripts(draw: Any) -> str:
+    parts = [draw(st.sampled_from(ATOMS)) for _ in range(draw(st.integers(1, 3)))]
+    inner = draw(st.sampled_from([" + ", " - ", "*"])).join(f"({part})" for part in parts)
+    return str(
+        draw(st.sampled_from(["sum({})", "mean(({})**2)", "norm({})", "x @ ({})", "logsumexp({})"])).format(inner)
+    )
+
+
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(scripts())
+def test_random_expressions(script: str) -> None:
+    holds(script)
+
+
+@pytest.mark.deep
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(scripts())
+def test_many_random_expressions(script: str) -> None:
+    holds(script)
+
+
+def holds(script: str) -> None:
+    square = {"A": ("n", "n"), "B": ("n", "n"), "x": ("n",), "y": ("n",)}
+    result = derive(script, shapes=square)
+    assert result.formula.keys() | result.missing.keys() <= {"A", "B", "x", "y"}
+    for leaf, text in result.formula.items():
+        assert result.verdict[leaf] in deriving.HELD
+        speaks_the_language(text, set(square))
+
+
+# --- what is never shown ---------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_formula_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = iter([["2*A.T @ x", "x", "1/0 +", "2*step(x)", "unknown + x"]] * 9)
+    monkeypatch.setattr(deriving, "formula_texts", lambda *_: iter(next(texts)))
+    with pytest.raises(GradcliError, match="could not be confirmed"):
+        derive("x @ A @ x", wrt=["x"])
+
+
+def test_a_formula_for_some_sizes_only_says_so() -> None:
+    result = derive("x[0]*x[1]")
+    assert result.text == {"x": "[x[1], x[0], 0]"} and result.only == {"x": {"n": 3}}
+    assert derive("sum(x**2)").only == {}
+
+
+def test_a_parity_of_the_size_is_no_formula_for_every_size() -> None:
+    """At odd sizes det(-A) is -det(A): both sets of primes agree on that, and n = 2 refutes it."""
+    result = derive("det(-A)")
+    assert "det(-A)" in result.text["A"] or result.only
+
+
+def test_names_of_the_script_are_not_taken_for_functions() -> None:
+    result = derive("def cos(u): return u**2\nsin(x)*cos(y)")
+    assert result.text == {"y": "2*y*sin(x)"}
+    assert result.missing == {"x": "it calls `cos`, which means something else in this script"}
+
+
+# --- shapes that are inferred -------------------------------------------------------------------------------------
+
+SHAPES = [
+    ("mean((A@x - b)**2)", {"A": ("m", "n"), "x": ("n",), "b": ("m",)}, {"b": (0,)}),
+    ("x**2*y", {"x": (), "y": ()}, {}),
+    ("x @ A @ x", {"x": ("n",), "A": ("n", "n")}, {}),
+    ("trace(A@B)", {"A": ("m", "n"), "B": ("n", "m")}, {}),
+    ("cross(a, b) @ c", {"a": (3,), "b": (3,), "c": (3,)}, {}),
+    ("lam*sum(w**2)", {"lam": (), "w": ("n",)}, {}),
+    ("a*sum(x**2)", {"a": (), "x": ("n",)}, {}),
+    ("sum(x/[1, 2, 3])", {"x": (3,)}, {}),
+    ("einsum('i,ij,j->', x, A, y)", {"x": ("m",), "A": ("m", "n"), "y": ("n",)}, {}),
+    ("b @ solve(A, b)", {"b": ("n",), "A": ("n", "n")}, {}),
+    ("A[p, q] in real; x[q] in real; sum(A@x)", {"A": ("p", "q"), "x": ("q",)}, {}),
+    ("w = [1, 2]; sum((X@w - y)**2)", {"X": ("n", 2), "y": ("n",)}, {"y": (0,)}),
+]
+
+
+@pytest.mark.parametrize(("script", "shapes", "others"), SHAPES)
+def test_inferred_shapes(script: str, shapes: Any, others: Any) -> None:
+    found = assumed_shapes(parse(Source(script)), at={}, known={}, limits=DEFAULT_LIMITS)
+    assert (found.shapes, found.others) == (shapes, others)
+
+
+def test_given_shapes_win() -> None:
+    found = derive("sum(exp(a*x))", shapes={"a": ()})
+    assert found.assumes == {"a": [], "x": ["n"]} and found.text["a"] == "x @ exp(a*x)"
+    assert derive("sum((A@x)**2)", shapes={"A": (2, 3)}).assumes == {"A": [2, 3], "x": [3]}
+
+
+@pytest.mark.parametrize("script", ["A @ x", "x, y", "W2 @ tanh(W1 @ x)"])
+def test_an_array_has_no_gradient(script: str) -> None:
+    with pytest.raises(GradcliError, match="GC307"):
+        derive(script)
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["derive", "mean((A@x - b)**2)", "--wrt", "x", "--format", "json"]) == 0
+    payload = json.loads(capsys.readouterr().out)
+    validator("derive").validate(payload)
+    assert payload["formula"] == {"x": "2/len(b)*A.T @ (A @ x - b)"}
+    assert payload["assumes"] == {"A": ["m", "n"], "x": ["n"], "b": ["m"]}
+
+
+def test_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["derive", "sum(exp(a*x) + eigvalsh(A))", "--shape", "a="]) == 0
+    text = capsys.readouterr().out
+    assert "d/da" in text and "x @ exp(a*x)" in text and "no closed form: its derivative is a sequence of steps" in text
+
+
+@pytest.mark.parametrize("shape", ["a", "a=n*2", "=n", "a=0", "a=2n"])
+def test_a_shape_that_cannot_be_read(shape: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["derive", "sum(exp(a*x))", "--shape", shape]) == 2
+    assert "GC744" in capsys.readouterr().err
