@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gradcli.audit.watching.marked_gradients import gradient_of
     from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
     from gradcli.calculator.compiled import compile  # noqa: A004  # as numba and PyTorch name it
     from gradcli.calculator.deriving import derive
@@ -47,6 +48,7 @@ _ROOMS = {
     "derive": "gradcli.calculator.deriving",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
+    "gradient_of": "gradcli.audit.watching.marked_gradients",
     "hessian": "gradcli.calculator",
     "jacobian": "gradcli.calculator",
     "parse": "gradcli.language.parser",
@@ -65,6 +67,7 @@ __all__ = [
     "derive",
     "evaluate",
     "grad",
+    "gradient_of",
     "hessian",
     "jacobian",
     "parse",

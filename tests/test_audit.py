@@ -136,7 +136,7 @@ def test_functions_of_pytorch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     code, found = audited(tmp_path, (ROOT / "tests" / "audited_torch.py").read_text(), "--expect", "Reversed=SURROGATE")
     assert code == 1
-    assert {name.rpartition(".")[2]: one["verdict"] for name, one in found.items()} == {
+    assert verdicts(found) == {
         "Cube": "DISAGREES",
         "Square": "AGREES",
         "Step": "SURROGATE",
@@ -145,3 +145,42 @@ def test_functions_of_pytorch(tmp_path: Path) -> None:
     }
     assert found["__main__.Quiet"]["calls_without_gradient"] == 1
     assert found["__main__.Reversed"]["expected"] == "SURROGATE" and found["__main__.Reversed"]["passed"]
+
+
+def verdicts(found: dict[str, Any]) -> dict[str, str]:
+    """The verdict of each gradient, by the last part of its name."""
+    return {name.rpartition(".")[2]: one["verdict"] for name, one in found.items()}
+
+
+def test_marked_gradients(tmp_path: Path) -> None:
+    code, found = audited(tmp_path, (ROOT / "tests" / "audited_python.py").read_text())
+    assert (code, verdicts(found)) == (1, {"force": "DISAGREES", "slope": "AGREES"})
+    assert [point["call"] for point in found["__main__.slope"]["points"]] == [1, 2, 8]
+    assert "minus the claim" in found["__main__.force"]["message"]
+
+
+@pytest.mark.peers
+def test_primitives_of_autograd(tmp_path: Path) -> None:
+    pytest.importorskip("autograd")
+    program = (ROOT / "tests" / "audited_python.py").read_text()
+    (tmp_path / "program.py").write_text(program)
+    options = ("--json", "found.json", "--output", "report.txt")
+    run(tmp_path, "audit", *options, "--", sys.executable, "program.py", "autograd")
+    found = {one["name"]: one for one in json.loads((tmp_path / "found.json").read_text())["gradients"]}
+    assert verdicts(found) == {"force": "DISAGREES", "slope": "AGREES", "logsumexp": "AGREES", "product": "DISAGREES"}
+    assert {point["verdict"] for point in found["__main__.product"]["points"]} == {"AGREES", "DISAGREES"}
+
+
+@pytest.mark.peers
+@pytest.mark.deep
+@pytest.mark.parametrize("options", [(), ("--no-callbacks",)])
+def test_rules_of_jax(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Under jit, grad and vmap, with the numbers of the calls or with made-up ones."""
+    pytest.importorskip("jax")
+    code, found = audited(tmp_path, (ROOT / "tests" / "audited_jax.py").read_text(), *options)
+    assert (code, verdicts(found)) == (1, {"right": "AGREES", "wrong": "DISAGREES", "closed": "DISAGREES"})
+    notes = found["__main__.wrong"]["notes"]
+    assert any("made-up point" in one for one in notes) == bool(options)
+    if not options:
+        first = found["__main__.wrong"]["points"][0]["evidence"]
+        assert first["at"] == {"x0": [0.5, 1.5, 2.5]} and first["worst"][0]["differences"] == pytest.approx(18.75)

@@ -138,7 +138,7 @@ def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
             if settled:
                 row = {**row, "verdict": settled["word"], "message": settled["reason"]}
             points.append({**row, "call": answer["call"], "point": answer.get("point", {})})
-    calls, untracked = record.get("total", 0), record.get("unwanted", 0)
+    calls, untracked = record["calls"], record["untracked"]
     worst = min(points, key=lambda one: ORDER.index(one["verdict"]), default=None)
     if worst is None:
         reason = record["skipped"] or f"never called where a gradient was wanted ({untracked} calls without)"

@@ -22,11 +22,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.audit import injected_folder
-from gradcli.audit.watching.snapshots import SOCKET
+from gradcli.audit.watching.snapshots import HOME, SOCKET
 from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     Record = dict[str, Any]
@@ -37,13 +37,17 @@ HELLO = 30.0  # seconds in which a copy that has called says who it is
 
 
 class Limits(NamedTuple):
-    """What an audit may take: seconds for one point, seconds for all, bytes of a point; `only` one package."""
+    """What an audit may take: seconds for one point, seconds for all, bytes of a point; `only` one package.
+
+    `callbacks`: whether functions that JAX traces may deliver their numbers.
+    """
 
     timeout: float
     budget: float
     size: int
     only: str
     jobs: int
+    callbacks: bool
 
 
 class Judged(NamedTuple):
@@ -102,13 +106,59 @@ class Copy:
         self.connection.close()
 
 
+class Exported:
+    """A rule that a process has written down, which is judged in a process of its own."""
+
+    CODE = (
+        "import sys; sys.path[:] = {path}; from gradcli.audit.exported_rules import judge_exported; "
+        "judge_exported({exported!r}, {seconds}, {size}, {kept})"
+    )
+
+    def __init__(self, record: Record) -> None:
+        self.key, self.call = str(record["job"]), int(record["call"])
+        self.python = str(record["python"])
+        self.about = {"exported": str(record["exported"]), "size": int(record["size"]), "kept": record["kept"]}
+        self.about["path"] = [one for one in record["path"] if one] + [HOME]
+
+    def judge(self, seconds: float) -> Judged:
+        """Have it judged within so many seconds."""
+        code = self.CODE.format(seconds=seconds, **self.about)
+        environment = {name: one for name, one in os.environ.items() if name != "PYTHONPATH"}
+        limit = 2 * seconds + GRACE
+        try:
+            done = subprocess.run(
+                [self.python, "-P", "-c", code],
+                env={**environment, "JAX_PLATFORMS": "cpu"},
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                check=False,
+            )
+            answer = json.loads(done.stdout.splitlines()[-1])
+        except subprocess.TimeoutExpired:
+            answer = {"error": f"a call did not come back within {limit:g} s and was stopped"}
+        except (OSError, ValueError, IndexError):
+            answer = {"error": f"the process that judges it crashed: {last_line(done.stderr)}"}
+        if not self.call:
+            answer.setdefault("notes", []).append("at a made-up point: its numbers never arrived")
+        return Judged(self.key, self.call, answer)
+
+    def end(self) -> None:
+        """It has no process yet."""
+
+
+def last_line(text: str) -> str:
+    """The last line of a text, which of a traceback says what happened."""
+    return visible((text.strip().splitlines() or ["no output"])[-1], 200)
+
+
 class Court:
     """Takes the calls of copies while the command runs, and judges them."""
 
     def __init__(self, folder: str, limits: Limits, progress: Callable[[int, int, str], None]) -> None:
         self.limits = limits
         self.progress = progress
-        self.copies: list[Copy] = []
+        self.copies: list[Copy | Exported] = []
         self.judged: list[Judged] = []
         self.lock = Lock()
         self.closing = Event()
@@ -138,7 +188,7 @@ class Court:
                 if early is not None:
                     self._judge(early)
 
-    def _judge(self, copy: Copy) -> None:
+    def _judge(self, copy: Copy | Exported) -> None:
         started = monotonic()
         if self.spent > self.limits.budget:
             copy.end()
@@ -150,10 +200,15 @@ class Court:
             self.judged.append(found)
             self.spent += (monotonic() - started) / self.limits.jobs
 
-    def decide(self) -> list[Judged]:
-        """Judge what is left; everything that was judged, in the order of the calls."""
+    def decide(self, jobs: Sequence[Record]) -> list[Judged]:
+        """Judge what is left, and what processes have exported; everything, in the order of the calls."""
         self.closing.set()
         self.thread.join()
+        for one in jobs:
+            if "exported" in one:
+                self.copies.append(Exported(one))
+            else:
+                self.judged.append(Judged(one["job"], one["call"], {"unjudged": one["unjudged"]}))
         turns: dict[str, int] = {}
         order = []
         for copy in sorted(self.copies, key=lambda one: (one.key, one.call)):
@@ -183,12 +238,14 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
         raise error("GC745", "an audit copies processes, which this system cannot do", help="use Linux or macOS")
     folder = tempfile.mkdtemp(prefix="gradcli-")
     try:
-        Path(folder, "options.json").write_text(json.dumps({"only": limits.only, "size": limits.size}), "utf-8")
+        Path(folder, "options.json").write_text(
+            json.dumps({"only": limits.only, "size": limits.size, "callbacks": limits.callbacks}), "utf-8"
+        )
         court = Court(folder, limits, progress)
         try:
             code = run(argv, folder)
             ended = monotonic()
-            judged = court.decide()
+            judged = court.decide([one for one in records(folder) if "job" in one])
         finally:
             court.close()
         return Outcome(code, *recorded(folder), judged, troubles(folder), monotonic() - ended)
@@ -223,31 +280,32 @@ def leave(number: int, frame: FrameType | None) -> None:
 
 def recorded(folder: str) -> tuple[int, dict[str, Record]]:
     """How many Python processes reported, and the gradients that they called, those of several processes together."""
-    processes = 0
     found: dict[str, Record] = {}
-    for path in sorted(Path(folder).glob("*.jsonl")):
-        processes += 1
-        calls: dict[str, int] = {}
-        untracked: dict[str, int] = {}
-        for line in path.read_text("utf-8").splitlines():
-            record = json.loads(line)
-            if "gradient" in record:
-                found.setdefault(record["key"], {**record["gradient"], "skipped": ""})
-            if "counts" in record:
-                calls[record["counts"]] = record["calls"]
-                untracked[record["counts"]] = record.get("untracked", 0)
-                found[record["counts"]]["skipped"] = record.get("skipped") or found[record["counts"]]["skipped"]
-        for key, count in calls.items():
-            one = found[key]
-            one["total"] = one.get("total", 0) + count
-            one["unwanted"] = one.get("unwanted", 0) + untracked[key]
-    return processes, found
+    counts: dict[tuple[str, str], Record] = {}
+    processes = set()
+    for record in records(folder):
+        processes.add(record["pid"])
+        if "gradient" in record:
+            found.setdefault(record["key"], {**record["gradient"], "skipped": "", "calls": 0, "untracked": 0})
+        if "counts" in record:
+            counts[record["counts"], record["pid"]] = record  # the last one of a process counts
+            found[record["counts"]]["skipped"] = record.get("skipped") or found[record["counts"]]["skipped"]
+    for (key, _), record in counts.items():
+        found[key]["calls"] += record["calls"]
+        found[key]["untracked"] += record.get("untracked", 0)
+    return len(processes), found
 
 
 def troubles(folder: str) -> list[str]:
     """What went wrong in the watching itself."""
     found = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
-    for path in sorted(Path(folder).glob("*.jsonl")):
-        records = map(json.loads, path.read_text("utf-8").splitlines())
-        found += [str(one["fault"]) for one in records if "fault" in one]
+    found += [str(one["fault"]) for one in records(folder) if "fault" in one]
     return list(dict.fromkeys(found))
+
+
+def records(folder: str) -> Iterator[Record]:
+    """What all processes wrote, one after the other; a line that a killed process did not finish is left out."""
+    for path in sorted(Path(folder).glob("*.jsonl")):
+        for line in path.read_text("utf-8").splitlines(keepends=True):
+            if line.endswith("\n"):
+                yield {**json.loads(line), "pid": path.stem}

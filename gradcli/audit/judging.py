@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import sys
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.audit import sorting
 from gradcli.checks.callables.api import boxed, check_callable
-from gradcli.checks.callables.arguments import numbers
+from gradcli.checks.callables.arguments import numbers, parameters
 from gradcli.checks.callables.channel import packed
 from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, OutOfTime, told
@@ -23,7 +24,8 @@ from gradcli.diagnostics import GradcliError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Subject = tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]
+    # a function, how its derivative is given to `check_callable`, and the point, by name or by position
+    Subject = tuple[Callable[..., Any], dict[str, Any], dict[str, Any] | tuple[Any, ...]]
 
 SAMPLES = 2  # points beside the kept one
 SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
@@ -54,11 +56,11 @@ class Draws:
     def behind(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that gets the same random numbers at every call."""
 
-        def call(*args: Any) -> Any:
+        def call(*args: Any, **named: Any) -> Any:
             self.reset()
-            return function(*args)
+            return function(*args, **named)
 
-        return call
+        return wraps(function)(call)
 
 
 def answer(subject: Callable[[], Subject], request: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +84,9 @@ def judged(subject: Subject, seconds: float) -> dict[str, Any]:
     f = draws.behind(f)
     options: dict[str, Any] = {name: draws.behind(one) if callable(one) else one for name, one in derivative.items()}
     report = check_callable(f, **options, at=at, samples=SAMPLES, timeout=seconds)
-    names = options.get("names") or [f"x{i}" for i in range(len(at))]
-    arrays = {name: numbers(value) for name, value in zip(names, at, strict=False)}
+    names = options.get("names") or parameters(f) or [f"x{i}" for i in range(len(at))]
+    arguments = at if isinstance(at, dict) else dict(zip(names, at, strict=False))
+    arrays = {name: numbers(value) for name, value in arguments.items()}
     checks = []
     for one in report.checks:
         row = {"leaf": one.leaf, "verdict": one.verdict, "message": one.message, "evidence": one.evidence}

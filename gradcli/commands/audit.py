@@ -32,6 +32,7 @@ def audit(
     budget: float,
     size: float,
     jobs: int | None,
+    no_callbacks: bool,
     lenient: bool,
     show: str,
     json: str | None,
@@ -40,8 +41,9 @@ def audit(
     """Run a command and judge the gradients that it calls.
 
     Watched are hand-written ones in every Python process that the command starts: torch.autograd.Function,
-    and the jac=, hess=, hessp= and fprime= of scipy.optimize and solve_ivp. Of each up to three calls are
-    judged, by differences of the function at the point of the call and beside it.
+    jax.custom_vjp and custom_jvp, primitives of autograd, jac=, hess=, hessp= and fprime= of scipy.optimize
+    and solve_ivp, and functions marked with @gradcli.gradient_of(f). Of each up to three calls are judged,
+    by differences of the function at the point of the call and beside it.
 
     The command keeps its input, its output and its exit code. The report follows behind its output.
 
@@ -64,7 +66,9 @@ def audit(
         if path:
             output.expect(path)
     expected = audit_report.expectations(expect)
-    limits = commands.Limits(timeout, budget, int(size * 2**20), only or "", jobs or os.cpu_count() or 1)
+    limits = commands.Limits(
+        timeout, budget, int(size * 2**20), only or "", jobs or os.cpu_count() or 1, not no_callbacks
+    )
     outcome = commands.audited(args, limits, lambda done, total, label: output.progress(done, total, label))
     found = audit_report.findings(outcome, expected)
     code, reason = audit_report.exit_code(found, outcome.processes, lenient)
@@ -140,6 +144,12 @@ DECLARATION = Declaration(
             help="Do not keep calls with more memory in their arguments.",
         ),
         Option("--jobs", kind="int", low=1, setting=True, help="Points judged at a time. Default: one per processor."),
+        Option(
+            "--no-callbacks",
+            kind="flag",
+            setting=True,
+            help="Put no callbacks into functions that JAX traces; they are judged at made-up points.",
+        ),
         Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
         Option("--show", choices=("all", "failing"), default="failing", setting=True, help="Which evidence to show."),
         Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),

@@ -21,6 +21,7 @@ def unwrapped(function: Any) -> Any:
         inner = inner or getattr(function, "__wrapped__", None)
         if inner is None and not hasattr(function, "__code__") and not isinstance(function, type):
             inner = vars(type(function)).get("__call__")
+            inner = inner if hasattr(inner, "__code__") else None
         if inner is None:
             return function
         function = inner
@@ -76,16 +77,19 @@ def of_a_class(value: Any) -> bool:
 
 def module_of(function: Any) -> str:
     """The module that a function is from."""
-    return str(getattr(unwrapped(function), "__module__", "") or "")
+    inner = unwrapped(function)
+    return str(getattr(inner, "__module__", None) or type(inner).__module__)
 
 
-def standing_in(function: Callable[..., Any], note: Callable[[tuple[Any, ...]], None]) -> Callable[..., Any]:
-    """The same function, with `note` told of its positional arguments before each call."""
+def standing_in(
+    function: Callable[..., Any], note: Callable[[tuple[Any, ...], dict[str, Any]], None]
+) -> Callable[..., Any]:
+    """The same function, with `note` called with its arguments before each call."""
     from functools import update_wrapper
 
     def watched(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
-        note(args)
+        note(args, options)
         return function(*args, **options)
 
     update_wrapper(watched, function)

@@ -23,6 +23,8 @@ _HERE = __name__.rpartition(".")[0]
 # the module of a library that is changed: the watcher that does it, by its function `watch`
 WATCHERS = {
     "torch.autograd.function": f"{_HERE}.torch_functions",
+    "jax._src.custom_derivatives": f"{_HERE}.jax_rules",
+    "autograd.core": f"{_HERE}.autograd_primitives",
     **{
         f"scipy.{name}": f"{_HERE}.scipy_solvers"
         for name in (

@@ -63,7 +63,9 @@ class State:
         self.gradients: dict[str, Gradient] = {}
         self.inside: set[int] = set()  # threads that run code of ours
         self.faults: list[str] = []
-        self.rules: dict[int, Any] = {}
+        self.rules: dict[int, Gradient] = {}  # by the identity of a class or a function
+        self.callbacks = True  # whether traced functions may deliver their numbers
+        self.exporting = False  # whether traced functions are written down at the end
 
 
 state = State()
@@ -74,6 +76,7 @@ def start(folder: str) -> None:
     with open(os.path.join(folder, "options.json"), encoding="utf-8") as file:
         options = json.load(file)
     state.folder, state.wanted, state.limit = folder, options["only"], options["size"]
+    state.callbacks = options["callbacks"]
     _begin()
     os.register_at_fork(after_in_child=_begin)
     atexit.register(finish)
@@ -136,13 +139,30 @@ def is_due(calls: int) -> bool:
     return calls == 1 or (calls & (calls - 1) == 0 and calls.bit_length() % 2 == 0)
 
 
-def called(found: Gradient, arguments: Iterable[Any], subject: Callable[[], Any], tracked: bool = True) -> None:
-    """Count a call of a gradient; where it is due, keep the process as it is now, with what is to be judged in it."""
+@contextmanager
+def alone() -> Iterator[None]:
+    """Calls in this thread do not count."""
+    state.inside.add(get_ident())
+    try:
+        yield
+    finally:
+        state.inside.discard(get_ident())
+
+
+def announced(found: Gradient) -> Gradient:
+    """The gradient as it is known in this process."""
     with state.lock:
         gradient = state.gradients.get(found.key)
         if gradient is None:
             gradient = state.gradients[found.key] = found
             write({"gradient": vars(found), "key": found.key})
+        return gradient
+
+
+def called(found: Gradient, arguments: Iterable[Any], keep: Callable[[int], None], tracked: bool = True) -> None:
+    """Count a call of a gradient; where it is due, `keep` it, by its number."""
+    with state.lock:
+        gradient = announced(found)
         if not tracked:
             gradient.untracked += 1
             return
@@ -152,22 +172,29 @@ def called(found: Gradient, arguments: Iterable[Any], subject: Callable[[], Any]
         values = list(flat(arguments))
         size = sum(size_of(one) for one in values)
         if size > state.limit:
-            gradient.skipped = f"a call with {size / 2**20:.3g} MiB of arguments (the limit is --size)"
-            write({"counts": gradient.key, "calls": gradient.calls, "skipped": gradient.skipped})
+            skipped(gradient, f"a call with {size / 2**20:.3g} MiB of arguments (the limit is --size)")
             return
         point = tuple(fingerprint(one) for one in values)
         if point in gradient.kept:
             return
         gradient.kept.append(point)
         write({"counts": gradient.key, "calls": gradient.calls})
-        state.inside.add(get_ident())
-        try:
-            snapshots.take(state, {"key": gradient.key, "call": gradient.calls}, subject)
-        except OSError as problem:
-            gradient.skipped = f"the process could not be copied ({problem.strerror})"
-            write({"counts": gradient.key, "calls": gradient.calls, "skipped": gradient.skipped})
-        finally:
-            state.inside.discard(get_ident())
+        with alone():
+            keep(gradient.calls)
+
+
+def snapshot(gradient: Gradient, call: int, subject: Callable[[], Any]) -> None:
+    """Keep a call as a copy of the process, in which `subject()` is judged."""
+    try:
+        snapshots.take(state, {"key": gradient.key, "call": call}, subject)
+    except OSError as problem:
+        skipped(gradient, f"the process could not be copied ({problem.strerror})")
+
+
+def skipped(gradient: Gradient, reason: str) -> None:
+    """Write down why a call is not kept."""
+    gradient.skipped = reason
+    write({"counts": gradient.key, "calls": gradient.calls, "skipped": reason})
 
 
 def flat(values: Any) -> Iterator[Any]:

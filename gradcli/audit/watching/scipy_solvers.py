@@ -126,15 +126,21 @@ def counted(role: str, way: str, kind: str, derivative: Any, f: Any, caller: str
     gradient = described("SciPy", role, derivative, f)
     gradient.caller = caller
 
-    def note(args: tuple[Any, ...]) -> None:
+    def note(args: tuple[Any, ...], options: Arguments) -> None:
         if recorder.watching():
             with recorder.guarded():
-                recorder.called(gradient, args, lambda: subject(way, kind, derivative, f, args))
+                recorder.called(
+                    gradient,
+                    args,
+                    lambda call: recorder.snapshot(
+                        gradient, call, lambda: subject(way, kind, derivative, f, args, options)
+                    ),
+                )
 
     return standing_in(derivative, note)
 
 
-def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...]) -> Subject:
+def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...], options: Arguments) -> Subject:
     """A function, its derivative as an option of `check_callable`, and the point, of one call of the derivative."""
     import numpy as np  # in a copy, where SciPy has imported it
 
@@ -146,8 +152,8 @@ def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...])
 
     def call(function: Any, x: Any, *more: Any) -> Any:
         if way == BEHIND:
-            return function(*before, *x)
-        return function(*before, x, *more, *behind)
+            return function(*before, *x, **options)
+        return function(*before, x, *more, *behind, **options)
 
     def value(x: Any) -> Any:
         found = call(f, x)

@@ -41,7 +41,12 @@ def count(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         if len(recorder.state.rules) < MOST:
             recorder.state.rules[id(cls)] = gradient
     tracked = torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in args)
-    recorder.called(gradient, args, lambda: subject(cls, args, options), tracked)
+    recorder.called(
+        gradient,
+        args,
+        lambda call: recorder.snapshot(gradient, call, lambda: subject(cls, args, options)),
+        tracked,
+    )
 
 
 def described(cls: Any) -> Gradient:
@@ -62,14 +67,25 @@ def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[A
     torch.set_default_dtype(torch.float64)
     point = tuple(one.detach().clone() if isinstance(one, torch.Tensor) else one for one in args)
     point = tuple(one.double() if is_float(one) and one.device.type == "cpu" else one for one in point)
-    moving = [f"x{i}" for i, one in enumerate(args) if getattr(one, "requires_grad", False)]
+    names = parameter_names(cls, len(args))
+    moving = [name for name, one in zip(names, args, strict=True) if getattr(one, "requires_grad", False)]
 
     def function(*given: Any) -> Any:
         with torch.enable_grad(), torch.autocast("cpu", enabled=False):
             # a Function that works in place refuses a leaf
             return cls.apply(*(one.clone() if isinstance(one, torch.Tensor) else one for one in given), **options)
 
-    return function, {"wrt": moving}, point
+    return function, {"wrt": moving, "names": names}, point
+
+
+def parameter_names(cls: Any, count: int) -> list[str]:
+    """The names that `forward` has for its arguments; x0, x1, ... where it takes any number of them."""
+    found = list(inspect.signature(cls.forward).parameters.values())
+    if any(one.kind is one.VAR_POSITIONAL for one in found):
+        return [f"x{i}" for i in range(count)]
+    names = [one.name for one in found]
+    names = names[1:] if len(names) > count else names  # the context
+    return names if len(names) == count else [f"x{i}" for i in range(count)]
 
 
 def is_float(value: Any) -> bool:

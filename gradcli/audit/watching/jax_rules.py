@@ -1,0 +1,210 @@
+"""Watches functions with a rule of their own: `jax.custom_vjp` and `jax.custom_jvp`.
+
+While a function is traced there are no numbers: a callback in the computation delivers them when it runs. XLA's threads
+are in no copy of the process, so at its end the function and its pullback are exported as StableHLO, in float64, and
+judged in a process of their own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from time import monotonic
+
+from gradcli.audit.watching import recorder
+from gradcli.audit.watching.function_identity import described, module_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+    from typing import Any
+
+    from gradcli.audit.watching.recorder import Gradient
+
+SECONDS = 20.0  # for exporting at the end of a process
+
+# what is to be exported: a gradient, the number of the call, and the function with its arguments, flat
+_kept: list[tuple[Gradient, int, Traced, list[Any]]] = []
+_traced: list[tuple[Gradient, Traced, list[Any]]] = []  # calls while tracing, whose numbers may never arrive
+
+
+class Traced:
+    """A function with a rule, and its arguments without the arrays: which are there, their tree, and what is fixed."""
+
+    def __init__(
+        self, rule: Any, call: Callable[..., Any], leaves: Sequence[Any], tree: Any, moving: list[int]
+    ) -> None:
+        self.rule = rule
+        self.call = call
+        self.fixed = [None if i in moving else leaf for i, leaf in enumerate(leaves)]
+        self.tree = tree
+        self.moving = moving
+
+    def value(self, *moved: Any) -> Any:
+        """The floats that the function returns, as one vector."""
+        import jax
+        import jax.numpy as jnp
+
+        leaves = [*self.fixed]
+        for i, one in zip(self.moving, moved, strict=True):
+            leaves[i] = one
+        args, options = jax.tree_util.tree_unflatten(self.tree, leaves)
+        outputs = jax.tree_util.tree_leaves(self.call(self.rule, *args, **options))
+        floats = [one for one in outputs if jnp.issubdtype(jnp.result_type(one), jnp.floating)]
+        return jnp.concatenate([jnp.ravel(one).astype(jnp.float64) for one in floats])
+
+    def pullback(self, weights: Any, *moved: Any) -> Any:
+        """What the rule sends to the arguments that move."""
+        import jax
+
+        return jax.vjp(self.value, *moved)[1](weights)
+
+
+def watch(module: ModuleType) -> None:
+    """Replace the calls of both kinds of functions."""
+    for name in ("custom_vjp", "custom_jvp"):
+        kind = getattr(module, name)
+        kind.__call__ = watched(name, kind.__call__)
+
+
+def watched(kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """`__call__` of a kind of functions that counts its calls."""
+    from functools import wraps
+
+    @wraps(call)
+    def apply(self: Any, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        if recorder.watching() and recorder.wanted(module_of(self.fun)):
+            with recorder.guarded():
+                count(kind, call, self, args, options)
+        return call(self, *args, **options)
+
+    return apply
+
+
+def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Count a call of a function with a rule; while it is traced, count it when its numbers arrive."""
+    import jax
+
+    gradient = recorder.state.rules.get(id(rule))
+    if gradient is None:
+        backward = getattr(rule, "bwd", None) or getattr(rule, "jvp", None) or rule.fun
+        place = described("JAX", kind, backward)
+        gradient = described("JAX", kind, rule.fun)
+        gradient.name = f"{module_of(rule.fun)}.{gradient.name}"
+        gradient.file, gradient.line = place.file or gradient.file, place.line or gradient.line
+        gradient.files = list(dict.fromkeys([*gradient.files, *place.files]))
+        gradient.caller = recorder.caller_of("jax", "jaxlib")
+        recorder.state.rules[id(rule)] = gradient
+    static = {i % max(len(args), 1) for i in getattr(rule, "nondiff_argnums", ())}
+    leaves, tree = [], []
+    numbers = [jax.tree_util.tree_structure(one).num_leaves for one in args]
+    leaves, tree = jax.tree_util.tree_flatten((args, options))
+    owner = [i for i, number in enumerate(numbers) for _ in range(number)] + [-1] * len(leaves)
+    arrays = [i for i, one in enumerate(leaves) if hasattr(one, "dtype") and hasattr(one, "shape")]
+    moving = [i for i in arrays if leaves[i].dtype.kind == "f" or "float" in str(leaves[i].dtype)]
+    moving = [i for i in moving if owner[i] not in static]
+    if not moving:
+        return
+    tracers = [i for i in arrays if isinstance(leaves[i], jax.core.Tracer)]
+    if not tracers:
+        arrived(gradient, Traced(rule, call, leaves, tree, moving), leaves)
+        return
+    shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) if i in tracers else one for i, one in enumerate(leaves)]
+    recorder.announced(gradient)
+    _traced.append((gradient, Traced(rule, call, shapes, tree, moving), shapes))
+    _register()
+    known = [None if i in tracers else one for i, one in enumerate(leaves)]
+
+    def deliver(*values: Any) -> None:
+        if not recorder.watching():
+            return
+        with recorder.guarded():
+            filled = [*known]
+            for i, value in zip(tracers, values, strict=True):
+                filled[i] = value
+            arrived(gradient, Traced(rule, call, filled, tree, moving), filled)
+
+    if recorder.state.callbacks:
+        jax.debug.callback(deliver, *(leaves[i] for i in tracers))
+
+
+def arrived(gradient: Gradient, traced: Traced, leaves: list[Any]) -> None:
+    """Count a call with numbers; keep it where it is due."""
+    import numpy as np
+
+    moved = [np.array(leaves[i], dtype=np.float64) for i in traced.moving]
+
+    def keep(call: int) -> None:
+        _kept.append((gradient, call, traced, moved))
+        _register()
+
+    recorder.called(gradient, moved, keep)
+
+
+def _register() -> None:
+    """Export at the end of the process, before JAX ends: what is registered last runs first."""
+    if not recorder.state.exporting:
+        recorder.state.exporting = True
+        atexit.register(export)
+
+
+def export() -> None:
+    """Write down what is to be judged."""
+    import jax
+
+    if os.getpid() != recorder.state.pid:
+        return
+    with recorder.guarded():
+        jax.effects_barrier()
+    ends = monotonic() + SECONDS
+    seen = {gradient.key for gradient, *_ in _kept}
+    for gradient, traced, shapes in _traced:
+        if gradient.key not in seen:  # its numbers never arrived
+            seen.add(gradient.key)
+            _kept.append((gradient, 0, traced, made_up(traced, shapes)))
+    with recorder.alone():
+        for number, (gradient, call, traced, moved) in enumerate(_kept):
+            if monotonic() > ends:
+                told = f"the {SECONDS:g} s for tracing at the end of the process were over"
+                recorder.write({"job": gradient.key, "call": call, "unjudged": told})
+                continue
+            try:
+                write(f"{recorder.state.pid}-{number}", gradient, call, traced, moved)
+            except Exception as problem:
+                told = f"it cannot be traced outside of the program: {type(problem).__name__}: {problem}"
+                recorder.write({"job": gradient.key, "call": call, "unjudged": told.splitlines()[0][:300]})
+
+
+def made_up(traced: Traced, shapes: Sequence[Any]) -> list[Any]:
+    """Random numbers of the right shapes."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal(shapes[i].shape) for i in traced.moving]
+
+
+def write(name: str, gradient: Gradient, call: int, traced: Traced, moved: Sequence[Any]) -> None:
+    """Export a function and its pullback, and write them down with the point."""
+    import jax
+    import numpy as np
+    from jax import export as exporting
+
+    enable = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    with enable(True):
+        shapes = [jax.ShapeDtypeStruct(one.shape, np.float64) for one in moved]
+        weights = jax.eval_shape(traced.value, *shapes)
+        parts = {
+            "value": exporting.export(jax.jit(traced.value), platforms=["cpu"])(*shapes),
+            "pullback": exporting.export(jax.jit(traced.pullback), platforms=["cpu"])(weights, *shapes),
+        }
+    path = os.path.join(recorder.state.folder, name)
+    for part, exported in parts.items():
+        with open(f"{path}.{part}", "wb") as file:
+            file.write(exported.mlir_module_serialized)
+    np.savez(f"{path}.npz", *moved)
+    where = {"job": gradient.key, "call": call, "exported": path, "python": sys.executable, "path": sys.path}
+    kept = {part: list(exported.module_kept_var_idx) for part, exported in parts.items()}
+    recorder.write({**where, "size": weights.size, "kept": kept})

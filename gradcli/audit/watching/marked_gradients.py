@@ -1,0 +1,66 @@
+"""`@gradcli.gradient_of(f)`: says in a program which function a hand-written gradient belongs to."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def gradient_of(f: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Mark a function as the gradient of `f`, or as its Jacobian, for `gradcli audit`. It is called with f's arguments.
+
+    Outside of an audit the function is returned as it is.
+
+    >>> def square(x):
+    ...     return x**2
+    >>> @gradient_of(square)
+    ... def slope(x):
+    ...     return 2*x
+    >>> slope(3.0), slope.__gradient_of__ is square
+    (6.0, True)
+    """
+
+    def mark(derivative: Function) -> Function:
+        derivative.__gradient_of__ = f  # type: ignore[attr-defined]
+        return watched(f, derivative) if os.environ.get("GRADCLI_AUDIT") else derivative
+
+    return mark
+
+
+def watched(f: Callable[..., Any], derivative: Any) -> Any:
+    """The derivative, which counts its calls."""
+    from gradcli.audit.watching import recorder
+    from gradcli.audit.watching.function_identity import described, module_of, standing_in
+
+    gradient = described("Python", "gradient_of", derivative, f)
+    gradient.name = f"{module_of(derivative)}.{gradient.name}"
+
+    def note(args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        if recorder.watching() and recorder.wanted(module_of(derivative)):
+            with recorder.guarded():
+                if not gradient.caller:
+                    gradient.caller = recorder.caller_of()
+                recorder.called(
+                    gradient,
+                    [*args, *options.values()],
+                    lambda call: recorder.snapshot(gradient, call, lambda: subject(f, derivative, args, options)),
+                )
+
+    return standing_in(derivative, note)
+
+
+def subject(
+    f: Callable[..., Any], derivative: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Any, dict[str, Any], Any]:
+    """A function and its derivative at the arguments of one call."""
+    from inspect import signature
+
+    names = list(signature(f).bind(*args, **options).arguments)
+    at = {**dict(zip(names, args, strict=False)), **options}
+    return f, {"jac": derivative}, at
