@@ -138,10 +138,10 @@ class Compiled:
         """Values and gradients at many points: the first axis of each leaf counts points.
 
         All points share the leaves named in `shared`, and those that are given as one number.
-        The values have shape [n, *shape of the output], the gradient in a leaf [n, *shape of the leaf]; without
-        `gradient` the output may be an array, and no gradients come. `out`, a pair like the result, is filled and
-        returned instead of new arrays. Raises GradcliError where the counts of points differ, or `out` cannot hold
-        the results.
+        Values and gradients have an axis of n points in front of the shape of the output or of the leaf. With
+        `gradient=False` the output may be an array, and there are no gradients. `out`, a pair like the result, is
+        filled and returned instead of new arrays. Raises GradcliError where the numbers of points differ, or `out`
+        cannot hold the results.
 
         >>> values, gradient = compile("sin(x)*y").at_points(x=[0.0, 0.0], y=[1.0, 2.0])
         >>> gradient["x"]
