@@ -15,7 +15,7 @@ import gradcli.eager as torch
 from gradcli.checks import balls
 from gradcli.eager import plans, recipes
 from gradcli.eager.cache import Cache
-from gradcli.eager.nn.functional import affine
+from gradcli.eager.nn.modules import linear
 from gradcli.eager.running import places
 from gradcli.execution.kernels import native
 
@@ -95,7 +95,7 @@ def test_masks_of_operands_do_not_add_up() -> None:
         assert len(recipe.ways) <= plans.MOST_WAYS
 
 
-TABLES: list[Any] = [plans._plans, recipes._recipes, affine._layers]
+TABLES: list[Any] = [plans._plans, recipes._recipes, linear._layers]
 
 
 def test_ten_thousand_shapes() -> None:

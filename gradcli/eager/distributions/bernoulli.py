@@ -7,7 +7,7 @@ from typing import Any
 from gradcli.eager.distributions.chances import Chances, need_one
 from gradcli.eager.distributions.distribution import Distribution, is_number, tensors
 from gradcli.eager.modes import no_grad
-from gradcli.eager.nn.functional.losses import binary_cross_entropy_with_logits
+from gradcli.eager.nn.modules.loss import binary_cross_entropy_with_logits
 from gradcli.eager.pointwise import TABLE
 from gradcli.eager.sampling import bernoulli
 from gradcli.eager.tensor import Tensor

@@ -10,7 +10,7 @@ from gradcli.eager.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.eager.nn.modules.module import Module
+    from gradcli.eager.nn.module import Module
 
 
 def functional_call(

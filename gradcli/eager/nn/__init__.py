@@ -1,4 +1,8 @@
-"""PyTorch's `torch.nn`: modules, parameters, losses, and how they start; the functions stand in `functional`."""
+"""PyTorch's `torch.nn`: modules, parameters, losses, and how they start.
+
+Begin with `modules/`, which has one file a family of layers. `module.py` is the base of all, `container.py` holds
+modules, `layer.py` declares layers by their functions, `composite.py` records a formula as one node.
+"""
 
 from __future__ import annotations
 

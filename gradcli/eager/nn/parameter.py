@@ -1,4 +1,4 @@
-"""A tensor goes in, the same memory as a parameter of a module comes out: a leaf that requires grad."""
+"""Parameters and buffers of modules, and those of lazy modules, whose shape is not known yet."""
 
 from __future__ import annotations
 
@@ -127,6 +127,20 @@ def is_lazy(param: Any) -> bool:
     True
     """
     return isinstance(param, _Uninitialized)
+
+
+def clear(x: Tensor, set_to_none: bool) -> None:
+    """Forget a gradient, or fill it with zeros, without its history."""
+    if x._grad is None:
+        return
+    if set_to_none:
+        x.grad = None
+    else:
+        if x._grad.grad_fn is not None:
+            x._grad.detach_()
+        else:
+            x._grad.requires_grad_(False)
+        x._grad.zero_()
 
 
 for _class in (Parameter, Buffer, UninitializedParameter, UninitializedBuffer):

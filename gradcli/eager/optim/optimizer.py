@@ -17,8 +17,7 @@ from gradcli.eager import recorder
 from gradcli.eager.hooks import Handle
 from gradcli.eager.modes import enable_grad
 from gradcli.eager.nn.constructor import constructor
-from gradcli.eager.nn.modules.whole import clear
-from gradcli.eager.nn.parameter import is_lazy
+from gradcli.eager.nn.parameter import clear, is_lazy
 from gradcli.eager.state import place, warn
 from gradcli.eager.tensor import Tensor
 

@@ -31,8 +31,8 @@ PUBLIC = (
 SAME = {
     "autograd": ("variable",),
     "nn.modules": (
-        *("activation", "batchnorm", "container", "conv", "dropout", "instancenorm", "linear", "loss", "normalization"),
-        *("rnn", "sparse", "transformer", "utils"),
+        *("activation", "batchnorm", "container", "conv", "dropout", "instancenorm", "linear", "loss", "module"),
+        *("normalization", "rnn", "sparse", "transformer", "utils"),
     ),
     "nn.utils": ("clip_grad", "convert_parameters"),
     "optim": ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"),
@@ -113,9 +113,11 @@ def below_torch(name: str) -> Any:
         return None
     for part in parts:
         home = f"{module.__name__}.{part}"
+        if part in SAME.get(module.__name__.removeprefix(HOME + "."), ()):
+            continue
         if not part.startswith("_") and hasattr(module, "__path__") and find_spec(home) is not None:
             module = import_module(home)
-        elif part not in SAME.get(module.__name__.removeprefix(HOME + "."), ()):
+        else:
             module = getattr(module, part, None)
             if not isinstance(module, ModuleType) or module.__name__ != home:
                 return None

@@ -1,58 +1,54 @@
-"""The modules of PyTorch's `torch.nn`, by their names."""
+"""PyTorch's `torch.nn.modules`: one file a family, with the functions of `torch.nn.functional` and their layers.
+
+Begin with `activation.py`, where layers follow from their functions; `linear.py` has a layer with parameters.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gradcli.eager.nn import container, lazy
+from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules import (
-    activations,
-    attention,
-    cells,
-    containers,
-    convolution,
-    embeddings,
-    images,
-    layers,
-    lazy,
-    losses,
-    norms,
+    activation,
+    conv,
+    dropout,
+    embedding,
+    linear,
+    loss,
+    normalization,
     padding,
     pooling,
     recurrent,
-    transformers,
+    transformer,
+    vision,
 )
-from gradcli.eager.nn.modules.module import Module
 
-TABLE: dict[str, type[Module]] = {"Module": Module}
-for _file in (
-    activations,
-    containers,
-    layers,
-    lazy,
-    embeddings,
-    norms,
-    losses,
-    convolution,
-    pooling,
-    padding,
-    images,
-    recurrent,
-    cells,
-    attention,
-    transformers,
-):
-    TABLE.update(
-        {
-            name: found
-            for name, found in vars(_file).items()
-            if isinstance(found, type) and issubclass(found, Module) and not name.startswith("_")
-        }
-    )
+FAMILIES = (
+    *(activation, linear, conv, pooling, padding, normalization, dropout, embedding, recurrent, transformer),
+    *(vision, loss, container, lazy),
+)
+
+
+def public(kind: Callable[[Any], bool]) -> dict[str, Any]:
+    """The public names of all families that are of a kind, each from the file that defines it."""
+    return {
+        name: one
+        for family in FAMILIES
+        for name, one in vars(family).items()
+        if not name.startswith("_") and getattr(one, "__module__", "") == family.__name__ and kind(one)
+    }
+
+
+TABLE: dict[str, type[Module]] = {
+    "Module": Module,
+    **public(lambda one: isinstance(one, type) and issubclass(one, Module)),
+}
 globals().update(TABLE)
 
 # base classes and helpers that programs ask for by PyTorch's names
-_BatchNorm, _ConvNd, _Loss = norms.BatchNorm1d, convolution._Convolution, losses._Loss
+_BatchNorm, _ConvNd, _Loss = normalization._BatchNorm, conv._ConvNd, loss._Loss
 
 
 def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:

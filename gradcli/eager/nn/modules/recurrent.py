@@ -1,4 +1,4 @@
-"""Sizes go in, recurrent layers come out: a sequence and a state to the states at each step.
+"""Recurrent layers and their cells: RNN, LSTM and GRU.
 
 The graph is that of the definition, step by step: products of the whole sequence first, then one step after the other.
 """
@@ -6,24 +6,81 @@ The graph is that of the definition, step by step: products of the whole sequenc
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gradcli.eager.factory import empty
 from gradcli.eager.indexing import renamed
-from gradcli.eager.joining import cat, stack
-from gradcli.eager.nn import functional, init
-from gradcli.eager.nn.modules.cells import GATES
-from gradcli.eager.nn.modules.module import Module
+from gradcli.eager.joining import cat, split, stack
+from gradcli.eager.nn import init
+from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.modules.dropout import dropout
+from gradcli.eager.nn.modules.linear import linear
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.nn.utils.rnn import PackedSequence
 from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
-    from gradcli.eager.nn.modules.cells import State, Step
+    from collections.abc import Callable
+
     from gradcli.eager.tensor import Tensor
+
+    State = tuple[Tensor, ...]
+    Step = Callable[[Tensor, State, tuple[Any, Any]], State]
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
+    return split(x, x.shape[-1] // count, -1, node="UnsafeSplitBackward0")
+
+
+def _tanh(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    found: Tensor = (linear(state[0], *own) + given).tanh()
+    return (found,)
+
+
+def _relu(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    found: Tensor = (linear(state[0], *own) + given).relu()
+    return (found,)
+
+
+def _lstm(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    hidden, cell = state
+    enter, keep, new, leave = _parts(linear(hidden, *own) + given, 4)
+    cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
+    found: Tensor = leave.sigmoid() * cell.tanh()
+    return found, cell
+
+
+def _gru(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+    (hidden,) = state
+    theirs, ours = _parts(given, 3), _parts(linear(hidden, *own), 3)
+    reset = (ours[0] + theirs[0]).sigmoid()
+    update = (ours[1] + theirs[1]).sigmoid()
+    new = (theirs[2] + ours[2] * reset).tanh()
+    return ((hidden - new) * update + new,)
+
+
+_GATES = {"RNN_TANH": (1, 1, _tanh), "RNN_RELU": (1, 1, _relu), "LSTM": (4, 2, _lstm), "GRU": (3, 1, _gru)}
 
 
 class _Recurrent(Module):
+    """Weights that start from uniform numbers by the size of the state."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        """Start again from new random numbers."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+class _Layers(_Recurrent):
     """Layers of one kind of step, in one direction or both."""
 
     mode = ""
@@ -59,15 +116,10 @@ class _Recurrent(Module):
         if proj_size:
             raise RuntimeError("proj_size is not supported")
         self.mode = self.mode  # a number of the layer itself, as all options are
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
-        self.bias = bias
-        self.batch_first = batch_first
-        self.dropout = float(dropout)
-        self.bidirectional = bidirectional
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+        self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
         self.proj_size = proj_size
-        gates = GATES[self.mode][0] * hidden_size
+        gates = _GATES[self.mode][0] * hidden_size
         for layer in range(num_layers):
             width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
             for end in ("", "_reverse")[: 1 + bidirectional]:
@@ -77,12 +129,6 @@ class _Recurrent(Module):
                 for name, shape in shapes.items():
                     self.register_parameter(f"{name}_l{layer}{end}", Parameter(empty(*shape, dtype=dtype)))
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start again from new random numbers."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
         """Nothing has to be done: the weights lie where they lie."""
@@ -126,7 +172,7 @@ class _Recurrent(Module):
         return input._replace(data=output), last if len(last) > 1 else last[0]
 
     def _states(self, x: Tensor, hx: Any, single: bool) -> State:
-        count, shape = GATES[self.mode][1], (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
+        count, shape = _GATES[self.mode][1], (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
         if hx is None:
             zeros: Tensor = x.new_zeros(shape)
             return (zeros,) * count
@@ -145,7 +191,7 @@ class _Recurrent(Module):
         return given
 
     def _run(self, x: Tensor, states: State, sizes: list[int] | None = None) -> tuple[Tensor, State]:
-        step: Step = GATES[self.mode][2]
+        step: Step = _GATES[self.mode][2]
         ends: list[list[Tensor]] = [[] for _ in states]
         given = [one.unbind(0) for one in states]
         for layer in range(self.num_layers):
@@ -158,7 +204,7 @@ class _Recurrent(Module):
                     end.append(one)
             x = outputs[0] if len(outputs) == 1 else cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
-                x = functional.dropout(x, self.dropout)
+                x = dropout(x, self.dropout)
         return x, tuple([stack(end) for end in ends])
 
     def _layer(
@@ -167,7 +213,7 @@ class _Recurrent(Module):
         end = f"_l{layer}{'_reverse' if way else ''}"
         biases = [getattr(self, f"bias_{name}{end}") if self.bias else None for name in ("ih", "hh")]
         own = (getattr(self, f"weight_hh{end}"), biases[1])
-        moved = functional.linear(x, getattr(self, f"weight_ih{end}"), biases[0])
+        moved = linear(x, getattr(self, f"weight_ih{end}"), biases[0])
         rows = list(moved.unbind(0) if sizes is None else moved.split(sizes))
         found: list[Any] = [None] * len(rows)
         first: Any = state
@@ -200,7 +246,7 @@ class _Recurrent(Module):
         return ", ".join(parts)
 
 
-class RNN(_Recurrent):
+class RNN(_Layers):
     """h' = tanh(x @ W_ih.T + b_ih + h @ W_hh.T + b_hh) over a sequence (L, N, H), or relu in place of tanh."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -215,16 +261,101 @@ class RNN(_Recurrent):
         self.nonlinearity = nonlinearity
 
 
-class LSTM(_Recurrent):
+class LSTM(_Layers):
     """Long short-term memory over a sequence (L, N, H); the state is (h, c)."""
 
     mode = "LSTM"
 
 
-class GRU(_Recurrent):
+class GRU(_Layers):
     """Gated recurrent units over a sequence (L, N, H)."""
 
     mode = "GRU"
 
 
-# --- one step ----------------------------------------------------------------------------------------------------
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+class _Cell(_Recurrent):
+    gates: ClassVar[int] = 1
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        rows = self.gates * hidden_size
+        self.weight_ih = Parameter(empty(rows, input_size, dtype=dtype))
+        self.weight_hh = Parameter(empty(rows, hidden_size, dtype=dtype))
+        self.register_parameter("bias_ih", Parameter(empty(rows, dtype=dtype)) if bias else None)
+        self.register_parameter("bias_hh", Parameter(empty(rows, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def _stepped(self, input: Tensor, given: tuple[Any, ...], step: Step) -> State:
+        name = type(self).__name__
+        if input.ndim not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
+        for one in given:
+            if one is not None and one.ndim not in (1, 2):
+                raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {one.ndim}D instead")
+        single = input.ndim == 1
+        x = input.unsqueeze(0) if single else input
+        if x.shape[1] != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
+        zeros = x.new_zeros((x.shape[0], self.hidden_size))
+        states = [zeros if one is None else one.unsqueeze(0) if one.ndim == 1 else one for one in given]
+        for one in states:
+            if tuple(one.shape) != (x.shape[0], self.hidden_size):
+                raise RuntimeError(f"hidden has inconsistent hidden_size: got {list(one.shape)}")
+        found = step(linear(x, self.weight_ih, self.bias_ih), tuple(states), (self.weight_hh, self.bias_hh))
+        return tuple([one.squeeze(0) for one in found]) if single else found
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else f", bias={self.bias}")
+
+
+class RNNCell(_Cell):
+    """One step of `RNN`."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next state. RuntimeError for another nonlinearity than tanh and relu."""
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._stepped(input, (hx,), _tanh if self.nonlinearity == "tanh" else _relu)[0]
+
+    def extra_repr(self) -> str:
+        more = "" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}"
+        return super().extra_repr() + more
+
+
+class LSTMCell(_Cell):
+    """One step of `LSTM`; the state is (h, c)."""
+
+    gates = 4
+
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
+        """The next state."""
+        hidden, cell = self._stepped(input, (None, None) if hx is None else tuple(hx), _lstm)
+        return hidden, cell
+
+
+class GRUCell(_Cell):
+    """One step of `GRU`."""
+
+    gates = 3
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next state."""
+        return self._stepped(input, (hx,), _gru)[0]

@@ -1,15 +1,21 @@
-"""A tensor goes in, what a layer without parameters does to its entries comes out; draws no random number.
+"""Activations: functions of each entry, and softmax along an axis; the functions, then their layers.
 
-Every function is one node with PyTorch's name, over declared operations, unless PyTorch builds it from several.
+Every function is one node with PyTorch's name, over declared operations, unless PyTorch builds it from several. To add
+one, write its function, and declare its layer at the end.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager import dtypes, inplace, pointwise, reductions
+from gradcli.eager import dtypes, pointwise, reductions
+from gradcli.eager import inplace as in_place
 from gradcli.eager.dispatch import cast
-from gradcli.eager.nn.functional.fusing import by_entry, declared, fused, need_tensor
+from gradcli.eager.factory import full
+from gradcli.eager.nn.composite import by_entry, checks, declared, entrywise, fused, need_tensor, needs_floats
+from gradcli.eager.nn.layer import Layer, layer
+from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 
@@ -17,11 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _relu: Callable[[Tensor], Tensor] = pointwise.TABLE["relu"]
-
-
-def _either(x: Tensor, inplace_too: bool, function: Callable[[Tensor], Tensor], name: str) -> Tensor:
-    need_tensor(x, name)
-    return inplace.change(x, function) if inplace_too else function(x)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -32,7 +33,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     tensor([0., 2.])
     """
     if inplace or not isinstance(input, Tensor):
-        return _either(input, inplace, _relu, "relu")
+        need_tensor(input, "relu")
+        return in_place.change(input, _relu)
     return _relu(input)
 
 
@@ -48,65 +50,54 @@ def sigmoid(input: Tensor) -> Tensor:
     return result
 
 
-def _leaky_relu(x: Any, *, slope: float) -> Any:
-    return declared("leaky_relu", x, slope)
-
-
+@needs_floats
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Positive entries as they are, others times the slope."""
-    return _either(
-        input,
-        inplace,
-        lambda x: by_entry(_leaky_relu, (x,), "LeakyReluBackward0", slope=negative_slope),
-        "leaky_relu",
-    )
+    return entrywise("leaky_relu", input, "LeakyReluBackward0", inplace, negative_slope)
 
 
-def _elu(x: Any, *, alpha: float) -> Any:
-    return declared("elu", x, alpha)
-
-
+@needs_floats
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Positive entries as they are, others alpha*(exp(x) - 1)."""
-    name = "EluBackward1" if inplace else "EluBackward0"
-    return _either(input, inplace, lambda x: by_entry(_elu, (x,), name, alpha=alpha), "elu")
+    return entrywise("elu", input, f"EluBackward{int(inplace)}", inplace, alpha)
 
 
-def _named(x: Any, *, name: str, **params: Any) -> Any:
-    return declared(name, x, **params)
-
-
+@needs_floats
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The scaled elu, which keeps mean 0 and variance 1."""
-    return _either(input, inplace, lambda x: by_entry(_named, (x,), "EluBackward0", name="selu"), "selu")
+    return entrywise("selu", input, "EluBackward0", inplace)
 
 
 def _celu(x: Any, *, alpha: float) -> Any:
     return declared("elu", x / alpha, 1) * alpha
 
 
+@needs_floats
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Positive entries as they are, others alpha*(exp(x/alpha) - 1). RuntimeError for alpha = 0."""
     if alpha == 0:
         raise RuntimeError("celu divides by alpha, which cannot be 0")
-    return _either(input, inplace, lambda x: by_entry(_celu, (x,), "CeluBackward0", alpha=alpha), "celu")
+    return entrywise(_celu, input, "CeluBackward0", inplace, alpha=alpha)
 
 
+@needs_floats
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     """x times the normal distribution function, exact or with a tanh (`approximate="tanh"`)."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
-    return by_entry(_named, (need_tensor(input, "gelu"),), "GeluBackward0", name="gelu", approximate=approximate)
+    return entrywise("gelu", input, "GeluBackward0", approximate=approximate)
 
 
+@needs_floats
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x times sigmoid(x)."""
-    return _either(input, inplace, lambda x: by_entry(_named, (x,), "SiluBackward0", name="silu"), "silu")
+    return entrywise("silu", input, "SiluBackward0", inplace)
 
 
+@needs_floats
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times tanh(softplus(x))."""
-    return _either(input, inplace, lambda x: by_entry(_named, (x,), "MishBackward0", name="mish"), "mish")
+    return entrywise("mish", input, "MishBackward0", inplace)
 
 
 def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
@@ -114,110 +105,109 @@ def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
     return declared("where", scaled > threshold, x, declared("softplus", scaled) / beta)
 
 
+@needs_floats
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta*x))/beta, and x itself where beta*x is above the threshold."""
-    x = need_tensor(input, "softplus")
-    return by_entry(_softplus, (x,), "SoftplusBackward0", beta=beta, threshold=threshold)
+    return entrywise(_softplus, input, "SoftplusBackward0", beta=beta, threshold=threshold)
 
 
+@needs_floats
 def logsigmoid(input: Tensor) -> Tensor:
     """The logarithm of the logistic function."""
-    return by_entry(_named, (need_tensor(input, "logsigmoid"),), "LogSigmoidBackward0", name="logsigmoid")
+    return entrywise("logsigmoid", input, "LogSigmoidBackward0")
 
 
+@checks
 def softsign(input: Tensor) -> Tensor:
     """x/(1 + |x|), from three nodes."""
     result: Tensor = input / (need_tensor(input, "softsign").abs() + 1)
     return result
 
 
+@checks
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x), from two nodes."""
     return input - tanh(need_tensor(input, "tanhshrink"))
+
+
+# --- straight lines: the slope at a corner is PyTorch's ------------------------------------------------------
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
     return declared("where", condition, x, y)
 
 
-# --- straight lines: the slope at a corner is PyTorch's ------------------------------------------------------
-
-
 def _hardtanh(x: Any, *, low: float, high: float) -> Any:
     return _where(x <= low, low, _where(x >= high, high, x))
 
 
+@checks
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Entries held between two bounds; the slope at a bound is 0."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _either(
-        input,
-        inplace,
-        lambda x: by_entry(_hardtanh, (x,), "HardtanhBackward0", low=min_val, high=max_val),
-        "hardtanh",
-    )
+    return entrywise(_hardtanh, input, "HardtanhBackward0", inplace, low=min_val, high=max_val)
 
 
+@checks
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Entries held between 0 and 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+@checks
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """A sigmoid of three straight lines."""
-    return _either(
-        input, inplace, lambda x: by_entry(_named, (x,), "HardsigmoidBackward0", name="hardsigmoid"), "hardsigmoid"
-    )
+    return entrywise("hardsigmoid", input, "HardsigmoidBackward0", inplace)
 
 
 def _hardswish(x: Any) -> Any:
     return _where(x <= -3, 0, _where(x >= 3, x, x * (x + 3) / 6))
 
 
+@needs_floats
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times hardsigmoid(x)."""
-    return _either(input, inplace, lambda x: by_entry(_hardswish, (x,), "HardswishBackward0"), "hardswish")
+    return entrywise(_hardswish, input, "HardswishBackward0", inplace)
 
 
 def _softshrink(x: Any, *, size: float) -> Any:
     return _where(x > size, x - size, _where(x < -size, x + size, 0))
 
 
+@checks
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Entries moved towards 0 by `lambd`. RuntimeError for a negative one."""
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but it is {lambd}")
-    return by_entry(_softshrink, (need_tensor(input, "softshrink"),), "SoftshrinkBackward0", size=lambd)
+    return entrywise(_softshrink, input, "SoftshrinkBackward0", size=lambd)
 
 
 def _hardshrink(x: Any, *, size: float) -> Any:
-    return declared("where", declared("abs", x) <= size, 0, x)
+    return _where(declared("abs", x) <= size, 0, x)
 
 
+@needs_floats
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Zeros for the entries not larger than `lambd` in size."""
-    return by_entry(_hardshrink, (need_tensor(input, "hardshrink"),), "HardshrinkBackward0", size=lambd)
+    return entrywise(_hardshrink, input, "HardshrinkBackward0", size=lambd)
 
 
 def _threshold(x: Any, *, limit: float, value: float) -> Any:
-    return declared("where", x <= limit, value, x)
+    return _where(x <= limit, value, x)
 
 
+@checks
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Entries above a limit, one value for the others."""
-    return _either(
-        input,
-        inplace,
-        lambda x: by_entry(_threshold, (x,), "ThresholdBackward0", limit=threshold, value=value),
-        "threshold",
-    )
+    return entrywise(_threshold, input, "ThresholdBackward0", inplace, limit=threshold, value=value)
 
 
 def _prelu(x: Any, weight: Any) -> Any:
     return declared("leaky_relu", x, weight)
 
 
+@checks
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Positive entries as they are, others times a learned slope, one for all or one for each channel."""
     if weight.numel() != 1 and (input.ndim < 2 or weight.numel() != input.shape[1]):
@@ -235,6 +225,7 @@ def _glu(x: Any, *, axis: int) -> Any:
     return left * declared("sigmoid", right)
 
 
+@needs_floats
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of an axis times the sigmoid of the second. RuntimeError for an odd size."""
     axis = dim - input.ndim if dim >= 0 else dim
@@ -243,7 +234,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return fused(_glu, (input,), "GluBackward0", axis=axis)
 
 
-# --- soft maxima ---------------------------------------------------------------------------------------------
+# --- softmax -------------------------------------------------------------------------------------------------
 
 
 def _dim(input: Tensor, dim: int | None, name: str) -> int:
@@ -271,6 +262,72 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     return reductions.log_softmax(_converted(input, dtype), _dim(input, dim, "log_softmax"))
 
 
+@needs_floats
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax(-x)."""
     return reductions.softmax(-_converted(input, dtype), _dim(input, dim, "softmin"))
+
+
+@checks
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A random choice by softmax of noisy scores; `hard` gives a one-hot choice with the gradient of the soft one."""
+    noise = -need_tensor(logits, "gumbel_softmax").detach().clone().exponential_().log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    at = soft.detach().max(dim, keepdim=True)[1]
+    chosen = logits.new_zeros(tuple(logits.shape)).scatter(dim, at, 1.0)
+    found: Tensor = chosen - soft.detach() + soft
+    return found
+
+
+# --- layers --------------------------------------------------------------------------------------------------
+
+
+class _ReLU6(Layer):
+    def _keep(self, **options: Any) -> None:
+        super()._keep(**options, min_val=0.0, max_val=6.0)
+
+
+ReLU = layer("ReLU", relu)
+ReLU6 = layer("ReLU6", relu6, base=_ReLU6)
+LeakyReLU = layer("LeakyReLU", leaky_relu)
+ELU = layer("ELU", elu)
+SELU = layer("SELU", selu)
+CELU = layer("CELU", celu)
+Tanh = layer("Tanh", tanh)
+Sigmoid = layer("Sigmoid", sigmoid)
+LogSigmoid = layer("LogSigmoid", logsigmoid)
+GELU = layer("GELU", gelu)
+SiLU = layer("SiLU", silu)
+Mish = layer("Mish", mish)
+Softplus = layer("Softplus", softplus)
+Softsign = layer("Softsign", softsign)
+Tanhshrink = layer("Tanhshrink", tanhshrink)
+Hardtanh = layer("Hardtanh", hardtanh)
+Hardsigmoid = layer("Hardsigmoid", hardsigmoid, shown="")
+Hardswish = layer("Hardswish", hardswish)
+Softshrink = layer("Softshrink", softshrink, shown="{self.lambd}")
+Hardshrink = layer("Hardshrink", hardshrink, shown="{self.lambd}")
+Threshold = layer("Threshold", threshold)
+GLU = layer("GLU", glu)
+Softmax = layer("Softmax", softmax, leave_out=("_stacklevel", "dtype"))
+LogSoftmax = layer("LogSoftmax", log_softmax, leave_out=("_stacklevel", "dtype"))
+Softmin = layer("Softmin", softmin, leave_out=("_stacklevel", "dtype"))
+
+
+class PReLU(Module):
+    """Positive entries as they are, others times a learned slope, one for all or one for each channel."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(full((num_parameters,), init, dtype=dtype))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of each entry."""
+        return prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"

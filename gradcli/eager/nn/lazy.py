@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.nn.modules import convolution, layers, norms
-from gradcli.eager.nn.modules.module import Module
+from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.modules import conv, linear, normalization
 from gradcli.eager.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 if TYPE_CHECKING:
@@ -71,70 +71,44 @@ class _Lazy(Module):
         return self(*args, **kwargs)
 
 
-class LazyLinear(_Lazy, layers.Linear):
-    """`Linear` whose `in_features` is the last axis of the first input."""
-
-    cls_to_become, size = layers.Linear, "in_features"
+class _LazyLinear(_Lazy):
+    size = "in_features"
 
     def _size_of(self, input: Tensor) -> int:
         return int(input.shape[-1])
 
 
-class _LazyConvolution(_Lazy, convolution._Convolution):
+class _LazyConv(_Lazy):
     size = "in_channels"
 
     def _size_of(self, input: Tensor) -> int:
-        if input.ndim not in (self.axes + 1, self.axes + 2):
+        axes: int = self.axes
+        if input.ndim not in (axes + 1, axes + 2):
             raise RuntimeError(
-                f"Expected {self.axes + 1}D (unbatched) or {self.axes + 2}D (batched) input to {type(self).__name__}, "
+                f"Expected {axes + 1}D (unbatched) or {axes + 2}D (batched) input to {type(self).__name__}, "
                 f"but got input of size: {list(input.shape)}"
             )
-        return int(input.shape[-self.axes - 1])
+        return int(input.shape[-axes - 1])
 
 
-class LazyConv1d(_LazyConvolution, convolution.Conv1d):
-    """`Conv1d` whose `in_channels` are those of the first input."""
-
-    cls_to_become = convolution.Conv1d
+class _LazyNorm(_Lazy):
+    size = "num_features"
 
 
-class LazyConv2d(_LazyConvolution, convolution.Conv2d):
-    """`Conv2d` whose `in_channels` are those of the first input."""
-
-    cls_to_become = convolution.Conv2d
-
-
-class LazyConv3d(_LazyConvolution, convolution.Conv3d):
-    """`Conv3d` whose `in_channels` are those of the first input."""
-
-    cls_to_become = convolution.Conv3d
+def _lazy(base: type[_Lazy], layer: type[Module]) -> Any:
+    """`layer` whose size of the input is that of the first one."""
+    name, doc = f"Lazy{layer.__name__}", f"`{layer.__name__}` whose `{base.size}` are those of the first input."
+    return type(
+        name, (base, layer), {"__module__": __name__, "__qualname__": name, "__doc__": doc, "cls_to_become": layer}
+    )
 
 
-class LazyConvTranspose1d(_LazyConvolution, convolution.ConvTranspose1d):
-    """`ConvTranspose1d` whose `in_channels` are those of the first input."""
-
-    cls_to_become = convolution.ConvTranspose1d
-
-
-class LazyConvTranspose2d(_LazyConvolution, convolution.ConvTranspose2d):
-    """`ConvTranspose2d` whose `in_channels` are those of the first input."""
-
-    cls_to_become = convolution.ConvTranspose2d
-
-
-class LazyBatchNorm1d(_Lazy, norms.BatchNorm1d):
-    """`BatchNorm1d` whose `num_features` are the channels of the first input."""
-
-    cls_to_become, size = norms.BatchNorm1d, "num_features"
-
-
-class LazyBatchNorm2d(_Lazy, norms.BatchNorm2d):
-    """`BatchNorm2d` whose `num_features` are the channels of the first input."""
-
-    cls_to_become, size = norms.BatchNorm2d, "num_features"
-
-
-class LazyBatchNorm3d(_Lazy, norms.BatchNorm3d):
-    """`BatchNorm3d` whose `num_features` are the channels of the first input."""
-
-    cls_to_become, size = norms.BatchNorm3d, "num_features"
+LazyLinear = _lazy(_LazyLinear, linear.Linear)
+LazyConv1d = _lazy(_LazyConv, conv.Conv1d)
+LazyConv2d = _lazy(_LazyConv, conv.Conv2d)
+LazyConv3d = _lazy(_LazyConv, conv.Conv3d)
+LazyConvTranspose1d = _lazy(_LazyConv, conv.ConvTranspose1d)
+LazyConvTranspose2d = _lazy(_LazyConv, conv.ConvTranspose2d)
+LazyBatchNorm1d = _lazy(_LazyNorm, normalization.BatchNorm1d)
+LazyBatchNorm2d = _lazy(_LazyNorm, normalization.BatchNorm2d)
+LazyBatchNorm3d = _lazy(_LazyNorm, normalization.BatchNorm3d)

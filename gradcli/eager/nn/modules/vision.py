@@ -1,4 +1,4 @@
-"""Images and a size go in, images of that size come out: averages, extremes, nearest pixels, channels as pixels."""
+"""Images of other forms: resized, windows as columns and back, channels as pixels."""
 
 from __future__ import annotations
 
@@ -7,91 +7,113 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.movement import squeeze, unsqueeze
-from gradcli.eager.nn.functional.fusing import declared, fused, need_tensor
-from gradcli.eager.nn.functional.padding import Rows, picked
-from gradcli.eager.nn.functional.pooling import row_of
-from gradcli.eager.nn.functional.windows import Sizes, spread, taken
+from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
+from gradcli.eager.nn.layer import Layer, layer
+from gradcli.eager.nn.windows import Rows, Sizes, edged, picked, places_of, positive, put, reshaped, spread, taken
 from gradcli.eager.nodes import class_named
-from gradcli.eager.reductions import mean
 from gradcli.eager.rules import FixedNode
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:
-    from gradcli.eager.signatures import Wished
+    from gradcli.eager.signatures import Extents
 
 
-def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
-    """Start and size of each window, in C order."""
-    ranges = [
-        [(i * n // count, -(-(i + 1) * n // count) - i * n // count) for i in range(count)]
-        for n, count in zip(sizes, out, strict=True)
+# --- windows as columns ----------------------------------------------------------------------------------------------
+
+
+def _unfolded(x: Any, *, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes) -> Any:
+    *lead, channels, height, width = x.shape
+    batch = lead[0] if lead else 1
+    x = edged(reshaped(x, batch, channels, height, width), padding, padding)
+    parts = [
+        reshaped(taken(x, start, stride, out), batch, channels, 1, math.prod(out))
+        for start in places_of(kernel, dilation)
     ]
-    cells: list[tuple[Sizes, Sizes]] = [((), ())]
-    for one in ranges:
-        cells = [((*start, first), (*size, length)) for start, size in cells for first, length in one]
-    return cells
+    whole = x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
+    return reshaped(whole, *lead, channels * math.prod(kernel), math.prod(out))
 
 
-def _adapted(x: Any, *, out: Sizes, largest: bool) -> Any:
-    axes = len(out)
-    lead = tuple(x.shape[: len(x.shape) - axes])
-    parts = []
-    for start, size in _cells(tuple(x.shape[-axes:]), out):
-        flat = declared("reshape", taken(x, start, (1,) * axes, size), shape=(*lead, math.prod(size)))
-        if largest:
-            at = declared("reshape", catalogue()["argmax"](flat, axis=-1), shape=(*lead, 1))
-            parts.append(catalogue()["take_along"](flat, at, axis=-1))
-        else:
-            parts.append(declared("mean", flat, axis=-1, keepdims=True))
-    whole = parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -1})
-    return declared("reshape", whole, shape=(*lead, *out))
+def _folded(
+    x: Any, *, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, windows: Sizes, out: Sizes
+) -> Any:
+    *lead, rows, _ = x.shape
+    batch, count = lead[0] if lead else 1, math.prod(kernel)
+    channels = rows // count
+    x = reshaped(x, batch, channels, count, *windows)
+    full = tuple([n + 2 * edge for n, edge in zip(out, padding, strict=True)])
+    whole = None
+    for at, start in enumerate(places_of(kernel, dilation)):
+        part = reshaped(taken(x, (at, 0, 0), (1, 1, 1), (1, *windows)), batch, channels, *windows)
+        part = put(part, start, stride, full)
+        whole = part if whole is None else whole + part
+    trimmed = taken(whole, padding, (1, 1), out) if any(padding) else whole
+    return reshaped(trimmed, *lead, channels, *out)
 
 
-def _adaptive(name: str, axes: int, input: Tensor, output_size: Any, largest: bool) -> Tensor:
-    need_tensor(input, name)
-    if not largest and output_size in (1, (1,) * axes, [1] * axes) and input.ndim >= axes:
-        return mean(input, tuple(range(-axes, 0)), True)
-    if input.ndim not in (axes + 1, axes + 2):
-        raise RuntimeError(f"{name}(): Expected {axes + 1}D or {axes + 2}D tensor, but got {list(input.shape)}")
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * axes
-    sizes = tuple(input.shape[-axes:])
-    out = spread(tuple([n if one is None else one for one, n in zip(given, sizes, strict=True)]), axes, "output_size")
-    if any(n < 0 for n in out):
-        raise RuntimeError(f"{name}(): elements of output_size must be greater than or equal to 0")
-    node = "AdaptiveMaxPool2DBackward0" if largest else "AdaptiveAvgPool2DBackward0"
-    return fused(_adapted, (input,), node, out=out, largest=largest)
+def _windows(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+    rows = zip(sizes, kernel, stride, padding, dilation, strict=True)
+    return tuple([(n + 2 * edge - gap * (k - 1) - 1) // by + 1 for n, k, by, edge, gap in rows])
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
-    """Averages over windows that fill (N, C, H, W) in so many rows and columns."""
-    return _adaptive("adaptive_avg_pool2d", 2, input, output_size, False)
+def _sizes(name: str, kernel: Extents, stride: Extents, padding: Extents, dilation: Extents) -> tuple[Sizes, ...]:
+    """Kernel, stride, padding and dilation along both axes."""
+    given = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    found = {what: spread(sizes, 2, what) for what, sizes in given.items()}
+    for what in ("kernel_size", "stride", "dilation"):
+        positive(name, found[what], what.replace("_", " "))
+    return tuple(found.values())
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
-    """Averages over so many windows that fill (N, C, L)."""
+@checks
+def unfold(
+    input: Tensor, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1
+) -> Tensor:
+    """The windows of images (N, C, H, W) as columns (N, C * KH * KW, L)."""
+    need_tensor(input, "unfold")
+    if input.ndim not in (3, 4):
+        raise RuntimeError(f"Input Error: Expected 3D or 4D (batch mode) tensor, got {input.ndim}D")
+    kernel, by, edges, gaps = _sizes("unfold", kernel_size, stride, padding, dilation)
+    out = _windows(tuple(input.shape[-2:]), kernel, by, edges, gaps)
+    if any(n < 1 for n in out):
+        raise RuntimeError(f"Given input with spatial size {list(input.shape[-2:])}, the windows {kernel} do not fit")
+    return fused(
+        _unfolded, (input,), "Im2ColBackward0", kernel=kernel, stride=by, padding=edges, dilation=gaps, out=out
+    )
+
+
+@checks
+def fold(
+    input: Tensor,
+    output_size: Extents,
+    kernel_size: Extents,
+    dilation: Extents = 1,
+    padding: Extents = 0,
+    stride: Extents = 1,
+) -> Tensor:
+    """The transpose of `unfold`: columns (N, C * KH * KW, L) added up to images of a size."""
+    need_tensor(input, "fold")
     if input.ndim not in (2, 3):
-        raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
-    return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, row_of(output_size))), -2)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Wished) -> Tensor:
-    """The largest entries of windows that fill (N, C, H, W) in so many rows and columns."""
-    return _adaptive("adaptive_max_pool2d", 2, input, output_size, True)
-
-
-def adaptive_max_pool1d(input: Tensor, output_size: Wished) -> Tensor:
-    """The largest entries of so many windows that fill (N, C, L)."""
-    if input.ndim not in (2, 3):
-        raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
-    return squeeze(adaptive_max_pool2d(unsqueeze(input, -2), (1, row_of(output_size))), -2)
+        raise RuntimeError(f"Input Error: Expected 2D or 3D (batch mode) tensor, got {input.ndim}D")
+    kernel, by, edges, gaps = _sizes("fold", kernel_size, stride, padding, dilation)
+    out = spread(output_size, 2, "output_size")
+    windows = _windows(out, kernel, by, edges, gaps)
+    if input.shape[-2] % math.prod(kernel) or math.prod(windows) != input.shape[-1] or min(windows) < 1:
+        raise RuntimeError(
+            f"Given output_size={out} and kernel_size={kernel}, expected {math.prod(windows)} columns of a multiple of "
+            f"{math.prod(kernel)} entries, but the input is {list(input.shape)}"
+        )
+    return fused(
+        _folded, (input,), "Col2ImBackward0",
+        kernel=kernel, stride=by, padding=edges, dilation=gaps, windows=windows, out=out,
+    )  # fmt: skip
 
 
 # --- pixels repeated and rearranged ----------------------------------------------------------------------------------
 
 
+@checks
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -190,6 +212,7 @@ def _shuffled(x: Any, *, factor: int, inverse: bool) -> Any:
     return declared("reshape", moved, shape=out)
 
 
+@checks
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(N, C r r, H, W) to (N, C, H r, W r): channels become pixels."""
     if input.ndim < 3 or upscale_factor <= 0 or input.shape[-3] % upscale_factor**2:
@@ -197,8 +220,31 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return fused(_shuffled, (input,), "PixelShuffleBackward0", factor=upscale_factor, inverse=False)
 
 
+@checks
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(N, C, H r, W r) to (N, C r r, H, W): pixels become channels."""
     if input.ndim < 3 or downscale_factor <= 0 or any(n % downscale_factor for n in input.shape[-2:]):
         raise RuntimeError(f"pixel_unshuffle: {list(input.shape)} does not fit a downscale_factor {downscale_factor}")
     return fused(_shuffled, (input,), "PixelUnshuffleBackward0", factor=downscale_factor, inverse=True)
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+
+class _Upsample(Layer):
+    def _keep(self, **options: Any) -> None:
+        self.name, factor = type(self).__name__, options["scale_factor"]
+        if factor is not None:
+            options["scale_factor"] = tuple(map(float, factor)) if isinstance(factor, (tuple, list)) else float(factor)
+        super()._keep(**options)
+
+    def extra_repr(self) -> str:
+        what = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{what}, mode={self.mode!r}"
+
+
+Unfold = layer("Unfold", unfold)
+Fold = layer("Fold", fold)
+Upsample = layer("Upsample", interpolate, base=_Upsample, leave_out=("antialias",))
+PixelShuffle = layer("PixelShuffle", pixel_shuffle)
+PixelUnshuffle = layer("PixelUnshuffle", pixel_unshuffle)

@@ -1,18 +1,18 @@
-"""Sizes and graph operations on images go in, windows of them come out as slices: what layers of images are made of."""
+"""Sliding windows and frames of images as slices, in graph operations: what convolution, pooling and padding share."""
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.nn.functional.fusing import declared
-from gradcli.eager.nn.functional.padding import framed
+from gradcli.eager.nn.composite import declared
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Sizes = tuple[int, ...]
+Rows = tuple[Sizes, ...]
 
 
 def spread(value: Any, count: int, what: str) -> Sizes:
@@ -69,3 +69,23 @@ def edged(x: Any, before: Sizes, after: Sizes) -> Any:
 def positive(name: str, sizes: Sizes, what: str) -> None:
     if any(n <= 0 for n in sizes):
         raise RuntimeError(f"{name}: non-positive {what} is not supported")
+
+
+def picked(x: Any, *, rows: Rows) -> Any:
+    """Entries by their positions along each of the last axes."""
+    for i, at in enumerate(rows):
+        x = catalogue()["take_static"](x, indices=at, axis=i - len(rows))
+    return x
+
+
+def framed(x: Any, *, before: Sizes, after: Sizes) -> Any:
+    """Zeros before and after the entries along each axis; negative counts cut off."""
+    slices, unslice = catalogue()["slice"], catalogue()["unslice"]
+    first = tuple(max(-n, 0) for n in before)
+    sizes = tuple(n - start - max(-end, 0) for n, start, end in zip(x.shape, first, after, strict=True))
+    steps = (1,) * len(sizes)
+    if sizes != tuple(x.shape):
+        x = slices(x, start=first, step=steps, size=sizes)
+    shape = tuple(max(low, 0) + n + max(high, 0) for low, n, high in zip(before, sizes, after, strict=True))
+    start = tuple(max(low, 0) for low in before)
+    return unslice(x, shape=shape, start=start, step=steps) if shape != sizes else x

@@ -1,4 +1,4 @@
-"""A module's hooks on gradients go in, nodes around its call that call them come out; knows no layer.
+"""Backward hooks of modules: nodes around a call that run them.
 
 Inputs and outputs of the module pass through one node each, as in PyTorch: what arrives behind the output node are
 the gradients of the outputs, what leaves the input node are those of the inputs.

@@ -1,22 +1,25 @@
-"""A function of graph operations and its tensors go in, one recorded node with PyTorch's name comes out.
+"""Layers and losses as single nodes: a formula of declared operations, recorded under PyTorch's name.
 
-What a node computes is written in declared operations, so its derivative of every order is theirs: none is
-written here. This module knows no layer and no loss.
+The derivatives of every order are those of the operations: none is written here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from gradcli.eager import inplace as in_place
 from gradcli.eager.dispatch import record
+from gradcli.eager.signatures import checked
 from gradcli.eager.state import warn
 from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def fused(
@@ -48,6 +51,38 @@ def by_entry(
 ) -> Tensor:
     """`fused` for a function that works entry by entry: one plan serves all shapes."""
     return record(function, xs, params, node, pointwise=True, edges=edges)
+
+
+def entrywise(
+    formula: Callable[..., Any] | str, x: Tensor, node: str, inplace: bool = False, *options: Any, **params: Any
+) -> Tensor:
+    """`by_entry` of one tensor, perhaps in its place; a formula that is one declared operation by its name."""
+    if isinstance(formula, str):
+        function, params, title = _operation, {"name": formula, "options": options, **params}, formula
+    else:
+        function, title = formula, formula.__name__.strip("_")
+    need_tensor(x, title)
+
+    def run(x: Tensor) -> Tensor:
+        return by_entry(function, (x,), node, **params)
+
+    return in_place.change(x, run) if inplace else run(x)
+
+
+def _operation(x: Any, *, name: str, options: tuple[Any, ...], **params: Any) -> Any:
+    return declared(name, x, *options, **params)
+
+
+def checks(function: F) -> F:
+    """The function with a check of its arguments in front, by its annotations."""
+    found: F = checked(function)
+    return found
+
+
+def needs_floats(function: F) -> F:
+    """`checks`, and NotImplementedError for a tensor of whole numbers."""
+    found: F = checked(function, floating=True)
+    return found
 
 
 def shifted(x: Tensor, by: float, node: str = "AddBackward1") -> Tensor:
@@ -96,3 +131,8 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
         return loss
     found: Tensor = loss.mean() if reduction == "mean" else loss.sum()
     return found
+
+
+def reduced_in_graph(loss: Any, reduction: str) -> Any:
+    """`reduced` inside a formula."""
+    return loss if reduction == "none" else declared(reduction, loss)

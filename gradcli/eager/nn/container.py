@@ -1,10 +1,10 @@
-"""Modules or parameters go in, one module that holds them in order or by name comes out; computes nothing itself."""
+"""Modules that hold modules or parameters, in order or by name: Sequential, ModuleList, ModuleDict, ..."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from gradcli.eager.nn.modules.module import Module, indented
+from gradcli.eager.nn.module import Module, indented
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.tensor import Tensor
 
@@ -118,47 +118,63 @@ class ModuleList(_Listed):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
-class ModuleDict(Module):
+class _Named(Module):
+    """Modules or parameters by name."""
+
+    _table: ClassVar[str]
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        held: dict[str, Any] = self.__dict__[self._table]
+        return held
+
+    def __getitem__(self, key: str) -> Any:
+        return self._held[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        del self._held[key]
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def update(self, values: Any) -> None:
+        """Add modules or parameters by name."""
+        for name, value in dict(values).items():
+            self[name] = value
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._held.keys()
+
+    def values(self) -> Any:
+        """The modules or parameters."""
+        return self._held.values()
+
+    def items(self) -> Any:
+        """Names and modules or parameters."""
+        return self._held.items()
+
+
+class ModuleDict(_Named):
     """Modules by name, all of which count as parts of their owner."""
+
+    _table = "_modules"
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
         self.update(modules or {})
 
-    def update(self, modules: Any) -> None:
-        """Add modules by name."""
-        for name, module in dict(modules).items():
-            self[name] = module
-
-    def __getitem__(self, key: str) -> Any:
-        return self._modules[key]
-
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
-
-    def __delitem__(self, key: str) -> None:
-        del self._modules[key]
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._modules
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._modules.keys()
-
-    def values(self) -> Any:
-        """The modules."""
-        return self._modules.values()
-
-    def items(self) -> Any:
-        """Names and modules."""
-        return self._modules.items()
 
 
 class ParameterList(Module):
@@ -195,44 +211,21 @@ class ParameterList(Module):
         return iter(list(self._parameters.values()))
 
     def __repr__(self) -> str:
-        lines = [f"\n    ({i}): {type_and_size(one)}" for i, one in enumerate(self)]
+        lines = [f"\n    ({i}): {_type_and_size(one)}" for i, one in enumerate(self)]
         return f"{self._get_name()}({''.join(lines)}\n)" if lines else f"{self._get_name()}()"
 
 
-class ParameterDict(Module):
+class ParameterDict(_Named):
     """Parameters by name; plain tensors become parameters."""
+
+    _table = "_parameters"
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
-        for name, value in dict(parameters or {}).items():
-            self[name] = value
-
-    def __getitem__(self, key: str) -> Any:
-        return getattr(self, key)
+        self.update(parameters or {})
 
     def __setitem__(self, key: str, value: Any) -> None:
         setattr(self, key, _parameter(value))
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._parameters
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._parameters.keys()
-
-    def values(self) -> Any:
-        """The parameters."""
-        return self._parameters.values()
-
-    def items(self) -> Any:
-        """Names and parameters."""
-        return self._parameters.items()
 
     def __repr__(self) -> str:
         names = {"float32": "FloatTensor", "float64": "DoubleTensor"}
@@ -249,6 +242,6 @@ def _parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def type_and_size(x: Any) -> str:
+def _type_and_size(x: Any) -> str:
     """A parameter in one line: its format and its sizes."""
     return f"Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"

@@ -1,4 +1,4 @@
-"""Rows and a weight go in, their products plus a bias come out: what linear layers compute; knows no parameters.
+"""Linear layers: products with a weight plus a bias, of one input and of two; also Identity, Flatten and Unflatten.
 
 A layer does the same again and again, so what `linear` did for some shapes is remembered with both of its nodes, the
 transpose of the weight and the product. Done again it asks only what may have changed; the numbers and the graph are
@@ -7,6 +7,7 @@ those of the long way.
 
 from __future__ import annotations
 
+import math
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,12 @@ import numpy as np
 
 from gradcli.eager import matrices, movement, recipes
 from gradcli.eager.cache import Cache
-from gradcli.eager.nn.functional.fusing import declared, fused, need_tensor
+from gradcli.eager.factory import empty
+from gradcli.eager.nn import init
+from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
+from gradcli.eager.nn.layer import layer
+from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.plans import MOST_NODES
 from gradcli.eager.recipes import again
 from gradcli.eager.rules import source_of
@@ -24,6 +30,8 @@ from gradcli.eager.tensor import Tensor
 from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradcli.eager.recipes import Recipe
 
 _NARROW = 32  # a weight of so few rows is copied before the product: BLAS is slow on the transpose of a narrow matrix
@@ -38,7 +46,7 @@ def _affine(bias: Any, x: Any, y: Any) -> Any:
 _ADDMM = (_affine, "AddmmBackward0", None, False)
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
+def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
     """input + mat1 @ mat2 for two matrices, as one node. RuntimeError for shapes or formats that do not fit."""
     done = again(_ADDMM, input, mat1, mat2)
     if done is not None:
@@ -186,7 +194,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     need_tensor(weight, "linear")
     flipped = movement.t(weight)
     if bias is not None and input._raw.ndim == 2 and weight._raw.ndim == 2:
-        found = addmm(bias, input, flipped)
+        found = _addmm(bias, input, flipped)
         _remember(input, weight, bias, flipped)
         return found
     if weight.ndim != 2:
@@ -205,20 +213,20 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         found = matrices.matmul(input, flipped)
         return found if bias is None else found + bias
     rows_of = input.reshape(-1, input.shape[-1]) if 0 not in input.shape else input.reshape(0, input.shape[-1])
-    result: Tensor = addmm(bias, rows_of, flipped).view((*input.shape[:-1], weight.shape[0]))
+    result: Tensor = _addmm(bias, rows_of, flipped).view((*input.shape[:-1], weight.shape[0]))
     return result
 
 
 def _trilinear(x: Any, weight: Any, y: Any) -> Any:
     (rows, _), (outputs, left, right) = x.shape, weight.shape
-    reshape = declared
-    flat = reshape("reshape", weight, shape=(outputs * left, right))
+    flat = declared("reshape", weight, shape=(outputs * left, right))
     inner = declared("matmul", y, declared("transpose", flat))  # rows x (outputs*left)
-    cube = reshape("reshape", inner, shape=(rows, outputs, left))
-    one, other = together(cube, reshape("reshape", x, shape=(rows, 1, left)), verb="multiply")
+    cube = declared("reshape", inner, shape=(rows, outputs, left))
+    one, other = together(cube, declared("reshape", x, shape=(rows, 1, left)), verb="multiply")
     return declared("sum", one * other, axis=-1)
 
 
+@checks
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 @ weight[k] @ input2 for each output k, plus the bias."""
     lead = tuple(input1.shape[:-1])
@@ -230,3 +238,106 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     found = fused(_trilinear, (x, weight, y), "TrilinearBackward0").reshape(*lead, weight.shape[0])
     result: Tensor = found if bias is None else found + bias
     return result
+
+
+class Identity(Module):
+    """Gives back what it is given, whatever it was made with."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        """The input."""
+        return input
+
+
+class Linear(Module):
+    """x @ weight.T + bias; weight (out_features, in_features) and bias (out_features,).
+
+    >>> import gradcli.eager as torch
+    >>> _ = torch.manual_seed(0)
+    >>> Linear(1, 1).weight
+    Parameter containing:
+    tensor([[-0.0075]], requires_grad=True)
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter(empty(out_features, in_features, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_features, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start again from new random numbers."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0.0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The product with the weight, plus the bias."""
+        own: dict[str, Any] = self._parameters  # faster than attributes
+        if "weight" not in own or "bias" not in own:  # someone put other tensors in their place
+            return linear(input, self.weight, self.bias)
+        return linear(input, own["weight"], own["bias"])
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """x1 @ weight[k] @ x2 for each output k, plus a bias."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = Parameter(empty(out_features, in1_features, in2_features, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_features, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start again from new random numbers."""
+        bound = 1 / math.sqrt(self.weight.shape[1])
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """The forms of both inputs, plus the bias."""
+        return bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+def _flatten(input: Tensor, start_dim: int = 1, end_dim: int = -1) -> Tensor:
+    """Some neighbouring axes as one; the first, the batch, stays."""
+    result: Tensor = input.flatten(start_dim, end_dim)
+    return result
+
+
+def _unflatten(input: Tensor, dim: int, unflattened_size: Sequence[int]) -> Tensor:
+    """One axis as several."""
+    at = dim % input.ndim
+    result: Tensor = input.reshape(*input.shape[:at], *unflattened_size, *input.shape[at + 1 :])
+    return result
+
+
+Flatten = layer("Flatten", _flatten)
+Unflatten = layer("Unflatten", _unflatten)

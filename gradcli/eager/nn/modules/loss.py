@@ -1,0 +1,866 @@
+"""Losses: of numbers, of probabilities, of classes and of distances; the functions, then their layers.
+
+`reduction` is "mean", "sum" or "none". A loss is one node where PyTorch's is one node, else the same several.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcli.eager import reductions
+from gradcli.eager.indexing import renamed
+from gradcli.eager.kernels import in_range
+from gradcli.eager.lengths import norm
+from gradcli.eager.nn.composite import (
+    by_entry,
+    checks,
+    declared,
+    fused,
+    need_tensor,
+    needs_floats,
+    reduced,
+    reduced_in_graph,
+    reduction_of,
+    refuse_grad,
+    shifted,
+)
+from gradcli.eager.nn.layer import Layer, layer
+from gradcli.eager.nn.modules.activation import logsigmoid
+from gradcli.eager.pointwise import TABLE as POINTWISE
+from gradcli.eager.pointwise import where
+from gradcli.eager.recipes import again
+from gradcli.eager.state import warn
+from gradcli.eager.tensor import Tensor
+from gradcli.eager.tracing import known
+from gradcli.primitives.broadcasting import together
+
+_CLASS_KINDS = ("int64", "uint8")
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _compared(input: Tensor, target: Tensor) -> None:
+    if input.shape != target.shape:
+        warn(
+            f"the target has size {target.shape} and the input {input.shape}: they are broadcast, which likely gives "
+            "a wrong loss",
+            UserWarning,
+        )
+
+
+def _mse(x: Any, y: Any, *, reduction: str) -> Any:
+    one, other = together(x, y, verb="compare")
+    away = one - other
+    return reduced_in_graph(away * away, reduction)
+
+
+def _mse_again(input: Any, target: Any, reduction: str) -> Tensor | None:
+    """The loss of tensors of one shape and format, where it was taken of such before."""
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor) or input._raw.shape != target._raw.shape:
+        return None
+    return again((_mse, "MseLossBackward0", None, False, reduction), input, target)
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean of squared differences; UserWarning where the shapes differ.
+
+    >>> import gradcli.eager as torch
+    >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
+    if size_average is None and reduce is None and weight is None and reduction != "none":
+        done = _mse_again(input, target, reduction)
+        if done is not None:
+            return done
+    reduction = reduction_of(reduction, size_average, reduce)
+    _compared(input, target)
+    if weight is not None:
+        return _weighted((input - target) ** 2, weight, reduction)
+    if input.dtype.kind < 2 and target.dtype.kind < 2:
+        raise NotImplementedError(f"mse_loss is not implemented for {input.dtype}: it needs numbers with a point")
+    return fused(_mse, (input, target), "MseLossBackward0", reduction=reduction)
+
+
+def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    found: Tensor = loss * weight
+    if reduction == "none":
+        return found
+    total: Tensor = found.sum()
+    return total if reduction == "sum" else total / weight.sum()
+
+
+@needs_floats
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean of absolute differences; UserWarning where the shapes differ."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    _compared(input, target)
+    loss = (input - target).abs()
+    return reduced(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
+
+
+def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
+    one, other = together(x, y, verb="compare")
+    away = one - other
+    size = declared("abs", away)
+    return reduced_in_graph(declared("where", size < beta, away * away / (2 * beta), size - beta / 2), reduction)
+
+
+@needs_floats
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Squares near the target, absolute differences beyond beta. RuntimeError for a negative beta."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    _compared(input, target)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    return fused(_smooth_l1, (input, target), "SmoothL1LossBackward0", reduction=reduction, beta=beta)
+
+
+def _huber(x: Any, y: Any, *, reduction: str, delta: float) -> Any:
+    return declared("huber_loss", x, y, reduction, delta)
+
+
+@needs_floats
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """Squares near the target, straight lines beyond delta. RuntimeError unless delta is positive."""
+    reduction = reduction_of(reduction)
+    _compared(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta")
+    if weight is not None:
+        loss = fused(_huber, (input, target), "HuberLossBackward0", reduction="none", delta=delta)
+        return _weighted(loss, weight, reduction)
+    return fused(_huber, (input, target), "HuberLossBackward0", reduction=reduction, delta=delta)
+
+
+# --- probabilities -----------------------------------------------------------------------------------------------
+
+
+def _bce(p: Any, y: Any, weight: Any, *, reduction: str) -> Any:
+    loss = declared("binary_cross_entropy", p, y, "none")
+    return reduced_in_graph(_times(loss, weight), reduction)
+
+
+def _times(x: Any, weight: Any) -> Any:
+    one, other = together(x, weight, verb="multiply")
+    return one * other
+
+
+@checks
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of targets under probabilities; logarithms stop at -100.
+
+    ValueError for different shapes, RuntimeError for an input outside [0, 1].
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if input.shape != target.shape:
+        raise ValueError(f"the target has size {target.shape}, but the input {input.shape}: they must be the same")
+    if not _in_unit(known(input)):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    refuse_grad("binary_cross_entropy", weight=weight)
+    if weight is None:
+        return fused(_plain_bce, (input, target), "BinaryCrossEntropyBackward0", reduction=reduction)
+    return fused(_bce, (input, target, weight), "BinaryCrossEntropyBackward0", edges=2, reduction=reduction)
+
+
+def _in_unit(p: Any) -> bool:
+    return p is None or bool(((p >= 0) & (p <= 1)).all())
+
+
+def _plain_bce(p: Any, y: Any, *, reduction: str) -> Any:
+    return declared("binary_cross_entropy", p, y, reduction)
+
+
+def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bool, bool]) -> Any:
+    waiting = list(more)
+    weight = waiting.pop(0) if given[0] else None
+    positive = waiting.pop(0) if given[1] else None
+    likelihood = declared("logsigmoid", z)
+    if positive is not None:
+        likelihood = likelihood * (_times(y, positive - 1) + 1)
+    loss = (1 - y) * z - likelihood
+    return reduced_in_graph(loss if weight is None else _times(loss, weight), reduction)
+
+
+@checks
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Binary cross entropy of sigmoid(input), without overflow. ValueError for different shapes."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    if input.shape != target.shape:
+        raise ValueError(f"the target size {target.shape} must be the same as the input size {input.shape}")
+    refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    more = tuple([x for x in (weight, pos_weight) if x is not None])
+    given = (weight is not None, pos_weight is not None)
+    name = "BinaryCrossEntropyWithLogitsBackward0"
+    return fused(_bce_with_logits, (input, target, *more), name, edges=2, reduction=reduction, given=given)
+
+
+@checks
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """The Kullback-Leibler divergence of log-probabilities from a target distribution.
+
+    UserWarning for reduction="mean", which also divides by the number of classes: "batchmean" does not.
+    """
+    if reduction == "mean" and size_average is None and reduce is None:
+        warn(
+            "reduction='mean' of kl_div divides by the number of classes too; 'batchmean' is the divergence",
+            UserWarning,
+        )
+    if reduction != "batchmean":
+        reduction = reduction_of(reduction, size_average, reduce)
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        loss = POINTWISE["xlogy"](target, target) - target * input
+    if reduction == "batchmean":
+        total: Tensor = loss.sum()
+        return total / input.shape[0] if input.ndim else total
+    return reduced(loss, reduction)
+
+
+@checks
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far the order of two scores is from the one that the target (1 or -1) wants."""
+    away = -target * (input1 - input2)
+    if margin:
+        away = shifted(away, margin)
+    return reduced(away.clamp_min(0), reduction_of(reduction, size_average, reduce))
+
+
+@checks
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of counts under a Poisson distribution; `full` adds Stirling's constant term."""
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        constant = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + constant.masked_fill(target <= 1, 0.0)
+    return reduced(loss, reduction_of(reduction, size_average, reduce))
+
+
+@checks
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """The negative log-likelihood of targets under normal distributions; `full` adds the constant term."""
+    from gradcli.eager.factory import full_like
+    from gradcli.eager.modes import no_grad
+
+    var = var if hasattr(var, "requires_grad") else full_like(input, var)
+    if bool(np.any(var.detach()._array < 0)):
+        raise ValueError("var has a negative entry")
+    var = var.clone()
+    with no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction_of(reduction))
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str) -> Any:
+    """Scores with the classes in axis 1, numbers of classes without that axis, perhaps a weight for each class."""
+    shape = tuple(target.shape)
+    kept, at = None, target
+    if ignore is not None:
+        kept = declared("not_equal", target, ignore)
+        at = target * declared("cast", kept, kind="int")
+    axis = 1 - len(x.shape)
+    lead = (*shape[:1], 1, *shape[1:])
+    picked = _along(x, declared("reshape", at, shape=lead), axis, shape)
+    loss = -picked
+    weight = None
+    if weights:
+        size = 1
+        for n in shape:
+            size *= n
+        weight = _along(weights[0], declared("reshape", at, shape=(size,)), -1, shape)
+        loss = loss * weight
+    if kept is not None:
+        loss = declared("where", kept, loss, 0)
+    if reduction == "none":
+        return loss
+    total = declared("sum", loss)
+    if reduction == "sum":
+        return total
+    if weight is None:
+        if kept is None:
+            return declared("mean", loss)
+        weight = declared("cast", kept, kind="float")
+    elif kept is not None:
+        weight = declared("where", kept, weight, 0)
+    return total / declared("sum", weight)
+
+
+def _along(x: Any, at: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    from gradcli.primitives.positions import take_along
+
+    found = take_along(x, at, axis=axis)
+    return found if tuple(found.shape) == shape else declared("reshape", found, shape=shape)
+
+
+@checks
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean of the negative log-probabilities of the classes, which stand in axis 1 (of a vector: in axis 0).
+
+    `weight` has one entry for each class, and a mean is divided by the weights that count; targets that are
+    `ignore_index` do not. IndexError for a class that does not exist, ValueError for sizes that do not fit.
+
+    >>> import gradcli.eager as torch
+    >>> nll_loss(torch.tensor([[-1.0, -2.0], [-3.0, -4.0]]), torch.tensor([0, 1]))
+    tensor(2.5000)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    ignore = ignore_index if _ignores(input, target, weight, ignore_index) else None
+    given: tuple[Tensor, ...] = ()
+    if weight is not None:
+        refuse_grad("nll_loss", weight=weight)
+        given = (weight,)
+    more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "apart": (1,)}
+    if input.ndim == 1:
+        return fused(_nll_of_vector, (input, target, *given), "NllLossBackward0", **more)
+    if input.ndim == 2:
+        return fused(_nll, (input, target, *given), "NllLossBackward0", **more)
+    if input.ndim == 4:
+        return fused(_nll, (input, target, *given), "NllLoss2DBackward0", **more)
+    planes = (input.shape[0], 1, -1) if 0 not in input.shape else (input.shape[0], 1, 0)
+    scores = input.reshape(*input.shape[:2], *planes[1:])
+    found = fused(_nll, (scores, target.reshape(planes), *given), "NllLoss2DBackward0", **more)
+    return found.view(tuple(target.shape)) if reduction == "none" else found
+
+
+def _nll_of_vector(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str) -> Any:
+    row = declared("reshape", x, shape=(1, *x.shape))
+    found = _nll(row, declared("reshape", target, shape=(1,)), *weights, ignore=ignore, reduction=reduction)
+    return declared("reshape", found, shape=()) if reduction == "none" else found
+
+
+def _ignores(input: Tensor, target: Tensor, weight: Tensor | None, ignore: int) -> bool:
+    """Whether a target is to be ignored; the errors are those of `nll_loss`."""
+    scores, labels = input._raw.shape, target._raw.shape
+    rest = (*scores[:1], *scores[2:]) if len(scores) > 1 else ()
+    if labels != rest or weight is not None or target.dtype.name not in _CLASS_KINDS:
+        _check_classes(input, target, weight)
+    numbers = known(target)
+    if numbers is None:
+        return True
+    if not numbers.size:
+        return False
+    classes = scores[1 if len(scores) > 1 else 0]
+    if in_range(numbers, classes):
+        return 0 <= ignore < classes and bool((numbers == ignore).any())
+    wrong = numbers[((numbers < 0) | (numbers >= classes)) & (numbers != ignore)]
+    if wrong.size:
+        raise IndexError(f"Target {wrong.reshape(-1)[0]} is out of bounds: there are {classes} classes")
+    return True
+
+
+def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    if not input.ndim:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if target.dtype.name not in _CLASS_KINDS:
+        raise RuntimeError(f"class numbers must have dtype torch.int64 or torch.uint8, but these have {target.dtype}")
+    if input.ndim > 1 and (not target.ndim or input.shape[0] != target.shape[0]):
+        raise ValueError(
+            f"the batch size of the input ({input.shape[0]}) does not match that of the target "
+            f"({target.shape[0] if target.ndim else 'none'})"
+        )
+    rest = input.shape[2:] if input.ndim > 1 else ()
+    if tuple(target.shape) != ((input.shape[0], *rest) if input.ndim > 1 else ()):
+        error = RuntimeError if input.ndim != 1 else ValueError
+        raise error(f"a target of size {list(target.shape)} does not fit an input of size {list(input.shape)}")
+    classes = input.shape[1 if input.ndim > 1 else 0]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(f"weight must have one entry for each of the {classes} classes, not {list(weight.shape)}")
+
+
+def _scaled(x: Any, *, factor: float) -> Any:
+    return x * factor
+
+
+def _divided(x: Any, *, by: int) -> Any:
+    return x / by
+
+
+def _scaled_by(x: Tensor, factor: float) -> Tensor:
+    return by_entry(_scaled, (x,), "MulBackward1", factor=factor)
+
+
+_LOG_SOFTMAX = (reductions.called, "LogSoftmaxBackward0", None, False, "log_softmax", 1)
+
+
+def _entropy_again(input: Any, target: Any, reduction: str) -> Tensor | None:
+    """The cross entropy of a matrix of scores, where it was taken of such before and every class exists."""
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor):
+        return None
+    scores, labels = input._raw, target._raw
+    if scores.ndim != 2 or labels.__class__ is not np.ndarray or labels.ndim != 1 or scores.__class__ is not np.ndarray:
+        return None
+    if labels.dtype != np.int64 or not len(labels) or not in_range(labels, scores.shape[1]):
+        return None
+    logarithms = again(_LOG_SOFTMAX, input)
+    if logarithms is None:
+        return None
+    done = again((_nll, "NllLossBackward0", 1, False, None, reduction), logarithms, target)
+    return nll_loss(logarithms, target, reduction=reduction) if done is None else done
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The negative log-likelihood of class numbers, or of class probabilities, under softmax of the scores.
+
+    Built from the nodes that PyTorch builds it from: `NllLossBackward0` of `LogSoftmaxBackward0`. Errors as in
+    `nll_loss`.
+
+    >>> import gradcli.eager as torch
+    >>> cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))
+    tensor(1.3863)
+    """
+    if weight is None and size_average is None and reduce is None and not label_smoothing and ignore_index < 0:
+        done = _entropy_again(input, target, reduction)
+        if done is not None:
+            return done
+    need_tensor(input, "cross_entropy"), need_tensor(target, "cross_entropy")
+    reduction = reduction_of(reduction, size_average, reduce)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")
+    axis = 0 if input.ndim == 1 else 1
+    scores = reductions.log_softmax(input, axis)
+    if target.shape == input.shape:
+        return _of_probabilities(scores, target, axis, weight, reduction, label_smoothing)
+    if not label_smoothing:
+        return nll_loss(scores, target, weight, ignore_index=ignore_index, reduction=reduction)
+    return _smoothed(scores, target, axis, weight, ignore_index, reduction, label_smoothing)
+
+
+def _per_class(weight: Tensor, scores: Tensor, axis: int) -> Tensor:
+    shape = [1] * scores.ndim
+    shape[axis] = -1
+    result: Tensor = weight.view(tuple(shape))
+    return result
+
+
+def _of_probabilities(
+    scores: Tensor, target: Tensor, axis: int, weight: Tensor | None, reduction: str, smoothing: float
+) -> Tensor:
+    if not target.dtype.is_floating_point:
+        raise RuntimeError(f"class probabilities must be floats, but the target has dtype {target.dtype}")
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / scores.shape[axis]
+    loss = scores * target
+    if weight is not None:
+        loss = loss * _per_class(weight, scores, axis)
+    total: Tensor = -loss.sum(axis) if reduction == "none" else -loss.sum()
+    if reduction != "mean":
+        return total
+    return by_entry(_divided, (total,), "DivBackward1", by=max(scores.numel() // scores.shape[axis], 1))
+
+
+def _smoothed(
+    scores: Tensor,
+    target: Any,
+    axis: int,
+    weight: Any,
+    ignore: int,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
+    hard = nll_loss(scores, target, weight, ignore_index=ignore, reduction=reduction)
+    spread = scores if weight is None else scores * _per_class(weight, scores, axis)
+    ignored: Any = target == ignore
+    soft = (-spread.sum(axis)).masked_fill(ignored, 0.0)
+    if reduction != "none":
+        soft = soft.sum()
+    if reduction == "mean":
+        kept = ignored.logical_not()
+        if weight is None:
+            count = kept.to(scores.dtype).sum()
+        else:
+            count = (weight.detach()[(target * kept).reshape(-1)] * kept.reshape(-1)).sum()
+        soft = soft / count
+    return _scaled_by(hard, 1 - smoothing) + _scaled_by(soft, smoothing / scores.shape[axis])
+
+
+@checks
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """A row of zeros with a one at the class, for each whole number. RuntimeError for negative or large numbers."""
+    from gradcli.eager.factory import from_numpy
+
+    numbers = known(tensor)
+    if tensor.dtype.name != "int64":
+        raise RuntimeError(f"one_hot is only applicable to index tensors of dtype torch.int64, not {tensor.dtype}")
+    if numbers is None:
+        if num_classes < 0:
+            raise RuntimeError("one_hot of values that are not known yet needs num_classes")
+        places = from_numpy(np.arange(num_classes))
+        result: Tensor = (tensor.unsqueeze(-1) == places).long()
+        return result
+    if numbers.size and numbers.min() < 0:
+        raise RuntimeError("class values must be non-negative")
+    if num_classes < 0:
+        num_classes = int(numbers.max()) + 1 if numbers.size else 0
+    if num_classes <= 0:
+        raise RuntimeError("one_hot of no entries needs num_classes")
+    if numbers.size and numbers.max() >= num_classes:
+        raise RuntimeError(f"class values must be smaller than num_classes, {num_classes}")
+    return from_numpy((numbers[..., None] == np.arange(num_classes)).astype(np.int64))
+
+
+def _multi_margin(x: Any, weights: Any, at: Any, other: Any, *, p: int, margin: float, reduction: str) -> Any:
+    """Rows of scores, for each row the weight of its class, the class itself, and which classes are others."""
+    from gradcli.primitives.positions import take_along
+
+    shape = tuple(x.shape)
+    right = declared("broadcast", take_along(x, at, axis=-1), shape=shape)
+    lack = declared("relu", margin - right + x)
+    lack = lack * lack if p == 2 else lack
+    lack = declared("where", other, lack * declared("broadcast", weights, shape=shape), 0)
+    loss = declared("sum", lack, axis=-1) / shape[-1]
+    if reduction == "row":
+        return declared("reshape", loss, shape=(1,))
+    return reduced_in_graph(loss, reduction)
+
+
+@checks
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes of max(0, margin - score of the right one + score of the other one)**p.
+
+    `weight` has one entry for each class. ValueError for p other than 1 and 2, RuntimeError for sizes that do not fit
+    and for classes that do not exist.
+
+    >>> import gradcli.eager as torch
+    >>> multi_margin_loss(torch.tensor([[0.5, 1.0, 0.0, 2.5]]), torch.tensor([1]))
+    tensor(0.7500)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    refuse_grad("multi_margin_loss", weight=weight)
+    if input.ndim not in (1, 2) or not input.shape[-1]:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
+    rows = input.shape[0] if input.ndim == 2 else 1
+    if target.ndim > 1 or target.numel() != rows:
+        raise RuntimeError(f"inconsistent target size, expected [{rows}] but got {list(target.shape)}")
+    if target.dtype.name != "int64":
+        raise RuntimeError(f"expected scalar type Long of the target, but found {target.dtype}")
+    classes = input.shape[-1]
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    numbers = known(target)
+    if numbers is not None and numbers.size and (numbers.min() < 0 or numbers.max() >= classes):
+        raise RuntimeError("target out of range")
+    at = target._array.reshape(rows, 1)
+    scales = np.ones((rows, 1), input.dtype.np) if weight is None else weight._array[at]
+    other = np.arange(classes) != at
+    fixed = [scales, at, other]
+    if input.ndim == 1:
+        fixed = [one[0] for one in fixed]
+        reduction = "row" if target.ndim and reduction == "none" else "none"
+    return fused(
+        _multi_margin,
+        (input, *map(Tensor, fixed)),
+        "MultiMarginLossBackward0",
+        edges=1,
+        apart=(2, 3),
+        p=p,
+        margin=margin,
+        reduction=reduction,
+    )
+
+
+@checks
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over the last axis of the cross entropy of each class, for targets 0 and 1."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return reduced(loss.sum(-1) / input.shape[-1], reduction)
+
+
+# --- distances --------------------------------------------------------------------------------------------------------
+
+
+_EQUAL, _DIFFERENT = POINTWISE["eq"], POINTWISE["ne"]
+
+
+@checks
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norms of the differences of rows, each entry of a difference raised by eps."""
+    away = shifted(x1 - x2, eps)
+    return renamed(norm(away, p=p, dim=-1, keepdim=keepdim), "NormBackward1")
+
+
+@checks
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How much nearer than the margin the negative example is, compared with the positive one."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    away = shifted(near, margin) - far
+    return reduced(away.clamp_min(0), reduction_of(reduction, size_average, reduce))
+
+
+@checks
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """1 - cos for pairs that belong together (target 1), what cos exceeds the margin by for others (-1)."""
+    if input1.ndim - 1 != target.ndim or input1.ndim not in (1, 2):
+        raise RuntimeError(f"{target.ndim}D target tensor does not match {input1.ndim}D input tensors")
+    tiny = 1e-12
+    product = (input1 * input2).sum(-1)
+    one = shifted((input1 * input1).sum(-1), tiny)
+    two = shifted((input2 * input2).sum(-1), tiny)
+    cosine = product / (one * two).sqrt()
+    together_ = where(_EQUAL(target, 1), cosine.new_ones(()) - cosine, 0.0)
+    apart = where(_EQUAL(target, -1), shifted(cosine, -margin, "SubBackward1").clamp_min(0), 0.0)
+    return reduced(together_ + apart, reduction_of(reduction, size_average, reduce))
+
+
+@checks
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The entry itself where the target is 1, what it lacks to the margin where the target is -1."""
+    beyond = where(_DIFFERENT(target, 1), (input.new_full((), margin) - input).clamp_min(0), 0.0)
+    return reduced(beyond + where(_DIFFERENT(target, -1), input, 0.0), reduction_of(reduction, size_average, reduce))
+
+
+def _soft_margin(x: Any, y: Any, *, reduction: str) -> Any:
+    one, other = together(x, y, verb="compare")
+    loss = declared("softplus", -one * other)
+    return reduced_in_graph(loss, reduction)
+
+
+@checks
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """log(1 + exp(-target * input)) for targets 1 and -1."""
+    return fused(
+        _soft_margin,
+        (input, target),
+        "SoftMarginLossBackward0",
+        edges=1,
+        reduction=reduction_of(reduction, size_average, reduce),
+    )
+
+
+def _length(x: Any, *, dim: int) -> Any:
+    return declared("norm", x, axis=dim, keepdims=True)
+
+
+def _lengths(x: Tensor, dim: int) -> Tensor:
+    return fused(_length, (x,), "LinalgVectorNormBackward0", dim=dim)
+
+
+@checks
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along an axis divided by their length, or by eps where they are shorter."""
+    if p != 2:
+        raise RuntimeError(f"normalize divides by the length (p=2); p={p} is not supported: divide by norm(p, dim)")
+    result: Tensor = input / _lengths(input, dim).clamp_min(eps).expand_as(input)
+    return result
+
+
+@checks
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along an axis."""
+    from gradcli.eager.modes import no_grad
+
+    directions = []
+    for x in (x1, x2):
+        size = _lengths(x, dim).clone()
+        with no_grad():
+            size.clamp_(min=eps)
+        directions.append(x / size)
+    result: Tensor = (directions[0] * directions[1]).sum(dim)
+    return result
+
+
+# --- layers -------------------------------------------------------------------------------------------------------
+
+
+class _Loss(Layer):
+    _shown = ""
+
+
+class _TripletMarginLoss(_Loss):
+    def _keep(self, **options: Any) -> None:
+        if options["margin"] <= 0:
+            raise ValueError(
+                f"TripletMarginLoss: expected margin to be greater than 0, got {options['margin']} instead"
+            )
+        super()._keep(**options)
+
+
+class _MultiMarginLoss(_Loss):
+    def _keep(self, **options: Any) -> None:
+        if options["p"] not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if options["weight"] is not None and options["weight"].ndim != 1:
+            raise ValueError(
+                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {options['weight'].ndim}D instead"
+            )
+        super()._keep(**options)
+
+
+def _loss(name: str, function: Any, inputs: int = 2, base: type[Layer] = _Loss, **more: Any) -> type[Any]:
+    return layer(name, function, inputs=inputs, base=base, **more)
+
+
+MSELoss = _loss("MSELoss", mse_loss, leave_out=("weight",))
+L1Loss = _loss("L1Loss", l1_loss, leave_out=("weight",))
+SmoothL1Loss = _loss("SmoothL1Loss", smooth_l1_loss)
+HuberLoss = _loss("HuberLoss", huber_loss, leave_out=("weight",))
+BCELoss = _loss("BCELoss", binary_cross_entropy)
+BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", binary_cross_entropy_with_logits)
+KLDivLoss = _loss("KLDivLoss", kl_div)
+PoissonNLLLoss = _loss("PoissonNLLLoss", poisson_nll_loss)
+GaussianNLLLoss = _loss("GaussianNLLLoss", gaussian_nll_loss, 3, keyword_only=True)
+NLLLoss = _loss("NLLLoss", nll_loss)
+CrossEntropyLoss = _loss("CrossEntropyLoss", cross_entropy)
+MultiMarginLoss = _loss("MultiMarginLoss", multi_margin_loss, base=_MultiMarginLoss)
+MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", multilabel_soft_margin_loss)
+SoftMarginLoss = _loss("SoftMarginLoss", soft_margin_loss)
+HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", hinge_embedding_loss)
+MarginRankingLoss = _loss("MarginRankingLoss", margin_ranking_loss, 3)
+CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", cosine_embedding_loss, 3)
+TripletMarginLoss = _loss("TripletMarginLoss", triplet_margin_loss, 3, base=_TripletMarginLoss)
+CosineSimilarity = layer("CosineSimilarity", cosine_similarity, inputs=2, shown="")
+PairwiseDistance = layer("PairwiseDistance", pairwise_distance, inputs=2, shown="")

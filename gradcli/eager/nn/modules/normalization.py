@@ -1,0 +1,408 @@
+"""Normalization to mean 0 and variance 1: by layer, batch, instance and group; and by the root mean square."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gradcli.eager import dtypes
+from gradcli.eager.factory import ones, tensor, zeros
+from gradcli.eager.nn import init
+from gradcli.eager.nn.composite import checks, declared, fused, needs_floats, shifted
+from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.parameter import Parameter
+from gradcli.primitives.broadcasting import together
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.eager.tensor import Tensor
+
+
+def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: float) -> Any:
+    away = x - _mean_of(x, axes)
+    scaled = away / declared("sqrt", _mean_of(away * away, axes) + eps)
+    return _affine_of(scaled, weight, bias)
+
+
+def _mean_of(x: Any, axes: tuple[int, ...]) -> Any:
+    return declared("broadcast_to", declared("mean", x, axis=axes, keepdims=True), shape=tuple(x.shape))
+
+
+def _affine_of(x: Any, weight: Any, bias: Any) -> Any:
+    for name, operand in (("mul", weight), ("add", bias)):
+        if operand is not None:
+            one, other = together(x, operand)
+            x = one * other if name == "mul" else one + other
+    return x
+
+
+@needs_floats
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """The last axes shifted to mean 0 and scaled to variance 1, then times `weight` plus `bias`."""
+    shape = tuple(normalized_shape)
+    if tuple(input.shape[input.ndim - len(shape) :]) != shape or input.ndim < len(shape):
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected an input whose shape ends so, but it is "
+            f"{list(input.shape)}"
+        )
+    xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
+    return fused(_layer_norm, xs, "NativeLayerNormBackward0", axes=tuple(range(-len(shape), 0)), eps=eps)
+
+
+def _batch_norm(x: Any, weight: Any, bias: Any, *running: Any, eps: float) -> Any:
+    """By the mean and variance of the batch, or by the running ones where they are given."""
+    axes = tuple(i - len(x.shape) for i in range(len(x.shape)) if i != 1)
+    shape = tuple(n if i == 1 else 1 for i, n in enumerate(x.shape))
+    if running:
+        one, other = together(x, declared("reshape", running[0], shape=shape), verb="subtract")
+        away = one - other
+        var = declared("broadcast_to", declared("reshape", running[1], shape=shape), shape=tuple(x.shape))
+    else:
+        away = x - _mean_of(x, axes)
+        var = _mean_of(away * away, axes)
+    scaled = away / declared("sqrt", var + eps)
+    return _affine_of(scaled, *[declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)])
+
+
+@needs_floats
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel (axis 1) shifted and scaled by the mean and variance of the batch, or by the running ones.
+
+    In training the running ones move towards those of the batch. ValueError for a channel with one value.
+    """
+    if training:
+        count = input.numel() // max(input.shape[1], 1)
+        if count <= 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+        if running_mean is not None and running_var is not None:
+            _follow(input, running_mean, running_var, momentum, count)
+    elif running_mean is None or running_var is None:
+        raise RuntimeError("without training, running_mean and running_var must be given")
+    rest = (1.0 if weight is None else weight, 0.0 if bias is None else bias)
+    running = () if training else (running_mean, running_var)
+    return fused(_batch_norm, (input, *rest, *running), "NativeBatchNormBackward0", edges=3, eps=eps)
+
+
+def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int) -> None:
+    axes = tuple([i for i in range(input.ndim) if i != 1])
+    array = input._array
+    here = array.mean(axis=axes, dtype=np.float64)
+    spread = array.var(axis=axes, dtype=np.float64) * (count / (count - 1))
+    for running, new in ((mean, here), (var, spread)):
+        array_of = running._array
+        array_of *= array_of.dtype.type(1 - momentum)
+        array_of += (momentum * new).astype(array_of.dtype)
+        running._counter.bump(None)
+
+
+def _group_norm(x: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> Any:
+    batch, channels = x.shape[:2]
+    rows = declared("reshape", x, shape=(batch, groups, math.prod(x.shape[1:]) // groups))
+    away = rows - _mean_of(rows, (-1,))
+    scaled = away / declared("sqrt", _mean_of(away * away, (-1,)) + eps)
+    shape = (channels, *(1,) * (len(x.shape) - 2))
+    factors = [declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)]
+    return _affine_of(declared("reshape", scaled, shape=tuple(x.shape)), *factors)
+
+
+@checks
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Each group of channels of each sample shifted to mean 0 and scaled to variance 1, then `weight` and `bias`.
+
+    RuntimeError unless the groups are of one size.
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"group_norm expects at least 2 dimensions, but the input has {input.ndim}")
+    if num_groups == 0:
+        raise ZeroDivisionError("group_norm: there must be one group at least")
+    if num_groups < 0 or input.shape[1] % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(input.shape)} and num_groups={num_groups}"
+        )
+    if math.prod(input.shape[1:]) * input.shape[0] // num_groups <= 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
+    return fused(_group_norm, xs, "NativeGroupNormBackward0", groups=num_groups, eps=eps)
+
+
+@checks
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel of each sample shifted to mean 0 and scaled to variance 1. RuntimeError for running averages."""
+    if use_input_stats and (input.ndim < 3 or math.prod(input.shape[2:]) <= 1):
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if running_mean is not None or running_var is not None or not use_input_stats:
+        raise RuntimeError("instance_norm with running averages is not supported: it takes them from the input")
+    batch, channels, *sizes = input.shape
+    rows = input.view(1, batch * channels, *sizes)
+    factor, shift = (None if w is None else w.repeat(batch) for w in (weight, bias))
+    scaled = batch_norm(rows, None, None, factor, shift, True, momentum, eps)
+    found: Tensor = scaled.view(input.shape)
+    return found
+
+
+@checks
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """The last axes divided by their root mean square, then times `weight`."""
+    shape = tuple(normalized_shape)
+    if not shape or tuple(input.shape[input.ndim - len(shape) :]) != shape:
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, the input is {list(input.shape)}")
+    small = float(np.finfo(input.dtype.np).eps) if eps is None else eps
+    squares = input.pow(2).mean(tuple(range(-len(shape), 0)), True)
+    found: Tensor = input * shifted(squares, small).rsqrt()
+    return found if weight is None else found * weight
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+class _Norm(Module):
+    """A weight and a bias, either of which may be missing, for what is in normal form."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _scaled(self, shape: tuple[int, ...], weight: bool, bias: bool, dtype: Any) -> None:
+        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype)) if weight else None)
+        self.register_parameter("bias", Parameter(zeros(*shape, dtype=dtype)) if bias else None)
+
+    def reset_parameters(self) -> None:
+        """Weight one, bias zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Norm):
+    """The last axes shifted to mean 0 and scaled to variance 1, then times a weight plus a bias."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = _shape_of(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self._scaled(self.normalized_shape, elementwise_affine, elementwise_affine and bias, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The tensor in normal form."""
+        return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """The last axes divided by their root mean square, then times a weight."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = shape = _shape_of(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype)) if elementwise_affine else None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The tensor in this form."""
+        return rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+def _shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+class _ChannelNorm(_Norm):
+    """Channels (axis 1) in normal form; `ranks` are the numbers of axes that an input may have."""
+
+    ranks: ClassVar[tuple[int, ...]] = ()
+
+    def _take(self, num_features: int, eps: float, momentum: float | None, affine: bool, tracked: bool) -> None:
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, tracked
+
+    def _check(self, input: Tensor) -> None:
+        if input.ndim not in self.ranks:
+            wanted = " or ".join(f"{rank}D" for rank in self.ranks)
+            raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_ChannelNorm):
+    """Each channel shifted and scaled by the batch in training, by running averages in evaluation."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._take(num_features, eps, momentum, affine, track_running_stats)
+        self._scaled((num_features,), affine, affine, dtype)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if tracked else None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The channels in normal form. ValueError for another number of axes."""
+        self._check(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        of_batch = self.training or self.running_mean is None
+        kept = not self.training or self.track_running_stats
+        mean, var = (self.running_mean, self.running_var) if kept else (None, None)
+        return batch_norm(input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Each channel of (N, C) or (N, C, L) in normal form. ValueError for other inputs."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Each channel of images (N, C, H, W) in normal form. ValueError for other inputs."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Each channel of volumes (N, C, D, H, W) in normal form. ValueError for other inputs."""
+
+    ranks = (5,)
+
+
+class _InstanceNorm(_ChannelNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if track_running_stats:
+            raise RuntimeError("InstanceNorm: track_running_stats is not supported")
+        self._take(num_features, eps, momentum, affine, track_running_stats)
+        self._scaled((num_features,), affine, affine, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The channels of each sample in normal form. ValueError for another number of axes."""
+        self._check(input)
+        if input.ndim == self.ranks[0]:
+            single: Tensor = self.forward(input.unsqueeze(0)).squeeze(0)
+            return single
+        return instance_norm(input, weight=self.weight, bias=self.bias, eps=self.eps)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Each channel of each sample of (C, L) or (N, C, L) in normal form."""
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Each channel of each image of (C, H, W) or (N, C, H, W) in normal form."""
+
+    ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Each channel of each volume of (C, D, H, W) or (N, C, D, H, W) in normal form."""
+
+    ranks = (4, 5)
+
+
+class GroupNorm(_Norm):
+    """Each group of channels of each sample in normal form, then a weight and a bias for each channel."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError("num_channels must be divisible by num_groups")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self._scaled((num_channels,), affine, affine and bias, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The groups in normal form."""
+        return group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        given = self.bias is not None
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={given}"
