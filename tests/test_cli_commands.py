@@ -146,6 +146,7 @@ def test_check_of_an_expression(rooms: SimpleNamespace, capsys: pytest.CaptureFi
         "steps": False,
         "box": {},
         "dodge": False,
+        "witnesses": "none",
     }
     answer = json.loads(capsys.readouterr().out)
     assert [one["verdict"] for one in answer["checks"]] == ["CERTIFIED", "PROVED"]

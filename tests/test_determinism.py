@@ -178,7 +178,7 @@ def test_the_end_of_sympys_budget_does_not_hang_on_what_was_asked_before() -> No
     (output,), leaf = lowered.program.outputs, lowered.program.leaves["x"].node
     table = Table([output, leaf], catalogue())
     flat = table.flat
-    question = {"op": "sympy", "output": table.rows[output], "target": table.rows[leaf], "entry": 0, "moving": ["x"]}
+    question = {"op": "sympy", "output": table.rows[output], "target": table.rows[leaf], "entry": 0}
     question["point"] = {"x": [[1.3], []]}
 
     def fresh() -> Session:

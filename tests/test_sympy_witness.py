@@ -19,7 +19,7 @@ def witness(text: str, at: dict[str, Any], leaf: str = "x", entry: int = 0) -> d
     lowered = lower(parse(Source(text)), at=at)
     point = {name: (np.ravel(value).tolist(), np.shape(value)) for name, value in at.items()}
     leaves = lowered.program.leaves
-    return derivative(lowered.program.outputs[0], leaves[leaf].node, entry, list(leaves), point)
+    return derivative(lowered.program.outputs[0], leaves[leaf].node, entry, point)
 
 
 ANSWERS = [

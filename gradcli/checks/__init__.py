@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from gradcli.checks.callables.process import check_target
     from gradcli.checks.gradcheck import check_names, check_script
     from gradcli.checks.report import Check, Report, refused
+    from gradcli.checks.witnesses import parse_witnesses
 
-__all__ = ["Check", "Report", "check_callable", "check_names", "check_script", "check_target", "refused"]
+__all__ = [
+    "Check", "Report", "check_callable", "check_names", "check_script", "check_target", "parse_witnesses", "refused",
+]  # fmt: skip
 
 _ROOMS = {
     "Check": "gradcli.checks.report",
@@ -22,6 +25,7 @@ _ROOMS = {
     "check_names": "gradcli.checks.gradcheck",
     "check_script": "gradcli.checks.gradcheck",
     "check_target": "gradcli.checks.callables.process",
+    "parse_witnesses": "gradcli.checks.witnesses",
     "refused": "gradcli.checks.report",
 }
 

@@ -230,7 +230,11 @@ class Exact:
             decimal=decimal,
         )
 
-    def sympy(self, output: Node, target: Node, entry: int, moving: Sequence[str], values: Values) -> Answer:
+    def enclosure(self, name: Mapping[str, Any]) -> Answer:
+        """The derivative of a name by one entry: its `digits`, `value` and `radius`, or the `reason` against it."""
+        return self._ask("enclosure", derivative=dict(name))
+
+    def sympy(self, output: Node, target: Node, entry: int, values: Values) -> Answer:
         """SymPy's derivative of `output` by one entry of `target`: its `digits`, `value` and, if short, `formula`."""
         if self.refused is not None:
             return self.refused
@@ -239,7 +243,6 @@ class Exact:
             output=self.rows[output],
             target=self.rows[target],
             entry=entry,
-            moving=list(moving),
             point=self.point(values),
         )
 

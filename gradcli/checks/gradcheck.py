@@ -24,6 +24,7 @@ from gradcli.checks.shown import plain, point_text
 from gradcli.checks.steps import ladder
 from gradcli.checks.subjects import Subject, subjects
 from gradcli.checks.verdict import Outcome, judge, unanswered
+from gradcli.checks.witnesses import parse_witnesses, witness_table
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -63,6 +64,7 @@ def check_script(
     dtype: str = "float64",
     backend: str = "auto",
     steps: bool = False,
+    witnesses: str = "none",
     box: Mapping[str, tuple[float, float]] | None = None,
     dodge: bool = False,
     prove: bool = True,
@@ -75,9 +77,11 @@ def check_script(
     points beside the given one. A check that takes more than `timeout` seconds is INCONCLUSIVE, whatever it had found;
     budgets of operations end most of them long before, so that no verdict depends on the machine. `require` is
     "certified" or "precise". A leaf without a value is sampled inside its domain. With `steps` every derivative gets
-    finite differences for a sequence of steps in its evidence. `box` gives leaves an interval, on the whole of which a
-    verdict then has to hold; with `dodge` a kink at the point is left for a point beside it. Without `prove` the best
-    verdict is CERTIFIED. `backend` computes the floats that are judged ("auto" is NumPy).
+    finite differences for a sequence of steps in its evidence. `witnesses` ("all", or some of reverse, enclosure, sympy
+    and differences with commas between them) puts derivatives from other sources into it; no verdict depends on them.
+    `box` gives leaves an interval, on the whole of which a verdict then has to hold; with `dodge` a kink at the point
+    is left for a point beside it. Without `prove` the best verdict is CERTIFIED. `backend` computes the floats that are
+    judged ("auto" is NumPy).
     `beat` is called after each check. Threads that check with one oracle do so one after the other.
 
     Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.
@@ -86,6 +90,7 @@ def check_script(
     ['PROVED', 'PROVED']
     """
     times = [monotonic()]
+    chosen = parse_witnesses(witnesses)
     backend = "numpy" if backend == "auto" else backend
     namespace(backend, dtype)  # an error where the library is not installed
     oracle = oracle or worker.shared()
@@ -124,6 +129,9 @@ def check_script(
             rungs = ladder(subject, evidence, dtype) if steps and not in_plane else None
             if rungs is not None:
                 evidence["ladder"] = plain(rungs.evidence())
+            beside = None if in_plane else witness_table(exact, subject, outcome, chosen, dtype, backend)
+            if beside is not None:
+                evidence["witnesses"] = plain(beside)
             outcomes.append((subject, outcome._replace(evidence=evidence)))
             times.append(monotonic())
     outcomes = first_wrong_steps(outcomes)

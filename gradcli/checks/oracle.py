@@ -183,11 +183,26 @@ class Session:
         answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
         return answer
 
-    def on_sympy(self, output: int, target: int, entry: int, moving: Sequence[str], point: Any) -> Answer:
+    def on_enclosure(self, derivative: Any) -> Answer:
+        """The derivative by one entry, with as many bits as it takes for 56 good ones."""
+        asked = self._asked(derivative)
+        (entry,) = asked.entries
+        here = Here(asked, self.fields, _point(derivative["point"]))
+        for bits in balls.doubling(work=asked.paths.cost):
+            with balls.precision(bits):
+                found = here.exact(bits)[entry]
+                if balls.settled(found):
+                    break
+        if isinstance(found, Failure):
+            return _problem(found.kind, found.reason)
+        radius = float(found.rad()) or (0.0 if found.is_exact() else None)  # None: smaller than every double
+        return {"digits": balls.digits(found), "value": relations.nearest(found), "radius": radius}
+
+    def on_sympy(self, output: int, target: int, entry: int, point: Any) -> Answer:
         """SymPy's derivative of a scalar node by one entry of another."""
         witness = room("sympy_witness")
         with self.sympy.counted():
-            answer: Answer = witness.derivative(self.nodes[output], self.nodes[target], entry, moving, _point(point))
+            answer: Answer = witness.derivative(self.nodes[output], self.nodes[target], entry, _point(point))
         return answer
 
     # --- inner ----------------------------------------------------------------------------------------------

@@ -164,10 +164,10 @@ class Namespace:
         return getattr(sympy, name)
 
 
-def derivative(output: Node, target: Node, entry: int, moving: Sequence[str], point: Point) -> Answer:
+def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     """SymPy's derivative of a scalar node by one entry of another: its `digits`, `value` and, if short, `formula`.
 
-    `moving` are leaves that may be symbols. Raises Unsupported where SymPy has no rule or is over the budget, Undecided
+    Raises Unsupported where SymPy has no rule or is over the budget, Undecided
     and UndefinedAt where there is no number.
     """
     field = SympyField(hold=True)
@@ -176,7 +176,7 @@ def derivative(output: Node, target: Node, entry: int, moving: Sequence[str], po
     for node in reachable([output]):
         if node.primitive is LEAF:
             name = node.params["name"]
-            free = name in moving and used + node.type.size <= MOST_SYMBOLS
+            free = used + node.type.size <= MOST_SYMBOLS
             used += node.type.size if free else 0
             chosen = range(node.type.size) if free else (entry,) if node is target else ()
             leaves[name] = of_leaf(field, name, point[name], chosen)

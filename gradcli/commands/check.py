@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     batch, checks = room("batch"), room("checks")
 
-SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
+SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge", "witnesses")  # options that functions do not have
 
 
 def check(
@@ -47,6 +47,7 @@ def check(
     lenient: bool,
     timeout: float,
     steps: bool,
+    witnesses: str | None,
     docs: bool,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -163,12 +164,16 @@ def check(
         return accepted.exit_code(work.totals, nothing)
 
     if python is not None or grad is not None or is_single(targets):
+        shown = output.format == "table" and not is_file(targets[0] if targets else "")
+        options["witnesses"] = witnesses or ("all" if shown else "none")
         with Reporting(output, files, annotate, only, cards) as sinks:
-            totals = one(output, targets, options, python, grad, sinks, accepted)
+            totals = one(output, targets, options, python, grad, sinks, accepted, bool(witnesses))
         return accepted.exit_code(totals)
     if claim:
         hint = "write the claims as asserts in the scripts"
         raise error("GC725", "--claim needs one expression or one file", help=hint)
+    if witnesses and checks.parse_witnesses(witnesses):
+        raise error("GC721", "--witnesses needs one expression or one file", help="check the files one after the other")
     if box:
         raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
     if not watch:
@@ -194,15 +199,16 @@ def one(
     grad: str | None,
     sinks: Reporting,
     accepted: Acceptance,
+    asked: bool = False,
 ) -> Any:
     """Judge one expression, script or Python function; the counts of its report.
 
-    Raises GradcliError where it cannot be read; report files say so too.
+    `asked` says whether witnesses were. Raises GradcliError where it cannot be read; report files say so too.
     """
     target = targets[0] if targets else python or ""
     try:
         if python is not None or grad is not None:
-            used = "--box" if options["box"] else "--dodge" if options["dodge"] else None
+            used = "--box" if options["box"] else "--dodge" if options["dodge"] else "--witnesses" if asked else None
             place = callable_only(targets, tuple(options["claims"]), options["backend"], python, used)
             kept = {key: value for key, value in options.items() if key not in SCRIPTS_ONLY}
             report = checks.check_target(place, grad, **kept)
@@ -303,7 +309,13 @@ DECLARATION = Declaration(
             setting=True,
             help="Time for one check; over it the verdict is INCONCLUSIVE.",
         ),
-        Option("--steps", kind="flag", help="Show differences for a ladder of steps, and how their error falls."),
+        Option("--steps", kind="flag", help="Show differences for a sequence of steps, and plot their errors."),
+        Option(
+            "--witnesses",
+            metavar="all|none|WORDS",
+            help="Derivatives to show beside each other: reverse, enclosure, sympy, differences. "
+            "Default: all for one expression on a terminal.",
+        ),
         Option("--docs", kind="flag", setting=True, help="Check the gradcli blocks of .md and .rst documents too."),
         Option(
             "--select",

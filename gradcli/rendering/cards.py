@@ -6,10 +6,12 @@ was found out; the whole card, and JSON, have it all.
 
 from __future__ import annotations
 
+import math
+
 from gradcli.execution.step_sequence import step_sequence
+from gradcli.rendering.convergence import convergence
 from gradcli.rendering.diagnostics import bare, headline, snippet
-from gradcli.rendering.document import GAP, Facts, Line, Style
-from gradcli.rendering.ladders import ladder
+from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style
 from gradcli.rendering.values import inline, number
 
 TYPE_CHECKING = False
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from gradcli.rendering.document import Block
 
+TABLES = ("witnesses", "ladder")  # evidence that is shown in a form of its own
 EVIDENCE_ENTRIES = 12
 CELL_DIGITS = 12
 UNDEFINED = "undefined"  # how an entry without a value is shown, such as the slope on a side where there is none
@@ -43,7 +46,7 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
     evidence = arranged(check.evidence)
     if not whole:
         evidence = {name: value for name, value in evidence.items() if name not in LAST}
-    facts = [*evidence_facts({k: v for k, v in evidence.items() if k != "ladder"}, style)]
+    facts = [*evidence_facts({k: v for k, v in evidence.items() if k not in TABLES}, style)]
     notes = [one for one in check.diagnostics if check.verdict != "ERROR"]
     shown = [one for one in notes if one.source is not None and one.span is not None]
     facts += [(one.code, headline(one), "note") for one in notes if one not in shown]
@@ -56,14 +59,65 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
         yield Line("\n".join(snippet(one, one.span, bare)), "code")  # its text is the message of the check
     if facts:
         yield Facts(tuple(facts))
-    if isinstance(evidence.get("ladder"), dict):
-        yield from ladder(step_sequence(evidence["ladder"]), style)
+    yield from tables(evidence, style)
 
 
-def step_card(check: Any, style: Style) -> Iterator[Block]:
-    """The differences of one check for a sequence of steps, and nothing else of its evidence."""
+def table_card(check: Any, style: Style) -> Iterator[Block]:
+    """The witnesses of one check, its differences for a sequence of steps, and nothing else of its evidence."""
     yield from title(check)
-    yield from ladder(step_sequence(check.evidence["ladder"]), style)
+    yield from tables(check.evidence, style)
+
+
+def tables(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
+    """The parts of the evidence that are tables of their own."""
+    if isinstance(evidence.get("witnesses"), dict):
+        yield from witness_table(evidence["witnesses"], style)
+    if isinstance(evidence.get("ladder"), dict):
+        yield from convergence(step_sequence(evidence["ladder"]), style)
+
+
+def witness_table(found: Mapping[str, Any], style: Style) -> Iterator[Block]:
+    """A row for what is judged and one for each witness; below it formulas, and why there is no value."""
+    rows = tuple(
+        (row["witness"], witness_value(row, style), error_bound(row), "" if at == 0 else agreement(row))
+        for at, row in enumerate(found["rows"])
+        if "value" in row
+    )
+    columns = (
+        Column("witness"),
+        Column("derivative", "code"),
+        Column("error bound", "number", 1),
+        Column("agrees", "text"),
+    )
+    entry = f"worst entry: {found['entry']}" if found["entry"] else ""
+    yield Grid(columns, rows, note=entry)
+    notes = [(f"{row['witness']}'s formula:", row["formula"], "code") for row in found["rows"] if row.get("formula")]
+    notes += [(f"{row['witness']}:", row["reason"], "note") for row in found["rows"] if "reason" in row]
+    if notes:
+        yield GAP
+        yield Facts(tuple(notes))
+
+
+def witness_value(row: Mapping[str, Any], style: Style) -> str:
+    """The digits of a witness; of an approximation those that its error bound leaves."""
+    value, bound = float(row["value"]), float(row.get("bound") or 0.0)
+    if style.digits is not None:
+        return number(value, style.digits)
+    if not 0.0 < bound < abs(value) or row["witness"] != "finite difference":
+        return str(row["value"])
+    return number(value, max(1, min(17, 1 + math.ceil(math.log10(abs(value) / bound)))))
+
+
+def error_bound(row: Mapping[str, Any]) -> str:
+    """How far a witness may be off; nothing where it does not say so itself."""
+    bound = row.get("bound")
+    return "" if bound is None else "exact" if bound == 0 else f"{float(bound):.0e}"
+
+
+def agreement(row: Mapping[str, Any]) -> str:
+    """Whether a witness agrees with what is judged, and in how many digits."""
+    digits = f"{row['digits']} digit{'' if row['digits'] == 1 else 's'}"
+    return (digits if row["digits"] else "yes") if row["agrees"] else f"no, {digits}"
 
 
 def title(check: Any) -> Iterator[Block]:

@@ -6,7 +6,7 @@ It repeats what the checks found and weighs nothing.
 from __future__ import annotations
 
 from gradcli.batch.totals import Totals
-from gradcli.rendering.cards import card, step_card
+from gradcli.rendering.cards import TABLES, card, table_card
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.text import visible
 
@@ -75,8 +75,8 @@ def title(report: Any) -> str:
 
 
 def unremarkable(report: Any) -> bool:
-    """Whether all checks of a report passed, and there is neither a warning nor a table of steps to show."""
-    return all(one.passed and not {"not_in_general", "ladder"} & set(one.evidence) for one in report.checks)
+    """Whether all checks of a report passed, and there is neither a warning nor a table to show."""
+    return all(one.passed and not {"not_in_general", *TABLES} & set(one.evidence) for one in report.checks)
 
 
 def passed_line(report: Any) -> Line:
@@ -90,7 +90,7 @@ def passed_line(report: Any) -> Line:
 def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
     """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`).
 
-    Of a check that passed, differences for a sequence of steps are shown where there are any (`--steps`).
+    Of a check that passed, witnesses and differences for a sequence of steps are shown where there are any.
     """
     yield Line(title(report), "code")
     rows = tuple((mark(one), one.verdict, subject(one), place(one), headline(one, show)) for one in report.checks)
@@ -106,8 +106,8 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
     for one in report.checks:
         if show == "all" or not one.passed:
             yield from card(one, style, replay(report, one) if replay else "", show == "all")
-        elif "ladder" in one.evidence:
-            yield from step_card(one, style)
+        elif not one.evidence.keys().isdisjoint(TABLES):
+            yield from table_card(one, style)
 
 
 def mark(check: Any) -> str:

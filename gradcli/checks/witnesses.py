@@ -1,0 +1,195 @@
+"""All witnesses of one derivative side by side: reverse mode, the exact enclosure, SymPy and finite differences.
+
+They are for people to look at. The verdict has been reached before, and none of them changes it.
+"""
+
+from __future__ import annotations
+
+from math import floor, isfinite, log10
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import differences
+from gradcli.checks.floats import LIMIT_ULPS, evaluated, moving, ulps
+from gradcli.checks.numerical import FAR, HIDDEN
+from gradcli.checks.shown import position
+from gradcli.checks.worker import NoAnswer
+from gradcli.diagnostics import did_you_mean, error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.checks.exact import Exact
+    from gradcli.checks.subjects import Subject
+    from gradcli.checks.verdict import Outcome
+
+    Row = dict[str, Any]
+
+WITNESSES = ("reverse", "enclosure", "sympy", "differences")
+NAMES = {
+    "reverse": "reverse mode",
+    "enclosure": "exact enclosure",
+    "sympy": "SymPy",
+    "differences": "finite difference",
+    "claim": "claim",
+    "vjp": "hand-written rule",
+}
+WITHOUT = ("UNDEFINED", "ERROR", "CRASHED")  # verdicts on points where there is nothing to look at
+MOST_ENTRIES = 1000  # of which the worst one is looked for; of more it is the largest
+MOST_DIGITS = 16
+
+
+def parse_witnesses(text: str) -> tuple[str, ...]:
+    """The witnesses of a text: "all", "none", or names with commas between them.
+
+    Raises GradcliError GC721 for a word that is no witness.
+
+    >>> parse_witnesses("sympy, differences")
+    ('sympy', 'differences')
+    >>> parse_witnesses("none")
+    ()
+    """
+    words = [word.strip().lower() for word in text.split(",")]
+    if words == ["none"]:
+        return ()
+    if words == ["all"]:
+        return WITNESSES
+    for word in words:
+        if word not in WITNESSES:
+            guess = did_you_mean(word, WITNESSES)
+            hint = f"did you mean `{guess}`?" if guess else f"write all, none, or some of {', '.join(WITNESSES)}"
+            raise error("GC721", f"there is no witness `{visible(word)}`", help=hint)
+    return tuple(word for word in WITNESSES if word in words)
+
+
+def witness_table(
+    exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], dtype: str, backend: str = "numpy"
+) -> Row | None:
+    """What is judged and the chosen witnesses, at the entry where they differ most; None where there is no derivative.
+
+    The first row is what is judged. Each row has a `witness`, and a `value` or the `reason` why there is none; `digits`
+    are the decimal ones that agree with the value that is judged, and `agrees` says whether no more than these can.
+    """
+    if not chosen or subject.output is None or subject.target is None or outcome.verdict in WITHOUT:
+        return None
+    if not subject.target.type.size:
+        return None
+    exact.begin()
+    judged = evaluated([subject.judged], subject.values, dtype, backend)[0].reshape(-1)
+    entry = worst(exact, subject, judged, dtype)
+    value = float(judged[entry])
+    rows: list[Row] = [
+        {"witness": NAMES["reverse" if subject.kind == "gradient" else subject.kind], "value": repr(value)}
+    ]
+    for name in chosen:
+        try:
+            found = ASKED[name](exact, subject, entry)
+        except NoAnswer as reason:
+            found = {"reason": str(reason)}
+        if found is not None:
+            rows.append({"witness": NAMES[name], **found})
+    for row in rows[1:]:
+        if "value" in row:
+            row |= agreement(value, row, dtype)
+    return {"entry": position(entry, subject.target.type.shape), "rows": rows}
+
+
+def worst(exact: Exact, subject: Subject, judged: Any, dtype: str) -> int:
+    """The entry that is farthest from the exact derivative, in units in the last place; else the largest."""
+    away = np.abs(judged)
+    if 1 < judged.size <= MOST_ENTRIES and exact.refused is None:
+        try:
+            answer = exact.compare(subject.judged, [subject.values], name=derivative(exact, subject))
+        except NoAnswer:
+            answer = {}
+        for point in answer.get("points", ()):
+            if point["region"] and None not in point["exact"]:
+                off = np.array([ulps(float(x), y, dtype) for x, y in zip(judged, point["exact"], strict=True)])
+                away = off if off.any() else away
+    return int(np.argmax(np.nan_to_num(away, nan=np.inf)))
+
+
+def derivative(exact: Exact, subject: Subject, entry: int | None = None) -> dict[str, Any]:
+    """The name of the derivative for the oracle: by one entry or by all of them."""
+    assert subject.output is not None and subject.target is not None
+    entries = None if entry is None else [entry]
+    return exact.derive(subject.output, subject.target, subject.moving, subject.values, entries, inner=subject.inner)
+
+
+# --- the witnesses ------------------------------------------------------------------------------------------------
+
+
+def reverse(exact: Exact, subject: Subject, entry: int) -> Row | None:
+    """The engine's own gradient, beside somebody else's."""
+    if subject.engine is None:
+        return None
+    return {"value": repr(float(evaluated([subject.engine], subject.values)[0].reshape(-1)[entry]))}
+
+
+def enclosure(exact: Exact, subject: Subject, entry: int) -> Row:
+    """The derivative enclosed in balls by power series of the value."""
+    if exact.refused is not None:
+        return {"reason": exact.refused["reason"]}
+    answer = exact.enclosure(derivative(exact, subject, entry))
+    if "reason" in answer:
+        tie = answer["problem"] == "tie"
+        return {"reason": f"the point lies where branches of {answer['reason']} meet" if tie else answer["reason"]}
+    return {"value": answer["digits"], **({} if answer["radius"] is None else {"bound": answer["radius"]})}
+
+
+def sympy(exact: Exact, subject: Subject, entry: int) -> Row:
+    """SymPy's derivative of the forward program."""
+    assert subject.output is not None and subject.target is not None
+    answer = exact.sympy(subject.output, subject.target, entry, subject.values)
+    if "reason" in answer:
+        return {"reason": answer["reason"]}
+    return {"value": answer["digits"], **({"formula": answer["formula"]} if answer["formula"] else {})}
+
+
+def finite_difference(exact: Exact, subject: Subject, entry: int) -> Row:
+    """Central differences of the value in float64, with a bound on their error."""
+    assert subject.output is not None and subject.target is not None
+    f, x = moving(subject.output, [subject.target], subject.values)
+    estimate = differences.partials(f, x, [entry], subject.domain)[0]
+    if estimate.reason is None and not isfinite(estimate.doubt):
+        return {"reason": "the slopes on both sides of the point differ"}
+    if estimate.reason is not None:
+        return {"reason": estimate.reason}
+    return {"value": repr(estimate.value), "bound": estimate.bound, "doubt": estimate.doubt}
+
+
+ASKED: dict[str, Callable[[Exact, Subject, int], Row | None]] = {
+    "reverse": reverse,
+    "enclosure": enclosure,
+    "sympy": sympy,
+    "differences": finite_difference,
+}
+
+
+# --- how far they agree -------------------------------------------------------------------------------------------
+
+
+def agreement(judged: float, row: Row, dtype: str) -> Row:
+    """How many digits of a witness agree with what is judged, and whether it agrees as far as it can tell."""
+    value = float(row["value"])
+    gap = abs(judged - value)
+    if "doubt" in row:
+        agrees = gap <= max(FAR * row["bound"], row.pop("doubt"), HIDDEN * abs(value))
+    else:
+        agrees = ulps(judged, value, dtype) <= LIMIT_ULPS
+    beyond = value == 0.0 and row["value"] not in ("0", "0.0", "-0.0")  # smaller than every double
+    return {"agrees": agrees, "digits": 0 if beyond else common_digits(judged, value)}
+
+
+def common_digits(one: float, other: float) -> int:
+    """The decimal digits that two numbers share, 16 where they are the same double.
+
+    >>> common_digits(0.5, 0.5), common_digits(1.2345, 1.2346), common_digits(1.0, -1.0)
+    (16, 4, 0)
+    """
+    size = max(abs(one), abs(other))
+    if one == other:
+        return MOST_DIGITS
+    gap = abs(one - other) / size
+    return max(0, min(MOST_DIGITS, floor(-log10(gap)))) if isfinite(gap) and gap > 0 else 0
