@@ -96,7 +96,7 @@ def judged(subject: Subject, seconds: float) -> dict[str, Any]:
         how = {name: value for name, value in options.items() if name != "wrt"}
         with boxed(f, **how, wrt=[one.leaf] if one.leaf else None, at=at, timeout=seconds) as box:
             box, _ = opened(box)
-            found = sorting.sorted_out(box, one, draws)
+            found = sorting.sorted_out(box, one, draws, [*filter(callable, derivative.values()), f])
         if found is not None:
             row["sorted"] = found._asdict()
     notes = [one.message for one in report.diagnostics]

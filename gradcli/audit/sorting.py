@@ -6,6 +6,7 @@ APPROXIMATE, STOCHASTIC, STATE CHANGED. What fits none of them keeps its verdict
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from gradcli.checks.callables.api import check_callable
 from gradcli.checks.callables.failures import Failed, OutOfTime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +31,13 @@ APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
 NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
 TINY = 1e-9  # those steps
 TRIALS = 6
+DRAWS = 32  # of random numbers
+STEP = 1e-4  # relative, of a slope that is compared with its scatter over draws
+FAR, SHIFT = 6.0, 1e-6  # a mean is off by more than so many standard errors, or so much of the slope
+# names of what computes derivatives approximately
+NUMERICAL = re.compile(
+    r"approx_(fprime|derivative|hess|jac)|finite_diff|num_?diff|_adjoint|odeint|solve_ivp", re.IGNORECASE
+)
 
 
 class Sorted(NamedTuple):
@@ -39,16 +47,16 @@ class Sorted(NamedTuple):
     reason: str
 
 
-def sorted_out(box: Box, check: Check, draws: Draws) -> Sorted | None:
+def sorted_out(box: Box, check: Check, draws: Draws, code: Sequence[object] = ()) -> Sorted | None:
     """The class of a gradient that does not agree; None where it fits none, and is as the check says.
 
-    The box holds the one argument that the check is about.
+    The box holds the one argument that the check is about. `code` are the functions that compute value and derivative.
     """
     try:
         found = unsteady(box, draws) or surrogate(box)
         if found is None and check.verdict == "DISAGREES":
-            found = constrained(box) or approximate(box, check)
-        return found
+            found = constrained(box)
+        return found or approximate(box, check, code)
     except (Failed, OutOfTime):
         return None
 
@@ -64,15 +72,33 @@ def unsteady(box: Box, draws: Draws) -> Sorted | None:
         if not np.array_equal(ask(), ask(), equal_nan=True):
             told = f"{role} gives different numbers for the same argument and the same random numbers"
             return Sorted("STATE CHANGED", f"{told}: it keeps state")
-    for role, ask in asked:
-        draws.seed = 1
-        first = ask()
-        draws.seed = 2
-        second = ask()
-        draws.seed = None
-        if not np.array_equal(first, second, equal_nan=True):
-            return Sorted("STOCHASTIC", f"{role} depends on random numbers: an estimate, not a derivative")
-    return None
+    slopes, sent = drawn(box, draws)
+    if np.ptp(slopes) == 0 and np.ptp(sent) == 0:
+        return None
+    gaps = sent - slopes
+    error = float(gaps.std(ddof=1)) / DRAWS**0.5
+    mean = abs(float(gaps.mean()))
+    if mean > FAR * error + SHIFT * float(np.abs(slopes).max()):
+        return None  # an estimate, and off on the average
+    told = f"it depends on random numbers: an estimate, which on the average of {DRAWS} draws fits the differences"
+    return Sorted("STOCHASTIC", told)
+
+
+def drawn(box: Box, draws: Draws) -> tuple[Floats, Floats]:
+    """Slopes along one direction for different random numbers: of the function by differences, and as they are sent."""
+    generator = np.random.default_rng(3)
+    d = generator.uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
+    weights = generator.uniform(0.5, 1.5, box.size)
+    slopes, sent = [], []
+    for seed in range(DRAWS):
+        draws.seed = seed
+        rise = weights @ (box.value(box.x + STEP * d) - box.value(box.x - STEP * d))
+        slopes.append(rise / (2 * STEP))
+        sent.append(box.pullback(box.x, weights) @ d)
+        if seed == 1 and slopes[0] == slopes[1] and sent[0] == sent[1]:
+            break
+    draws.seed = None
+    return np.array(slopes), np.array(sent)
 
 
 def surrogate(box: Box) -> Sorted | None:
@@ -187,15 +213,37 @@ def constrained(box: Box) -> Sorted | None:
 # --- numerical derivatives -----------------------------------------------------------------------------------------
 
 
-def approximate(box: Box, check: Check) -> Sorted | None:
-    """APPROXIMATE: a small relative error of a derivative that scatters as differences do."""
+def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None:
+    """APPROXIMATE: a small relative error of a derivative that scatters as differences do, or whose code names some."""
     gap = relative_gap(check)
     if gap is None or gap > APPROXIMATE:
         return None
     scatter = scatter_of(box)
-    if scatter < NOISE:
-        return None
-    return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it scatters by {scatter:.0e} as differences do")
+    if scatter > NOISE:
+        return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it scatters by {scatter:.0e} as differences do")
+    name = next((name for one in code for name in names_in(one) if NUMERICAL.search(name)), None)
+    if name is not None:
+        return Sorted("APPROXIMATE", f"off by {gap:.1g}, and its code calls {name}")
+    return None
+
+
+def names_in(function: object, depth: int = 3) -> Iterator[str]:
+    """The names that a function's code uses, and the code that its closure and its class hold."""
+    code = getattr(function, "__code__", None)
+    if isinstance(function, type):
+        for name in ("forward", "backward"):
+            yield from names_in(getattr(function, name, None), depth)
+    elif hasattr(function, "__func__"):
+        yield from names_in(function.__func__, depth)
+    if code is None or depth == 0:
+        return
+    yield from code.co_names
+    for cell in getattr(function, "__closure__", None) or ():
+        yield from names_in(cell.cell_contents, depth - 1)
+    for const in code.co_consts:  # functions that it defines
+        yield from getattr(const, "co_names", ())
+    for name in code.co_names:
+        yield from names_in(getattr(function, "__globals__", {}).get(name), depth - 1)
 
 
 def relative_gap(check: Check) -> float | None:
