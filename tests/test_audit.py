@@ -159,6 +159,45 @@ def test_marked_gradients(tmp_path: Path) -> None:
     assert "minus the claim" in found["__main__.force"]["message"]
 
 
+def test_a_saved_point_is_judged_again(tmp_path: Path) -> None:
+    """From any folder; a program that comes to another point, or not so far, says so."""
+    cache = {"GRADCLI_CACHE": str(tmp_path / "cache")}
+    program = (ROOT / "tests" / "audited_python.py").read_text().replace("energy)\ndef slope", "max)\ndef slope")
+    (tmp_path / "program.py").write_text(program)
+    first = run(tmp_path, "audit", "--", sys.executable, "program.py", **cache)
+    assert first.returncode == 1
+    (path,) = (tmp_path / "cache" / "audit").glob("*.json")
+    assert f"gradcli audit --again {path}" in first.stdout
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    again = run(elsewhere, "audit", "--again", str(path), **cache)
+    assert (again.returncode, again.stderr) == (1, "gradcli audit: 1 gradient of your own code failed\n")
+    assert "minus the claim" in again.stdout and "slope" not in again.stdout
+    for changed, told in (
+        (("1.5, -1.0]), k", "1.25, -1.0]), k"), "came to another point"),
+        (("force(np", "str(np"), "was not"),
+    ):
+        (tmp_path / "program.py").write_text(program.replace(*changed))
+        done = run(elsewhere, "audit", "--again", str(path), **cache)
+        assert told in done.stderr
+    path.write_text("{}")
+    assert "GC746" in run(elsewhere, "audit", "--again", str(path), **cache).stderr
+
+
+def test_what_is_expected(tmp_path: Path) -> None:
+    """What is meant passes; what is expected and better fails, and names that nothing has are named."""
+    settings = '[tool.gradcli.audit.expect]\nforce = "DISAGREES"\nslope = "SURROGATE"\nother = "KINK"\n'
+    (tmp_path / "pyproject.toml").write_text(settings)
+    (tmp_path / "program.py").write_text((ROOT / "tests" / "audited_python.py").read_text())
+    done = run(tmp_path, "audit", "--format", "csv", "--", sys.executable, "program.py")
+    assert done.returncode == 1 and "no gradient is called other" in done.stderr
+    rows = {line.split(",")[1].split()[0]: line for line in done.stdout.splitlines()[1:]}
+    assert "expected: DISAGREES" in rows["__main__.force"] and "expected: SURROGATE" in rows["__main__.slope"]
+    (tmp_path / "pyproject.toml").write_text(settings.replace('slope = "SURROGATE"\nother = "KINK"\n', ""))
+    done = run(tmp_path, "audit", "--", sys.executable, "program.py")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.peers
 def test_primitives_of_autograd(tmp_path: Path) -> None:
     pytest.importorskip("autograd")

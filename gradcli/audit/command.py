@@ -39,7 +39,8 @@ HELLO = 30.0  # seconds in which a copy that has called says who it is
 class Limits(NamedTuple):
     """What an audit may take: seconds for one point, seconds for all, bytes of a point; `only` one package.
 
-    `callbacks`: whether functions that JAX traces may deliver their numbers.
+    `callbacks`: whether functions that JAX traces may deliver their numbers. `again`: the key of the one gradient that is
+    judged, and the number of its call.
     """
 
     timeout: float
@@ -48,6 +49,7 @@ class Limits(NamedTuple):
     only: str
     jobs: int
     callbacks: bool
+    again: tuple[str, int] | None = None
 
 
 class Judged(NamedTuple):
@@ -238,9 +240,8 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
         raise error("GC745", "an audit copies processes, which this system cannot do", help="use Linux or macOS")
     folder = tempfile.mkdtemp(prefix="gradcli-")
     try:
-        Path(folder, "options.json").write_text(
-            json.dumps({"only": limits.only, "size": limits.size, "callbacks": limits.callbacks}), "utf-8"
-        )
+        options = {"only": limits.only, "size": limits.size, "callbacks": limits.callbacks, "again": limits.again}
+        Path(folder, "options.json").write_text(json.dumps(options), "utf-8")
         court = Court(folder, limits, progress)
         try:
             code = run(argv, folder)

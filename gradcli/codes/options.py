@@ -181,4 +181,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli audit -- pytset tests/",
         "Write the command behind --, as you would type it alone.",
     ),
+    "GC746": CodeDoc(
+        "file without a saved point",
+        "--again was given a file that cannot be read, or that no audit has written.",
+        "An audit saves the point, the command and the number of the call of each gradient that is wrong.",
+        "gradcli audit --again lost.json",
+        "Give the file that the report names beside the gradient.",
+    ),
 }

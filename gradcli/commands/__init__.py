@@ -60,6 +60,7 @@ ROOMS: dict[str, str] = {
     "report": "gradcli.checks.report",
     "report_formats": "gradcli.rendering.formats",
     "running": "gradcli.eager.running",
+    "saved_points": "gradcli.audit.saved_points",
     "source": "gradcli.language.source",
     "trace": "gradcli.rendering.trace",
     "watching": "gradcli.eager.why",

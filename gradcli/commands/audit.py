@@ -12,12 +12,15 @@ from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gradcli import batch
     from gradcli.audit import audit_report
     from gradcli.audit import command as commands
+    from gradcli.audit import saved_points as points
     from gradcli.commands._shared import Output
     from gradcli.rendering import audits, formats, machine
 else:
-    audit_report, commands = room("audit_report"), room("audited_command")
+    audit_report, commands, points = room("audit_report"), room("audited_command"), room("saved_points")
+    batch = room("batch")
     audits, formats, machine = room("audits"), room("report_formats"), room("machine")
 
 
@@ -35,6 +38,7 @@ def audit(
     no_callbacks: bool,
     lenient: bool,
     show: str,
+    again: str | None,
     json: str | None,
     junit: str | None,
 ) -> int:
@@ -45,7 +49,8 @@ def audit(
     and solve_ivp, and functions marked with @gradcli.gradient_of(f). Of each up to three calls are judged,
     by differences of the function at the point of the call and beside it.
 
-    The command keeps its input, its output and its exit code. The report follows behind its output.
+    The command keeps its input, its output and its exit code. The report follows behind its output. For
+    what is wrong it names a command with --again, which runs the program again and judges that call alone.
 
     A gradient is sorted before it is called wrong: SURROGATE (forward does not move, or is the identity),
     SYMMETRIC (right for symmetric matrices), APPROXIMATE (differences), STOCHASTIC, STATE CHANGED, and
@@ -60,6 +65,12 @@ def audit(
       gradcli audit --junit audit.xml -- pytest tests/test_model.py
       gradcli audit --only statsmodels -- python fit.py
     """
+    saved = points.read(again) if again else None
+    if saved is not None:
+        if args:
+            raise error("GC745", "--again runs the command that its file names", help="leave the command out")
+        args, show = tuple(saved["command"]), "all"
+        os.chdir(saved["folder"])
     if not args:
         raise error("GC745", "there is no command to audit", help="write it behind --: gradcli audit -- pytest tests/")
     for path in (json, junit):
@@ -67,10 +78,20 @@ def audit(
             output.expect(path)
     expected = audit_report.expectations(expect)
     limits = commands.Limits(
-        timeout, budget, int(size * 2**20), only or "", jobs or os.cpu_count() or 1, not no_callbacks
+        timeout=timeout,
+        budget=budget,
+        size=int(size * 2**20),
+        only=only or "",
+        jobs=jobs or os.cpu_count() or 1,
+        callbacks=not no_callbacks,
+        again=None if saved is None else (str(saved["key"]), int(saved["call"])),
     )
     outcome = commands.audited(args, limits, lambda done, total, label: output.progress(done, total, label))
     found = audit_report.findings(outcome, expected)
+    if saved is None:
+        points.save(found, args, batch.default_folder(os.environ))
+    else:
+        found = [one for one in found if one.key == saved["key"]]
     code, reason = audit_report.exit_code(found, outcome.processes, lenient)
     output.emit(
         View(
@@ -85,6 +106,8 @@ def audit(
     if junit:
         reports = audit_report.reports(found)
         output.save(junit, (formats.written(formats.writer("junit"), reports, audit_report.totals(reports)),))
+    if saved is not None and (told := points.compared(found, saved)):
+        output.say(f"gradcli audit: {told}")
     for name in audit_report.unused(found, expected):
         output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, of which something is expected")
     for fault in outcome.faults:
@@ -152,6 +175,7 @@ DECLARATION = Declaration(
         ),
         Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
         Option("--show", choices=("all", "failing"), default="failing", setting=True, help="Which evidence to show."),
+        Option("--again", metavar="FILE", help="Run the command of a saved point again, and judge that call alone."),
         Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
         Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
         *OUTPUT,

@@ -36,7 +36,7 @@ def findings(found: Sequence[Finding], processes: int, seconds: float, style: St
         blocks.append(Grid(COLUMNS, tuple(map(row, found))))
     for one in found:
         if one.verdict == "DISAGREES" or one.fails or show == "all":
-            blocks += card(one.check(), style, one.again, show == "all")
+            blocks += card(one.check(), style, whole=show == "all")
     blocks += [GAP, *to_paste(found)]
     blocks.append(Line(summary(found, processes, seconds), role(found)))
     return document(*blocks)

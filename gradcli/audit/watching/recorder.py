@@ -64,6 +64,7 @@ class State:
         self.inside: set[int] = set()  # threads that run code of ours
         self.faults: list[str] = []
         self.rules: dict[int, Gradient] = {}  # by the identity of a class or a function
+        self.again: tuple[str, int] | None = None  # the one gradient, and its call, that is kept
         self.callbacks = True  # whether traced functions may deliver their numbers
         self.exporting = False  # whether traced functions are written down at the end
 
@@ -77,6 +78,9 @@ def start(folder: str) -> None:
         options = json.load(file)
     state.folder, state.wanted, state.limit = folder, options["only"], options["size"]
     state.callbacks = options["callbacks"]
+    if options["again"]:
+        key, call = options["again"]
+        state.again = key, call
     _begin()
     os.register_at_fork(after_in_child=_begin)
     atexit.register(finish)
@@ -167,7 +171,8 @@ def called(found: Gradient, arguments: Iterable[Any], keep: Callable[[int], None
             gradient.untracked += 1
             return
         gradient.calls += 1
-        if len(gradient.kept) >= POINTS or not is_due(gradient.calls):
+        due = is_due(gradient.calls) if state.again is None else state.again == (gradient.key, gradient.calls)
+        if len(gradient.kept) >= POINTS or not due:
             return
         values = list(flat(arguments))
         size = sum(size_of(one) for one in values)
