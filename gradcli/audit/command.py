@@ -39,8 +39,8 @@ HELLO = 30.0  # seconds in which a copy that has called says who it is
 class Limits(NamedTuple):
     """What an audit may take: seconds for one point, seconds for all, bytes of a point; `only` one package.
 
-    `callbacks`: whether functions that JAX traces may deliver their numbers. `again`: the key of the one gradient that is
-    judged, and the number of its call.
+    `callbacks`: whether functions that JAX traces may deliver their numbers. `again`: the key of the one gradient that
+    is judged, and the number of its call.
     """
 
     timeout: float

@@ -1,8 +1,8 @@
 """Points at which a gradient was wrong, each in a file that `gradcli audit --again FILE` reads.
 
-A gradient may live in a closure or a model that no file could hold. So the file holds the command, the gradient and the
-number of the call: the command runs again, and the same call is judged. The numbers of the point stand there too, so that
-it is seen whether the program came to the same point.
+A gradient may live in a closure or a model that no file could hold. So the file holds the command, the gradient and
+the number of the call: the command runs again, and the same call is judged. The numbers of the point stand there too,
+so that it is seen whether the program came to the same point.
 """
 
 from __future__ import annotations
