@@ -226,6 +226,33 @@ def test_names_of_the_script_are_not_taken_for_functions() -> None:
     assert result.missing == {"x": "it calls `cos`, which means something else in this script"}
 
 
+# --- formulas of numbers -------------------------------------------------------------------------------------------
+
+SCALARS = [  # script, leaf, as the rules make it, simplified, factored
+    ("x**2*y", "x", "2*x*y", "2*x*y", "2*x*y"),
+    ("sin(x)*cos(x)", "x", "cos(x)**2 - sin(x)**2", "cos(2*x)", "-sin(x)**2 + cos(x)**2"),
+    ("atan(x/y)", "x", "1/(y*(1 + x**2/y**2))", "y/(x**2 + y**2)", "y/(x**2 + y**2)"),
+    ("cosh(x)/sinh(x)", "x", "1 - cosh(x)**2/sinh(x)**2", "-1/sinh(x)**2", "(sinh(x)**2 - cosh(x)**2)/sinh(x)**2"),
+    ("log(x)*sqrt(x)", "x", "(log(x)/2 + 1)/sqrt(x)", "(log(x)/2 + 1)/sqrt(x)", "(log(x) + 2)/(2*sqrt(x))"),
+    ("x in (0, 1); asin(x)", "x", "1/sqrt((1 - x)*(x + 1))", "1/sqrt(1 - x**2)", "1/sqrt((1 - x)*(x + 1))"),
+    ("where(x > 0, x**2, x)", "x", *["where(x > 0, 2*x, 1)"] * 3),
+    ("0.1*k*x**2", "x", *["0.2*k*x"] * 3),
+    ("1/(exp(E/(k*T)) - 1)", "E", *["-exp(E/(k*T))/(k*T*(exp(E/(k*T)) - 1)**2)"] * 3),
+]
+
+
+@pytest.mark.parametrize(("script", "leaf", "derived", "simplified", "factored"), SCALARS)
+def test_styles(script: str, leaf: str, derived: str, simplified: str, factored: str) -> None:
+    for style, text in (("derived", derived), ("simplified", simplified), ("factored", factored)):
+        result = derive(script, wrt=[leaf], style=style)
+        assert (result.text[leaf], result.verdict[leaf]) == (text, "PROVED"), style
+
+
+def test_what_sympy_proposes_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deriving.Exact, "shorter", lambda *_: ["3*x", "2*x +", "2*x*f(x)", "2*abs(x)", "y", "zoo*x"])
+    assert derive("x**2").text == {"x": "2*x"}
+
+
 # --- shapes that are inferred -------------------------------------------------------------------------------------
 
 SHAPES = [

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
-from gradcli.checks import check_script
+from gradcli.checks import check_script, worker
+from gradcli.checks.exact import Exact
 from gradcli.checks.script_text import words
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.execution.results import Derivation
@@ -23,9 +24,9 @@ from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.syntax import FunctionDef
+from gradcli.language.syntax import Binary, Call, FunctionDef, Unary
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import PRIMES, FixedShapes, assumed_shapes
+from gradcli.lowering.ranks import PRIMES, FixedShapes, assumed_shapes, nodes_of
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -46,6 +47,10 @@ WANTED = 3  # choices of sizes at which a formula has to hold
 LARGER = (0, 2, 5)  # what is added to them where a script reads positions that they do not have
 FIRST_SEEDS = (2, 0, 5)  # of points: large with both signs, positive, small with both signs
 MOST_POINTS = 6  # that are tried for one set of sizes, until one decides
+POOR = "IMPRECISE"
+MOST_WAYS = 4  # of writing a formula of numbers that are checked
+FOR_OPERATION, FOR_NEW_NAME = 2, 30  # the price of an operation and of a function that the script does not use
+SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 MARK = 0xE000  # private characters stand for sizes in a text until it is known for whom it is
 
 
@@ -109,11 +114,13 @@ def derive(
     *,
     wrt: Sequence[str] | None = None,
     shapes: Mapping[str, Symbols] | None = None,
+    style: str = "simplified",
     limits: LimitsLike = None,
 ) -> Derivation:
     """The gradient of a script in closed form, leaf by leaf; see `execution.results.Derivation`.
 
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
+    `style` is that of formulas of numbers: "simplified", "factored", or "derived", which is how the rules make them.
     Raises GradcliError for a script that cannot be lowered, and GC511 where no leaf has a closed form.
 
     >>> derive("mean((A@x - b)**2)", wrt=["x"]).formula  # doctest: +SKIP
@@ -130,6 +137,8 @@ def derive(
         leaves = leaf_names(lowered)
         reasons: dict[str, str] = {}
         texts = {leaf: found for leaf, found in general_texts(subject, reasons).items() if found}
+        if style != "derived" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
+            texts = {leaf: shorter_texts(subject, found, style) for leaf, found in texts.items()}
         formulas = confirmed(subject, texts, small, general=True)
         rest = [leaf for leaf in leaves if leaf not in formulas]
         if rest and assumed.symbols:
@@ -206,6 +215,37 @@ def reason_text(reason: NoFormula, source: Source) -> str:
     return f"{reason}: {visible(line[span.column - 1 : span.end_column - 1])}"
 
 
+def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
+    """Formulas of numbers, the one to be tried first in front; what SymPy proposes is among them."""
+    (ours, *_) = texts
+    if "." in ours:  # decimals stay as they were written
+        return texts
+    node = lower(parse(Source(ours), subject.limits), limits=subject.limits).program.outputs[0]
+    oracle = worker.shared()
+    with oracle:
+        exact = Exact(oracle, [node], SECONDS)
+        exact.begin()
+        try:
+            proposed = exact.shorter(node, style)
+        except worker.NoAnswer:
+            return texts
+    known = words(subject.source.text) | words(ours)
+    costs = {text: cost_of(text, known) for text in [*(texts if style == "simplified" else ()), *proposed]}
+    ways = sorted([text for text, cost in costs.items() if cost < inf], key=costs.__getitem__)
+    return [*ways[:MOST_WAYS], *texts]
+
+
+def cost_of(text: str, known: set[str]) -> float:
+    """How hard a formula is to read: its length, its operations, and names that the script does not use."""
+    try:
+        nodes = list(nodes_of(parse(Source(text))))
+    except GradcliError:  # nothing that the language has
+        return inf
+    operations = sum(isinstance(node, (Binary, Call, Unary)) for node in nodes)
+    signs = text.count("(-")  # -(a + b) is easier to read than (-a - b)
+    return len(text.replace(" ", "")) + FOR_OPERATION * operations + FOR_NEW_NAME * len(words(text) - known) + signs
+
+
 def own_names(lowered: Lowered) -> set[str]:
     """Names that mean something else in the script than in the library."""
     defined = {one.name.id for one in lowered.script.statements if isinstance(one, FunctionDef)}
@@ -217,6 +257,7 @@ def confirmed(
 ) -> dict[str, Formula]:
     """For each leaf the first of its texts that holds at so many choices of sizes as are wanted, and fails at none.
 
+    One that loses digits in floating point is taken only if no other holds.
     A choice decides nothing where a formula has no value at any of its points, as `inv(A @ B)` where that is singular.
     """
     found: dict[str, Formula] = {}
@@ -235,8 +276,11 @@ def confirmed(
                     del verdicts[leaf]
         for leaf, known in verdicts.items():
             if len(known) == WANTED:
-                found[leaf] = Formula(asked[leaf], max(known, key=HELD.index), held[leaf], general)
-        waiting = {leaf: ways for leaf, ways in waiting.items() if ways and leaf not in found}
+                made = Formula(asked[leaf], max(known, key=HELD.index), held[leaf], general)
+                found[leaf] = min(found.get(leaf, made), made, key=lambda one: one.verdict == POOR)
+        waiting = {
+            leaf: ways for leaf, ways in waiting.items() if ways and (leaf not in found or found[leaf].verdict == POOR)
+        }
     return found
 
 

@@ -256,6 +256,11 @@ class Exact:
                     found[name].append(value.imag.reshape(-1).tolist())
         return found
 
+    def shorter(self, node: Node, style: str) -> list[str]:
+        """Shorter forms of a scalar node, which nobody has confirmed; none where SymPy cannot read it."""
+        texts: list[str] = self._ask("simplify", row=self.rows[node], style=style).get("texts", [])
+        return texts
+
     def leaves_of(self, nodes: Sequence[Node]) -> set[str]:
         """The names of the leaves that some nodes read."""
         return {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MEMORY = 6 * 2**30
+MOST_SHORTENING = 200_000  # calls for one proposal of a shorter formula
 DERIVATIVE = ("output", "target", "moving", "entries", "point")
 
 
@@ -56,6 +57,7 @@ class Session:
         self.rows: dict[Node, int] = {}
         self.fields = Fields()
         self.sympy = CallBudget()
+        self.shortening = CallBudget(MOST_SHORTENING)
 
     def answer(self, request: Request) -> Answer:
         """The answer to one request; what an oracle cannot do is an answer too."""
@@ -204,6 +206,10 @@ class Session:
         with self.sympy.counted():
             answer: Answer = witness.derivative(self.nodes[output], self.nodes[target], entry, _point(point))
         return answer
+
+    def on_simplify(self, row: int, style: str) -> Answer:
+        """Shorter forms of a scalar formula, as texts that nobody has confirmed."""
+        return {"texts": room("simplification").proposals(self.nodes[row], style, self.shortening)}
 
     # --- inner ----------------------------------------------------------------------------------------------
 

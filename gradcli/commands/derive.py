@@ -21,7 +21,9 @@ else:
 SHAPE_TEXT = re.compile(r"\s*([^\W\d]\w*)\s*=\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)")
 
 
-def derive(output: Output, script: str, *, wrt: str | None, shape: tuple[str, ...], limit: tuple[str, ...]) -> int:
+def derive(
+    output: Output, script: str, *, wrt: str | None, shape: tuple[str, ...], style: str, limit: tuple[str, ...]
+) -> int:
     """The gradient as a formula, without a point.
 
     Shapes of free names are inferred: A and X are matrices, x and b vectors, lam and sigma numbers, unless the
@@ -35,11 +37,12 @@ def derive(output: Output, script: str, *, wrt: str | None, shape: tuple[str, ..
     Examples:
       gradcli derive "mean((A@x - b)**2)" --wrt x
       gradcli derive "sum((Y - U@V.T)**2)"
+      gradcli derive "x**2*exp(-x)" --style factored
       gradcli derive "sum(exp(a*x))" --shape a= --format json
     """
     bounds = allowed(limit, output)
     source = load(script, output, bounds)
-    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), limits=bounds)
+    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), style=style, limits=bounds)
     output.emit(
         View(
             document=lambda style: formulas.derivation(result, style),
@@ -73,5 +76,11 @@ SHAPE = Option(
     metavar="NAME=SIZES",
     help="The shape of a free name, such as A=m,n or x=3; b= is a number. May be repeated.",
 )
+STYLE = Option(
+    "--style",
+    choices=("simplified", "factored", "derived"),
+    default="simplified",
+    help="Form of a formula of numbers: the shortest that can be confirmed, factored, or as the rules make it.",
+)
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
-DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, LIMIT, *OUTPUT))
+DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, STYLE, LIMIT, *OUTPUT))

@@ -52,7 +52,7 @@ def whole_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Mapp
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
     read = reader.entry(node, axes)
-    writer = Writer(reader.names, reader.data, reader.decimals, sizes)
+    writer = Writer(reader, sizes)
     plain, split = shortened(read, reader.names), split_products(read, reader.names)
     texts = [writer.sum(shortened(plain, reader.names), axes).text]
     if key(split) != key(read):
@@ -68,7 +68,7 @@ def listed_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Map
     texts = []
     for at in product(*[range(n) for n in node.shape]):
         found = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
-        texts.append(Writer(reader.names, reader.data, reader.decimals, sizes).sum(found, ()).text)
+        texts.append(Writer(reader, sizes).sum(found, ()).text)
     if set(texts) == {"0"}:
         return f"zeros({', '.join(map(str, node.shape))})"
     if len(node.shape) == 1:

@@ -15,7 +15,6 @@ from gradcli.formulas.index_terms import (
     Index,
     Leaf,
     Literal,
-    Names,
     NoFormula,
     Number,
     Term,
@@ -36,6 +35,7 @@ from gradcli.primitives import functions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gradcli.formulas.index_reading import Reader
     from gradcli.formulas.index_terms import Factor, Sum
 
     Axes = tuple[Index, ...]
@@ -151,18 +151,12 @@ def _over_one_denominator(found: Sum) -> Term | None:
 
 
 class Writer:
-    """Writes sums; `data` holds the arrays that scripts write out, `sizes` names for sizes that are primes."""
+    """Writes the sums that a reader made; `sizes` are names for sizes that are primes."""
 
-    def __init__(
-        self,
-        names: Names,
-        data: Mapping[str, Any],
-        decimals: bool = False,
-        sizes: Mapping[int, str] | None = None,
-    ) -> None:
-        self.names = names
-        self.data = data
-        self.decimals = decimals
+    def __init__(self, reader: Reader, sizes: Mapping[int, str] | None = None) -> None:
+        self.names = reader.names
+        self.data = reader.data
+        self.decimals = reader.decimals
         self.sizes = sizes or {}
         self.written = 0  # sums, each as often as it is written to see which way is shorter
 
@@ -679,12 +673,12 @@ def _variance(mean: str) -> str:
 
 
 def _place_in_products(factor: Factor) -> Any:
-    """Numbers first, then inputs, functions and brackets; entries of one input by their positions."""
+    """Numbers first, then inputs, functions and brackets; entries of inputs by their names and positions."""
     base, _ = factor
     kinds: tuple[Any, ...] = (Number, (Leaf, Literal, Delta), Whole, Call)
     kind = next((place for place, one in enumerate(kinds) if isinstance(base, one)), len(kinds))
-    fixed = isinstance(base, Leaf) and bool(base.at) and all(isinstance(i, int) for i in base.at)
-    return kind, (base.name, base.at) if fixed else ("", ())
+    fixed = isinstance(base, Leaf) and all(isinstance(i, int) for i in base.at)
+    return kind, (base.name.casefold(), base.name, base.at) if fixed else ("",)
 
 
 def _is_transposed(term: Term, axes: Axes) -> bool:

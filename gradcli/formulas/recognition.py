@@ -282,19 +282,24 @@ def _powers(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
 
 def _branches(found: Sum) -> Sum:
     """where(c, x, 0) + where(not c, y, 0) as where(c, x, y)."""
-    for place, term in enumerate(found):
-        base = term.factors[0][0] if len(term.factors) == 1 and not term.bound else None
-        if not (isinstance(base, Call) and base.name == "where" and not base.args[2] and term.factors[0][1] == 1):
-            continue
-        opposite = key(single(Call("not", (), (base.args[0],))))
-        for other_place, other in enumerate(found):
-            inner = other.factors[0][0] if len(other.factors) == 1 and not other.bound else None
-            if isinstance(inner, Call) and inner.name == "where" and other.factors[0][1] == 1 and not inner.args[2]:
-                if key(inner.args[0]) == opposite:
-                    one, two = scaled(base.args[1], term.coefficient), scaled(inner.args[1], other.coefficient)
-                    rest = [part for at, part in enumerate(found) if at not in (place, other_place)]
-                    return _branches(add(tuple(rest), single(Call("where", (), (base.args[0], one, two)))))
+    branches = [_branch(term) for term in found]
+    for place, one in enumerate(branches):
+        opposite = None if one is None else key(single(Call("not", (), (one[0],))))
+        for other_place, other in enumerate(branches):
+            if one is not None and other is not None and key(other[0]) == opposite:
+                rest = [part for at, part in enumerate(found) if at not in (place, other_place)]
+                return _branches(add(tuple(rest), single(Call("where", (), (one[0], one[1], other[1])))))
     return found
+
+
+def _branch(term: Term) -> tuple[Sum, Sum] | None:
+    """The condition outside of which a term is 0, and what it is where that holds."""
+    base = term.factors[0][0] if len(term.factors) == 1 and not term.bound and term.factors[0][1] == 1 else None
+    if isinstance(base, Call) and base.name == "where" and not base.args[2]:
+        return base.args[0], scaled(base.args[1], term.coefficient)
+    if isinstance(base, Call) and base.name in TRUTHS:
+        return single(base), number(term.coefficient)
+    return None
 
 
 # --- what cancels ---------------------------------------------------------------------------------------------------
