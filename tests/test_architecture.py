@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -122,14 +123,28 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> list[tuple[str, bool, int]]:
-    """The modules that a file imports at run time: name, whether inside a function, line."""
+# floors inside eager, from the ground up: a file may import what stands on its own floor or below
+EAGER_FLOORS: tuple[set[str], ...] = (
+    {"_core"},
+    {"_engine"},
+    {"random", "backends"},
+    {"_ops", "linalg", "special"},
+    {"_trace", "testing"},
+    {"autograd", "_custom_function_trace", "utils"},
+    {"nn", "optim", "distributions", "func", "serialization", "amp", "cuda"},
+    {"running"},
+    {"why"},
+)
+
+
+def imported(path: Path, types: bool = False) -> list[tuple[str, bool, int]]:
+    """The modules that a file imports at run time, or for types too: name, whether inside a function, line."""
     found = []
     tree = ast.parse(path.read_text())
     pending: list[tuple[ast.AST, bool]] = [(tree, False)]
     while pending:
         node, inside = pending.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             pending.extend((child, inside) for child in node.orelse)
             continue
         if isinstance(node, ast.Import):
@@ -162,6 +177,38 @@ def test_arrows_point_down(path: Path) -> None:
         if target in (room, "diagnostics", "records", "__init__"):
             continue
         assert target in ALLOWED[room], f"{path.name}:{line}: {room} must not import {target}"
+
+
+def inside_eager() -> dict[str, dict[str, int]]:
+    """For each module of eager the modules of eager that it imports, for types too, each with a line."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    found: dict[str, dict[str, int]] = {}
+    for name, path in names.items():
+        if name.startswith("gradcli.eager.") and path.name != "__init__.py":
+            targets = {target: line for target, _, line in imported(path, types=True)}
+            found[name] = {target: line for target, line in targets.items() if target in names and target != name}
+    return found
+
+
+def test_eager_has_no_import_circle() -> None:
+    """Imports inside functions and for types are counted."""
+    found = {name: [t for t in targets if t.startswith("gradcli.eager")] for name, targets in inside_eager().items()}
+    TopologicalSorter(found).prepare()  # CycleError names the modules of a circle
+
+
+def test_floors_inside_eager() -> None:
+    floors = {room: floor for floor, rooms in enumerate(EAGER_FLOORS) for room in rooms}
+    for name, targets in inside_eager().items():
+        own = floors[name.split(".")[2]]
+        for target, line in targets.items():
+            if target.startswith("gradcli.eager."):
+                assert floors[target.split(".")[2]] <= own, f"{name}:{line} must not import {target}"
+
+
+def test_folders_of_eager_hold_about_twelve_files() -> None:
+    for room in ("", "_core", "_engine", "_ops", "autograd", "func"):
+        files = [path for path in (PACKAGE / "eager" / room).glob("*.py") if path.name != "__init__.py"]
+        assert len(files) <= 12, room
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))

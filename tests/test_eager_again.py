@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
-from gradcli.eager import kernels, windowing
+from gradcli.eager._core.modes import line_of, state
+from gradcli.eager._engine import codegen, numpy_kernels
 from gradcli.eager.optim import update
-from gradcli.eager.state import line_of, state
 
 nn, F = torch.nn, torch.nn.functional
 USES = 5
@@ -161,7 +161,7 @@ def test_joined_and_added_up_are_used() -> None:
     for _ in range(USES):
         y = convolution(x)
         y.sum().backward()
-    names = vars(windowing)
+    names = vars(codegen)
     back = y.grad_fn.way.back.__globals__
     kinds = {type(value) for value in back.values()}
     assert names["Joined"] in kinds and names["AddedUp"] in kinds
@@ -177,8 +177,8 @@ ODD = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 1.0, -2.0, 3.0], np.flo
 def test_place_of_largest(width: int, kind: Any) -> None:
     draw = np.random.default_rng(width)
     x = draw.choice(ODD if kind != np.int64 else np.arange(5), (2000, width)).astype(kind)
-    assert np.array_equal(kernels.place_of_largest(np.argmax, x, -1), x.argmax(-1))
-    assert np.array_equal(kernels.place_of_largest(np.argmax, x, 0), x.argmax(0))
+    assert np.array_equal(numpy_kernels.place_of_largest(np.argmax, x, -1), x.argmax(-1))
+    assert np.array_equal(numpy_kernels.place_of_largest(np.argmax, x, 0), x.argmax(0))
 
 
 @pytest.mark.parametrize("shape", [(2000, 10), (3, 4), (2000, 100), (4, 5, 6)])
@@ -187,18 +187,18 @@ def test_sums_along_rows(shape: tuple[int, ...], kind: Any) -> None:
     x = np.random.default_rng(0).random(shape).astype(kind)
     for keepdims in (False, True):
         expected = x.sum(-1, keepdims=keepdims)
-        found = kernels.along_rows(x, keepdims)
+        found = numpy_kernels.along_rows(x, keepdims)
         assert found.shape == expected.shape and found.dtype == kind and np.allclose(found, expected, rtol=1e-5)
 
 
 def test_alone_copies_what_somebody_else_holds() -> None:
     held = np.arange(6.0)
-    assert not np.shares_memory(kernels.alone(held.reshape(2, 3)), held)
-    assert kernels.alone(np.broadcast_to(np.float64(1.0), (2, 3))).flags.writeable
-    turned = kernels.alone(np.arange(6.0).reshape(2, 3).T)
+    assert not np.shares_memory(numpy_kernels.alone(held.reshape(2, 3)), held)
+    assert numpy_kernels.alone(np.broadcast_to(np.float64(1.0), (2, 3))).flags.writeable
+    turned = numpy_kernels.alone(np.arange(6.0).reshape(2, 3).T)
     assert turned.flags.c_contiguous
     fresh = np.arange(6.0).reshape(2, 3)
-    assert kernels.alone(fresh) is fresh
+    assert numpy_kernels.alone(fresh) is fresh
 
 
 # --- steps of optimizers -----------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ import pytest
 
 import gradcli.eager as torch
 from gradcli.checks import balls
-from gradcli.eager import plans, recipes
-from gradcli.eager.cache import Cache
+from gradcli.eager._engine import fastpath, plan
+from gradcli.eager._engine.cache import Cache
 from gradcli.eager.nn.modules import linear
 from gradcli.eager.running import places
 from gradcli.execution.kernels import native
@@ -83,19 +83,19 @@ def test_batches_and_clipped_gradients() -> None:
 
 def test_masks_of_operands_do_not_add_up() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(2 * plans.MOST_WAYS):
+    for _ in range(2 * plan.MOST_WAYS):
         wanted = rng.random(12) < 0.5
         wanted[0] = True
         _, xs = joined("cat", 12, lambda k, wanted=wanted: bool(wanted[k]))  # type: ignore[misc]
         assert [x.grad is not None for x in xs] == list(wanted)
-    for plan in plans._plans.values():
-        assert max(map(len, (plan.ways, plan.backwards, plan.tangents))) <= plans.MOST_WAYS
-    for recipe in recipes._recipes.values():
+    for one in plan._plans.values():
+        assert max(map(len, (one.ways, one.backwards, one.tangents))) <= plan.MOST_WAYS
+    for recipe in fastpath._recipes.values():
         assert isinstance(recipe.ways, dict)
-        assert len(recipe.ways) <= plans.MOST_WAYS
+        assert len(recipe.ways) <= plan.MOST_WAYS
 
 
-TABLES: list[Any] = [plans._plans, recipes._recipes, linear._layers]
+TABLES: list[Any] = [plan._plans, fastpath._recipes, linear._layers]
 
 
 def test_ten_thousand_shapes() -> None:
@@ -103,7 +103,7 @@ def test_ten_thousand_shapes() -> None:
         torch.ones(n).sum()
     for table in TABLES:
         assert table.total == sum(one.size for one in table.values()) <= table.limit
-    assert len(plans._plans) < 10_000
+    assert len(plan._plans) < 10_000
 
 
 def test_memory_of_many_shapes_levels_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_a_cache_drops_the_oldest() -> None:
 
 
 def test_numbers_lines_and_constants_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.eager.operators import _MANY, Numbers
+    from gradcli.eager._engine.fastpath import _MANY, Numbers
 
     numbers = Numbers(np.dtype(np.float32), False)
     for k in range(3 * _MANY):

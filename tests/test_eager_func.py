@@ -12,7 +12,7 @@ import pytest
 import gradcli
 import gradcli.eager as torch
 from gradcli.eager import func
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.tensor import Tensor
 
 F = torch.nn.functional
 

@@ -10,7 +10,7 @@ import pytest
 
 import gradcli.eager
 import gradcli.eager.linalg
-from gradcli.eager.out_argument import CAST, COMPUTED, EXACT, TAKES
+from gradcli.eager._engine.arguments import CAST, COMPUTED, EXACT, TAKES
 
 
 def calls(torch: Any) -> list[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import Any
 
 import gradcli.eager as torch
-from gradcli.eager.state import caller, line_of
+from gradcli.eager._core.modes import caller, line_of
 
 
 def place_of(x: Any) -> tuple[str, int]:

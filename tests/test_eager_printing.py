@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.eager import printing
-from gradcli.eager.printing import get_printoptions, printoptions, set_printoptions, tensor_text
+from gradcli.eager._core import printing
+from gradcli.eager._core.printing import get_printoptions, printoptions, set_printoptions, tensor_text
 
 # array, arguments, print options, text printed by PyTorch 2.13
 CASES = [

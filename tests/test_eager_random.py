@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.eager import normals, random
+from gradcli.eager import random
 from gradcli.eager.random import DEFAULT_SEED, Generator, kaiming_uniform, linear_init
 
 # seed, call, the numbers that PyTorch 2.13 drew (shortest decimals of their format)
@@ -350,13 +350,12 @@ def test_fused_multiply_add_rounds_once() -> None:
     x = rng.normal(size=2000)
     for y, z in ((1.7, 0.3), (-0.1, 1e-17), (3.0, -2.9999)):
         exact = [float(Fraction(value) * Fraction(y) + Fraction(z)) for value in x.tolist()]
-        assert normals.fma64(x, y, z).tolist() == exact
-    assert np.isfinite(normals.fma64(x, 1e300, 1e300)).all()
+        assert random.fma64(x, y, z).tolist() == exact
+    assert np.isfinite(random.fma64(x, 1e300, 1e300)).all()
 
 
-@pytest.mark.parametrize("module", [random, normals])
-def test_examples_in_docstrings(module: Any) -> None:
-    assert doctest.testmod(module).failed == 0
+def test_examples_in_docstrings() -> None:
+    assert doctest.testmod(random).failed == 0
 
 
 SIZES = [0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 20, 31, 32, 33, 47, 48, 100, 160, 623, 624, 625, 1000, 4099]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
+from gradcli.eager._core.modes import state, sweeps
 from gradcli.eager.autograd import Function, forward_ad, grad, gradcheck, gradgradcheck
-from gradcli.eager.state import state, sweeps
 
 
 def point(*values: float) -> Any:
@@ -186,7 +186,7 @@ def test_gradcheck_of_forward_mode_and_of_both() -> None:
 def test_nodes_know_their_lines_without_a_source_file() -> None:
     names: dict[str, Any] = {"torch": torch}
     exec(compile("x = torch.ones(2, requires_grad=True)\ny = x * 2\nz = y.sin()", "<text>", "exec"), names)
-    from gradcli.eager.state import line_of
+    from gradcli.eager._core.modes import line_of
 
     assert [line_of(names[name].grad_fn.place) for name in "yz"] == [("<text>", 2), ("<text>", 3)]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
-from gradcli.eager import kernels
-from gradcli.eager.source import Script, straight
-from gradcli.eager.state import line_of, state
+from gradcli.eager._core.modes import line_of, state
+from gradcli.eager._engine import numpy_kernels
+from gradcli.eager._engine.codegen import Script, straight
 from gradcli.graph.builder import Builder
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
@@ -276,7 +276,7 @@ def test_every_part_of_a_formula_is_computed_once() -> None:
     script = Script(np.dtype(np.float32))
     (result,) = straight(script, {x: "v0"}, [found], [found])
     text = "\n".join([*script.lines, result])
-    name = next(name for name, value in script.names.items() if value is kernels.largest)
+    name = next(name for name, value in script.names.items() if value is numpy_kernels.largest)
     assert text.count(f"{name}(") == 1 and ":=" in text
 
 
@@ -293,9 +293,9 @@ def test_largest(shape: tuple[int, int], axis: Any) -> None:
     x[1, -1] = np.nan
     for keepdims in (False, True):
         expected = np.max(x, axis=axis, keepdims=keepdims)
-        assert np.array_equal(kernels.largest(x, axis, keepdims), expected, equal_nan=True)
+        assert np.array_equal(numpy_kernels.largest(x, axis, keepdims), expected, equal_nan=True)
         assert np.array_equal(
-            kernels.largest(x.T, axis, keepdims), np.max(x.T, axis=axis, keepdims=keepdims), equal_nan=True
+            numpy_kernels.largest(x.T, axis, keepdims), np.max(x.T, axis=axis, keepdims=keepdims), equal_nan=True
         )
 
 
@@ -303,21 +303,21 @@ def test_largest(shape: tuple[int, int], axis: Any) -> None:
 def test_rectified_and_passed(rows: int) -> None:
     x = np.resize(ODD, (rows, 3))
     zero = np.zeros((), np.float32)
-    assert np.array_equal(kernels.rectified(x, zero), np.maximum(x, zero), equal_nan=True)
+    assert np.array_equal(numpy_kernels.rectified(x, zero), np.maximum(x, zero), equal_nan=True)
     ct = np.full_like(x, 2.0)
-    assert np.array_equal(kernels.held_back(ct, x <= 0), np.where(x <= 0, 0, ct))
-    assert np.array_equal(kernels.passed(ct, x > 0), np.where(x > 0, ct, 0))
+    assert np.array_equal(numpy_kernels.held_back(ct, x <= 0), np.where(x <= 0, 0, ct))
+    assert np.array_equal(numpy_kernels.passed(ct, x > 0), np.where(x > 0, ct, 0))
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (500, 20), (1, 5000)])
 def test_column_sums_and_turned_products(shape: tuple[int, int]) -> None:
     x = RNG.standard_normal(shape)
-    assert np.allclose(kernels.column_sums(x), x.sum(0), rtol=1e-12, atol=1e-12)
-    assert np.allclose(kernels.row_sums(x), x.sum(1), rtol=1e-12, atol=1e-12)
+    assert np.allclose(numpy_kernels.column_sums(x), x.sum(0), rtol=1e-12, atol=1e-12)
+    assert np.allclose(numpy_kernels.row_sums(x), x.sum(1), rtol=1e-12, atol=1e-12)
     y = RNG.standard_normal((shape[1], 3))
-    found = kernels.turned_product(x, y)
+    found = numpy_kernels.turned_product(x, y)
     assert found.flags.f_contiguous and np.allclose(found, x @ y)
-    assert np.allclose(kernels.turned_product(x[:, :1], y[:1]), x[:, :1] @ y[:1])
+    assert np.allclose(numpy_kernels.turned_product(x[:, :1], y[:1]), x[:, :1] @ y[:1])
 
 
 def test_products_of_one_column_and_one_row_have_no_negative_zeros() -> None:
@@ -336,7 +336,7 @@ def test_products_of_one_column_and_one_row_have_no_negative_zeros() -> None:
 def test_raised(axis: Any) -> None:
     for x in (np.float32(3.0), np.ones(3), np.ones((2, 3))):
         if x.ndim or axis != (0, -1):
-            assert np.array_equal(kernels.raised(x, axis), np.expand_dims(x, axis))
+            assert np.array_equal(numpy_kernels.raised(x, axis), np.expand_dims(x, axis))
 
 
 def test_positions_in_rows() -> None:
@@ -345,14 +345,14 @@ def test_positions_in_rows() -> None:
     def refused(*_: Any, **__: Any) -> Any:
         raise AssertionError("plain positions need no general way")
 
-    assert np.array_equal(kernels.taken_along(refused, x, index, -1), np.take_along_axis(x, index, -1))
+    assert np.array_equal(numpy_kernels.taken_along(refused, x, index, -1), np.take_along_axis(x, index, -1))
     put = np.zeros((6, 4))
     np.put_along_axis(put, index, x[:, :1], -1)
-    assert np.array_equal(kernels.put_along(refused, x[:, :1], index, -1, 4), put)
+    assert np.array_equal(numpy_kernels.put_along(refused, x[:, :1], index, -1, 4), put)
     for wrong in (np.array([[4]] * 6), np.array([[-1]] * 6), index.astype(np.int32)):
         with pytest.raises(AssertionError):
-            kernels.taken_along(refused, x, wrong, -1)
+            numpy_kernels.taken_along(refused, x, wrong, -1)
     twice = np.zeros((6, 2), np.int64)  # two positions in one row may be one position
     with pytest.raises(AssertionError):
-        kernels.put_along(refused, x[:, :2], twice, -1, 4)
-    assert kernels.in_range(np.zeros(0, np.int64), 3) and not kernels.in_range(np.array([3]), 3)
+        numpy_kernels.put_along(refused, x[:, :2], twice, -1, 4)
+    assert numpy_kernels.in_range(np.zeros(0, np.int64), 3) and not numpy_kernels.in_range(np.array([3]), 3)

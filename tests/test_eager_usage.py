@@ -11,7 +11,7 @@ import pytest
 
 import gradcli.eager
 from gradcli import cli
-from gradcli.eager import state
+from gradcli.eager._core import modes
 from gradcli.eager.running import aliases
 from tests.eager_usage_snippets import USAGE
 
@@ -104,8 +104,8 @@ def test_importing_a_module_never_hides_a_function_of_its_name() -> None:
 
 
 def test_what_changes_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "_said", set())
-    monkeypatch.setattr(state, "always", [False])
+    monkeypatch.setattr(modes, "_said", set())
+    monkeypatch.setattr(modes, "always", [False])
     loader = "from torch.utils.data import DataLoader\nd = DataLoader([1, 2], num_workers=4, persistent_workers=True)\n"
     loader += "assert [b.item() for b in d] == [1, 2] and d.num_workers == 4 and d.prefetch_factor == 2\n"
     cast = "with torch.autocast('cpu'):\n    assert torch.is_autocast_enabled('cpu')\n"

@@ -19,7 +19,7 @@ from gradcli.commands._direct import Call, direct
 from gradcli.commands._full import full
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import running
-from gradcli.eager.unsupported import INSTEAD, missing
+from gradcli.eager._core.unsupported import INSTEAD, missing
 from tests.test_rendering_schema import validator
 
 ROOT = Path(__file__).parent.parent
@@ -465,7 +465,7 @@ def test_trace_in_every_format(tmp_path: Path, style: str, capsys: pytest.Captur
 def test_a_run_leaves_no_recorder_and_no_tracer(tmp_path: Path) -> None:
     before = sys.gettrace()
     run(tmp_path, TRACED + "1 / 0\n", options=("--trace",))
-    assert gradcli.eager.recorder.current is None
+    assert gradcli.eager._core.events.current is None
     assert sys.gettrace() is before
 
 

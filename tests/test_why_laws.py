@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import gradcli.eager
-from gradcli.eager import recorder, running, why
+from gradcli.eager import running, why
+from gradcli.eager._core import events
 from gradcli.rendering import listings, reasons
 from gradcli.rendering.document import Style
 from tests.eager_snippets import SNIPPETS
@@ -31,7 +32,7 @@ def test_recording_changes_nothing_and_fails_on_nothing(name: str) -> None:
     names: dict[str, object] = {}
     with watch.watching(names):
         found, error, warnings = left_by(text, gradcli.eager)
-    assert recorder.current is None
+    assert events.current is None
     assert (error, warnings) == (plain_error, plain_warnings)
     assert sorted(found) == sorted(plain)
     for variable in plain:

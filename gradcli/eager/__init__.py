@@ -18,21 +18,10 @@ from typing import Any
 
 import numpy as _np
 
-from gradcli.eager import (
-    autograd,
-    counting,
-    factory,
-    linalg,
-    sampling,
-    special,
-    statistics,
-)
-from gradcli.eager import methods as _methods
-from gradcli.eager.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from gradcli.eager.backends import FUNCTIONS as _SWITCHES
-from gradcli.eager.backends import TOP as _TOP
-from gradcli.eager.devices import device
-from gradcli.eager.dtypes import (
+from gradcli.eager import autograd, linalg, special
+from gradcli.eager._core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from gradcli.eager._core.devices import device
+from gradcli.eager._core.dtypes import (
     bfloat16,
     bool,  # noqa: A004 - PyTorch's names
     cdouble,
@@ -57,7 +46,8 @@ from gradcli.eager.dtypes import (
     short,
     uint8,
 )
-from gradcli.eager.modes import (
+from gradcli.eager._core.modes import always as _always
+from gradcli.eager._core.modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -65,14 +55,17 @@ from gradcli.eager.modes import (
     no_grad,
     set_grad_enabled,
 )
-from gradcli.eager.printing import set_printoptions
+from gradcli.eager._core.printing import set_printoptions
+from gradcli.eager._core.tensor import Size, Tensor
+from gradcli.eager._core.unsupported import VERSION as _VERSION
+from gradcli.eager._core.unsupported import missing as _missing
+from gradcli.eager._engine.arguments import checked as _checked
+from gradcli.eager._engine.arguments import grouped as _grouped
+from gradcli.eager._ops import creation, reductions, sampling, statistics
+from gradcli.eager._ops import tensor_methods as _methods
+from gradcli.eager.backends import FUNCTIONS as _SWITCHES
+from gradcli.eager.backends import TOP as _TOP
 from gradcli.eager.random import default_generator as _default_generator
-from gradcli.eager.signatures import checked as _checked
-from gradcli.eager.sizes import grouped as _grouped
-from gradcli.eager.state import always as _always
-from gradcli.eager.tensor import Size, Tensor
-from gradcli.eager.unsupported import VERSION as _VERSION
-from gradcli.eager.unsupported import missing as _missing
 
 __version__ = _VERSION
 _methods.equip()
@@ -153,7 +146,7 @@ def _detach(input: Tensor) -> Tensor:
 
 
 _FUNCTIONS: dict[str, Any] = {}
-for _table in (*_methods.TABLES, factory.TABLE, sampling.TABLE, counting.FUNCTIONS, statistics.FUNCTIONS):
+for _table in (*_methods.TABLES, creation.TABLE, sampling.TABLE, reductions.FUNCTIONS, statistics.FUNCTIONS):
     _FUNCTIONS.update(_table)
 for _name in _methods.METHODS_ONLY:
     _FUNCTIONS.pop(_name, None)
@@ -183,7 +176,7 @@ _TYPED = (
     *("LongTensor", "BoolTensor"),
 )
 _LATER = {  # functions that few programs need
-    "record": "gradcli.eager.paths",
+    "record": "gradcli.eager._trace",
     "vmap": "gradcli.eager.func",
     **dict.fromkeys(("load", "save"), "gradcli.eager.serialization"),
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_enabled"), "gradcli.eager.amp"),
@@ -200,5 +193,5 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)
     if name in _TYPED:
-        return _import_module("gradcli.eager.legacy").TABLE[name]
+        return _import_module("gradcli.eager._ops.creation").TYPED[name]
     raise _missing("", name, __dir__())

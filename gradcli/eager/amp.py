@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gradcli.eager import dtypes
-from gradcli.eager.devices import cuda_is_available, device
-from gradcli.eager.state import once, warn
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.unsupported import missing
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.devices import cuda_is_available, device
+from gradcli.eager._core.modes import once, warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

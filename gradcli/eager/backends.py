@@ -17,9 +17,9 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
-from gradcli.eager.devices import CPU, device
-from gradcli.eager.state import warn
-from gradcli.eager.unsupported import VERSION, missing
+from gradcli.eager._core.devices import CPU, device
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.unsupported import VERSION, missing
 
 HOME = "gradcli.eager"
 

@@ -7,10 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from gradcli.eager import amp as _amp
-from gradcli.eager.devices import cuda_is_available as is_available
-from gradcli.eager.devices import device as _device
-from gradcli.eager.devices import need_gpu
-from gradcli.eager.unsupported import missing
+from gradcli.eager._core.devices import cuda_is_available as is_available
+from gradcli.eager._core.devices import device as _device
+from gradcli.eager._core.devices import need_gpu
+from gradcli.eager._core.unsupported import missing
 
 __all__ = [
     *("amp", "current_device", "device_count", "empty_cache", "get_device_name", "is_available"),

@@ -1,7 +1,4 @@
-"""`torch.linalg`: matrices go in, inverses, factors, spectra and norms come out; the rules are those of the catalogue.
-
-`eigh`, `qr`, `svd` and `slogdet` are one node with several outputs, as in PyTorch.
-"""
+"""A matrix of full rank and right-hand sides go in, the solution with the least squares comes out, with a gradient."""
 
 from __future__ import annotations
 
@@ -9,23 +6,99 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager.dispatch import record
-from gradcli.eager.least_squares import lstsq
-from gradcli.eager.lengths import norm, vector_norm
-from gradcli.eager.matrices import matmul
-from gradcli.eager.movement import axis_of
-from gradcli.eager.products import cross, multi_dot, vecdot
-from gradcli.eager.returned import named
-from gradcli.eager.several import one_node
-from gradcli.eager.signatures import checked
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.unsupported import missing
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import missing
+from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.multi_output import named, one_node
+from gradcli.eager._engine.record import record
+from gradcli.eager._ops.matmul import cross, matmul, multi_dot, vecdot
+from gradcli.eager._ops.reductions import norm, vector_norm
+from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from gradcli.eager.signatures import Number, Order, Sizes
+    from gradcli.eager._engine.arguments import Number, Order, Sizes
 
 __all__ = ["cross", "lstsq", "multi_dot", "norm", "vecdot", "vector_norm"]
+
+_DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
+
+
+class Lstsq(NamedTuple):
+    """The solution, its squared errors, the rank, and the singular values: what the driver computes of them."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def _least_squares(A: Any, B: Any) -> Any:
+    """By A = Q R, or of fewer rows than columns the shortest solution, by A^T = Q R."""
+    wide = A.shape[-2] < A.shape[-1]
+    tall = A.mT if wide else A
+    primitive, Q = catalogue()["solve"], catalogue()["qr_q"](tall)
+    solve = primitive.call or primitive
+    R = catalogue()["triu"](Q.mT @ tall, k=0)
+    return Q @ solve(R.mT, B) if wide else solve(R, Q.mT @ B)
+
+
+def _of_vector(A: Any, b: Any) -> Any:
+    found = _least_squares(A, catalogue()["reshape"](b, shape=(*b.shape, 1)))
+    return catalogue()["reshape"](found, shape=tuple(found.shape[:-1]))
+
+
+def _errors(A: Any, B: Any) -> Any:
+    away = A @ _least_squares(A, B) - B
+    return catalogue()["sum"](away * away, axis=(-2,))
+
+
+def _errors_of_vector(A: Any, b: Any) -> Any:
+    return _errors(A, catalogue()["reshape"](b, shape=(*b.shape, 1)))
+
+
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
+    """The X with the smallest |A X - B|: the shortest one where there are several.
+
+    RuntimeError for shapes or formats that do not fit, for unknown drivers, and for a gradient where the rank of A is
+    not full.
+    """
+    name = "gelsy" if driver is None else driver
+    if A.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    vector = B.ndim == A.ndim - 1
+    if (B.shape[-1:] if vector else B.shape[-2:-1]) != A.shape[-2:-1]:
+        raise RuntimeError("torch.linalg.lstsq: the rows of A and B must be as many")
+    if A.dtype is not B.dtype:
+        raise RuntimeError(f"torch.linalg.lstsq: A and B need one dtype, not {A.dtype} and {B.dtype}")
+    if not A.dtype.is_floating_point:
+        raise RuntimeError(f"torch.linalg.lstsq: needs floats, not {A.dtype}")
+    if name not in _DRIVERS:
+        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of ({', '.join(_DRIVERS)})")
+    values = np.linalg.svd(A._array, compute_uv=False)
+    bound = (np.finfo(A.dtype.np).eps * max(A.shape[-2:]) if rcond is None else rcond) * values[..., :1]
+    rank = np.asarray((values > bound).sum(-1))
+    none = np.zeros(0, A.dtype.np)
+    if (rank == values.shape[-1]).all():
+        solution = record(_of_vector if vector else _least_squares, (A, B), {}, "LinalgLstsqBackward0", pointwise=False)
+    else:
+        if A.requires_grad or B.requires_grad:
+            raise RuntimeError("torch.linalg.lstsq: a gradient needs a matrix of full rank")
+        right = B._array[..., None] if vector else B._array
+        found = np.linalg.pinv(A._array, float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:])) @ right
+        solution = Tensor(found[..., 0] if vector else found)
+    residuals = Tensor(none)
+    if name != "gelsy" and A.shape[-2] > A.shape[-1]:
+        rule = _errors_of_vector if vector else _errors
+        residuals = record(rule, (A, B), {}, "LinalgLstsqBackward0", pointwise=False)
+    if solution.requires_grad:
+        solution, residuals = one_node("LinalgLstsqBackward0", solution, residuals)
+    return named(Lstsq, "linalg_lstsq")(
+        solution,
+        residuals,
+        Tensor(np.zeros(0, np.int64) if name == "gels" else rank.astype(np.int64)),
+        Tensor(values if name in ("gelsd", "gelss") else none),
+    )
 
 
 class LinAlgError(RuntimeError):
@@ -89,7 +162,7 @@ def slogdet(A: Tensor) -> Slogdet:
 
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN where it is negative."""
-    from gradcli.eager.pointwise import where
+    from gradcli.eager._ops.elementwise import where
 
     sign, size = slogdet(input)
     found: Tensor = where(Tensor(np.asarray(sign._raw < 0)), float("nan"), size)
@@ -102,7 +175,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     if A.dtype is not B.dtype:
         raise RuntimeError(f"linalg.solve: A and B need one dtype, not {A.dtype} and {B.dtype}")
     if not left:
-        from gradcli.eager.movement import transpose
+        from gradcli.eager._ops.views import transpose
 
         return transpose(solve(transpose(A, -2, -1), transpose(B, -2, -1)), -2, -1)
     found = record(_solved, (A, B), {}, "LinalgSolveExBackward0", pointwise=False)
@@ -121,7 +194,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
     _sound(found, "cholesky", "the input is not positive-definite")
     if upper:
-        from gradcli.eager.movement import transpose
+        from gradcli.eager._ops.views import transpose
 
         return transpose(found, -2, -1)
     return found
@@ -224,9 +297,9 @@ def matrix_exp(A: Tensor) -> Tensor:
 
 def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: bool = False) -> Tensor:
     """The Frobenius norm of matrices; 'nuc' and 2 through singular values, 1 and inf through sums."""
-    from gradcli.eager.extremes import amax
-    from gradcli.eager.pointwise import TABLE
-    from gradcli.eager.reductions import sum as summed
+    from gradcli.eager._ops import elementwise
+    from gradcli.eager._ops.reductions import amax
+    from gradcli.eager._ops.reductions import sum as summed
 
     if ord == "fro":
         return vector_norm(A, 2, tuple(dim), keepdim)
@@ -237,11 +310,11 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
     if ord in (1, float("inf")):
         rows, columns = (axis_of(d, A.ndim) + A.ndim for d in dim)
         first, second = (rows, columns) if ord == 1 else (columns, rows)
-        sums = summed(TABLE["abs"](A), first, True)
+        sums = summed(elementwise.TABLE["abs"](A), first, True)
         found = amax(sums, second, True)
         if keepdim:
             return found
-        from gradcli.eager.movement import squeeze
+        from gradcli.eager._ops.views import squeeze
 
         return squeeze(squeeze(found, max(rows, columns)), min(rows, columns))
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")

@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager import devices, dtypes
-from gradcli.eager.memory import Size
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.unsupported import REAL
+from gradcli.eager._core import devices, dtypes
+from gradcli.eager._core.tensor import Size, Tensor
+from gradcli.eager._core.unsupported import REAL
 
 __all__ = ["load", "save"]
 

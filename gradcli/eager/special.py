@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.eager.entrywise import logit
-from gradcli.eager.pointwise import TABLE as _POINTWISE
-from gradcli.eager.reductions import log_softmax, logsumexp, softmax
-from gradcli.eager.unsupported import missing
+from gradcli.eager._core.unsupported import missing
+from gradcli.eager._ops.elementwise import TABLE as _POINTWISE
+from gradcli.eager._ops.elementwise import logit
+from gradcli.eager._ops.reductions import log_softmax, logsumexp, softmax
 
 _NAMES = {
     **{name: name for name in ("erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "digamma", "xlogy", "sinc", "round")},

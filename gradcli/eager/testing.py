@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.unsupported import missing
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import missing
 
 __all__ = ["assert_close"]
 

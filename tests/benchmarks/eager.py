@@ -206,7 +206,7 @@ def deep(peer: bool, nodes: int) -> Found:
 def lines(turns: int) -> tuple[float, float]:
     """The time of a chain with operators that record where they stand, and with the same ones that do not."""
     import gradcli.eager as torch
-    from gradcli.eager import operators, templates
+    from gradcli.eager._engine import fastpath
     from gradcli.primitives import catalogue
 
     x = torch.ones(4, requires_grad=True)
@@ -214,8 +214,8 @@ def lines(turns: int) -> tuple[float, float]:
 
     def made() -> list[Callable[..., Any]]:
         names = ("mul", "add", "sub")
-        found = [operators.binary(f"{name}_", catalogue()[name], f"{name.title()}Backward0", None) for name in names]
-        sin = operators.unary("sin_", catalogue()["sin"], "SinBackward0", None)
+        found = [fastpath.binary(f"{name}_", catalogue()[name], f"{name.title()}Backward0", None) for name in names]
+        sin = fastpath.unary("sin_", catalogue()["sin"], "SinBackward0", None)
         for function in found:
             function(sin(x), c)  # the first call writes it out
         return [*found, sin]
@@ -231,13 +231,13 @@ def lines(turns: int) -> tuple[float, float]:
         return time.process_time() - start
 
     usual = made()
-    usual_texts = templates.ONE, templates.TWO
+    usual_texts = fastpath.ONE, fastpath.TWO
     recorded = re.compile(r"f = _getframe\(1\)\n.*?n\._at = f\.f_lasti\n", re.DOTALL)
-    templates.ONE, templates.TWO = [recorded.sub("n._code, n._at = None, 0\n", one) for one in usual_texts]
+    fastpath.ONE, fastpath.TWO = [recorded.sub("n._code, n._at = None, 0\n", one) for one in usual_texts]
     try:
         without = made()
     finally:
-        templates.ONE, templates.TWO = usual_texts
+        fastpath.ONE, fastpath.TWO = usual_texts
     assert usual[0](x, c).grad_fn.place is not None and without[0](x, c).grad_fn.place is None
     times = [(chained(*usual), chained(*without)) for _ in range(20)]
     return float(np.median([one for one, _ in times])), float(np.median([one for _, one in times]))

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gradcli.eager.engine import backward, ends_of, run, seeds_of
-from gradcli.eager.legacy import Variable
-from gradcli.eager.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.unsupported import missing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradcli.eager.nodes import GradientEdge
+from gradcli.eager._core import anomaly_mode
+from gradcli.eager._core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from gradcli.eager._core.unsupported import missing
+from gradcli.eager._engine.backward import backward
+from gradcli.eager._ops.creation import Variable
+from gradcli.eager.autograd._grad import grad
 
 __all__ = [
     "Function",
@@ -36,68 +31,10 @@ __all__ = [
 ]
 
 
-def grad(
-    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> tuple[Any, ...]:
-    """The gradients of the outputs by the inputs, as a tuple; `.grad` of no tensor changes.
-
-    `is_grads_batched`: each of `grad_outputs` has one axis more, and so have the gradients: one for each of its
-    entries. Raises RuntimeError where an input was not used (None with `allow_unused`) or does not require grad.
-    """
-    if not only_inputs:
-        warn("only_inputs=False is no longer done: call backward() to fill .grad", FutureWarning)
-    roots, targets = ends_of(outputs, grad_outputs), ends_of(inputs)
-    if not targets:
-        raise RuntimeError("grad requires non-empty inputs")
-    if materialize_grads and allow_unused is False:
-        raise ValueError("materialize_grads=True needs allow_unused to be left alone or True")
-    if is_grads_batched:
-        return _batched(roots, targets, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
-    seeds = seeds_of(roots, grad_outputs)
-    for x in targets:
-        if not x.requires_grad:
-            raise RuntimeError("one of the inputs does not require grad, so there is no gradient for it")
-    keep = create_graph if retain_graph is None else retain_graph
-    found = run(roots, seeds, keep, create_graph, targets, False)
-    if materialize_grads:
-        from gradcli.eager.factory import zeros_like
-
-        found = [zeros_like(x) if value is None else value for x, value in zip(targets, found, strict=True)]
-    elif not allow_unused and any(value is None for value in found):
-        raise RuntimeError(
-            "one of the tensors was not used in the graph; pass allow_unused=True if that is right, and it gives None"
-        )
-    return tuple(found)
-
-
-def _batched(roots: Any, targets: Any, seeds: Any, retain_graph: bool | None, *more: Any) -> tuple[Any, ...]:
-    from gradcli.eager.joining import stack, unbind
-
-    if seeds is None:
-        raise RuntimeError("is_grads_batched=True needs grad_outputs with one more dimension")
-    given = (seeds,) if isinstance(seeds, Tensor) else tuple(seeds)
-    keep = more[0] if retain_graph is None else retain_graph
-    rows = list(zip(*[unbind(seed) for seed in given], strict=True))
-    create, unused, zeros = more
-    found = [
-        grad(roots, targets, row, keep or i + 1 < len(rows), create, True, unused, False, zeros)
-        for i, row in enumerate(rows)
-    ]
-    return tuple([None if column[0] is None else stack(column) for column in zip(*found, strict=True)])
-
-
-from gradcli.eager.autograd import anomaly_mode, forward_ad, functional, graph  # noqa: E402
-from gradcli.eager.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: E402
-from gradcli.eager.autograd.function import Function  # noqa: E402
-from gradcli.eager.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402
+from gradcli.eager._core.anomaly_mode import detect_anomaly, set_detect_anomaly
+from gradcli.eager.autograd import forward_ad, functional, graph
+from gradcli.eager.autograd.function import Function
+from gradcli.eager.autograd.gradcheck import gradcheck, gradgradcheck
 
 
 def __getattr__(name: str) -> Any:

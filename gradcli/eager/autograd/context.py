@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import modes
-from gradcli.eager.inplace import refuse, rewrite
-from gradcli.eager.nodes import Node
-from gradcli.eager.rules import fitted_tensor, kept, kept_result
-from gradcli.eager.saving import Packed, Saved, versions
-from gradcli.eager.state import state
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core import modes
+from gradcli.eager._core.modes import state
+from gradcli.eager._core.node import Node, Packed, Saved, versions
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.rule_node import fitted_tensor, kept, kept_result
+from gradcli.eager._ops.inplace import refuse, rewrite
 
 if TYPE_CHECKING:
-    from gradcli.eager.autograd.function import Function
+    Function = Any  # of `function.py`, which stands on this module
 
 
 class Context:
@@ -151,7 +150,7 @@ class FunctionNode(Node):
                 f"{list(shape)}"
             )
         if value._raw.size < int(np.prod(shape)):
-            from gradcli.eager.movement import expand
+            from gradcli.eager._ops.views import expand
 
             value = expand(value, shape)
         fitted = fitted_tensor(value, shape, kind)

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager import dtypes
-from gradcli.eager.accumulate import copied
-from gradcli.eager.changes import copy_
-from gradcli.eager.dispatch import apply, cast
-from gradcli.eager.modes import enable_grad
-from gradcli.eager.movement import expand, follow, view, viewed
-from gradcli.eager.rules import number
-from gradcli.eager.saving import Saved
-from gradcli.eager.state import state
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.modes import enable_grad, state
+from gradcli.eager._core.node import Saved
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.record import apply, cast, copied
+from gradcli.eager._engine.rule_node import number
+from gradcli.eager._ops.inplace import copy_
+from gradcli.eager._ops.views import expand, follow, view, viewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

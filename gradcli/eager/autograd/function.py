@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import modes, recorder, tracing
+from gradcli.eager._core import events, modes, tracer
+from gradcli.eager._core.modes import place, recording, sequence, state, warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager.autograd.context import Context, FunctionNode, attach, class_of
-from gradcli.eager.rules import source_of
-from gradcli.eager.state import place, recording, sequence, state, warn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,12 +80,12 @@ class Function:
         elif kwargs:
             args = _bound(cls.forward, (None, *args), kwargs, False)[1:]
         tensors = [x for x in args if isinstance(x, Tensor)]
-        if tracing.current is not None and tracing.traced(args):
-            if tracing.current.values_only:
+        if tracer.current is not None and tracer.traced(args):
+            if tracer.current.values_only:
                 return cls._value(args)
-            from gradcli.eager.handwritten import called
+            from gradcli.eager._custom_function_trace import called
 
-            return called(tracing.current, cls, args)
+            return called(tracer.current, cls, args)
         tracked = recording() and any(x.requires_grad for x in tensors)
         node: FunctionNode = object.__new__(class_of(cls))
         node.ins = tuple([source_of(x) for x in tensors]) if tracked else ()
@@ -117,12 +117,12 @@ class Function:
             attach(node, outputs, list(answer) if several else [answer])
         if dual is not None and any(x._tangent is not None for x in tensors):
             _push(node, args, outputs, dual)
-        if recorder.current is not None:
+        if events.current is not None:
             for out in outputs:
                 if isinstance(out, Tensor):
-                    recorder.current.operation(node.name(), tensors, out)
+                    events.current.operation(node.name(), tensors, out)
                     if tracked:
-                        recorder.current.ruled(out, cls, node.saved)
+                        events.current.ruled(out, cls, node.saved)
         return tuple(outputs) if several else outputs[0]
 
     @classmethod
@@ -179,7 +179,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     def inside(ctx: Any, *grads: Any) -> Any:
         with modes.no_grad():
             answer = function(ctx, *grads)
-        return answer if tracing.current is None else tracing.current.constants(answer)
+        return answer if tracer.current is None else tracer.current.constants(answer)
 
     return inside
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.modes import enable_grad
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.modes import enable_grad
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager.autograd._grad import grad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,8 +21,6 @@ _STRATEGIES = ("reverse-mode", "forward-mode")
 
 
 def _grad(outputs: Any, inputs: Any, seeds: Any, retain: bool | None, create: bool) -> tuple[Any, ...]:
-    from gradcli.eager.autograd import grad
-
     return grad(outputs, inputs, seeds, retain, create, allow_unused=True)
 
 
@@ -36,7 +35,7 @@ class _Run:
     """One run of the function, on tensors that gradients are taken by."""
 
     def __init__(self, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, name: str) -> None:
-        from gradcli.eager.movement import view
+        from gradcli.eager._ops.views import view
 
         given = _tensors(inputs, "inputs", name)
         self.single, self.create, self.strict, self.name = isinstance(inputs, Tensor), create_graph, strict, name
@@ -134,8 +133,8 @@ def jacobian(
     tensor([[2., 0.],
             [0., 6.]])
     """
-    from gradcli.eager.joining import stack
-    from gradcli.eager.movement import reshape
+    from gradcli.eager._ops.joining import stack
+    from gradcli.eager._ops.views import reshape
 
     _check(strategy, vectorize, strict, create_graph)
     with enable_grad():

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager.autograd._grad import grad
 from gradcli.eager.autograd.moving import central_differences
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,8 +185,6 @@ def _outputs(value: Any) -> tuple[Tensor, ...]:
 
 def _analytic(output: Tensor, moving: list[Any], formats: bool) -> list[Any]:
     """The transposed Jacobian of an output in each input, by its rules."""
-    from gradcli.eager.autograd import grad
-
     columns: list[list[Any]] = [[] for _ in moving]
     for seed in np.eye(output._array.size, dtype=output._array.dtype).reshape(-1, *output._array.shape):
         found: tuple[Any, ...] = (None,) * len(moving)
@@ -246,8 +245,6 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """`gradcheck` of the gradient of the function: its second derivatives."""
-    from gradcli.eager.autograd import grad
-
     xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     outputs = _outputs(func(*xs))
     if grad_outputs is None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.hooks import Handle
-from gradcli.eager.nodes import AccumulateGrad, GradientEdge, Node, accumulator
-from gradcli.eager.state import place, state, sweeps
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.modes import place, state, sweeps
+from gradcli.eager._core.node import AccumulateGrad, GradientEdge, Node, accumulator
+from gradcli.eager._core.tensor import Handle, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

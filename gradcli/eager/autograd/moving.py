@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.diagnostics import GradcliError
-from gradcli.eager.paths import record
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._trace import record
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
 from gradcli.structure.perturbed import perturbed

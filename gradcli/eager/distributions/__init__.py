@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradcli.eager._core.unsupported import missing
 from gradcli.eager.distributions.bernoulli import Bernoulli
 from gradcli.eager.distributions.categorical import Categorical
 from gradcli.eager.distributions.distribution import Distribution
 from gradcli.eager.distributions.kl import kl_divergence
 from gradcli.eager.distributions.normal import Normal
-from gradcli.eager.unsupported import missing
 
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Normal", "kl_divergence"]
 

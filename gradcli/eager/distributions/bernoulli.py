@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradcli.eager._core.modes import no_grad
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.elementwise import TABLE
+from gradcli.eager._ops.sampling import bernoulli
 from gradcli.eager.distributions.chances import Chances, need_one
 from gradcli.eager.distributions.distribution import Distribution, is_number, tensors
-from gradcli.eager.modes import no_grad
 from gradcli.eager.nn.modules.loss import binary_cross_entropy_with_logits
-from gradcli.eager.pointwise import TABLE
-from gradcli.eager.sampling import bernoulli
-from gradcli.eager.tensor import Tensor
 
 
 class Bernoulli(Chances, Distribution):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcli.eager.counting import finfo
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import full
+from gradcli.eager._ops.reductions import finfo, softmax
+from gradcli.eager._ops.sampling import multinomial
+from gradcli.eager._ops.statistics import broadcast_tensors
 from gradcli.eager.distributions.chances import Chances, need_one
 from gradcli.eager.distributions.distribution import Distribution, is_number
-from gradcli.eager.factory import full
-from gradcli.eager.reductions import softmax
-from gradcli.eager.sampling import multinomial
-from gradcli.eager.statistics import broadcast_tensors
-from gradcli.eager.tensor import Tensor
 
 
 class Categorical(Chances, Distribution):

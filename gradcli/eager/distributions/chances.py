@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.counting import finfo
+from gradcli.eager._ops.reductions import finfo
 
 if TYPE_CHECKING:
-    from gradcli.eager.tensor import Tensor
+    from gradcli.eager._core.tensor import Tensor
 
 
 class Chances:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.factory import scalar_tensor
-from gradcli.eager.modes import no_grad
-from gradcli.eager.statistics import broadcast_tensors
-from gradcli.eager.tensor import Size, Tensor
+from gradcli.eager._core.modes import no_grad
+from gradcli.eager._core.tensor import Size, Tensor
+from gradcli.eager._ops.creation import scalar_tensor
+from gradcli.eager._ops.statistics import broadcast_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from gradcli.eager.distributions.categorical import Categorical
 from gradcli.eager.distributions.normal import Normal
 
 if TYPE_CHECKING:
+    from gradcli.eager._core.tensor import Tensor
     from gradcli.eager.distributions.distribution import Distribution
-    from gradcli.eager.tensor import Tensor
 
 
 def _normal(p: Any, q: Any) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradcli.eager._core.modes import no_grad
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import ones, zeros
+from gradcli.eager._ops.elementwise import TABLE as ELEMENTWISE
+from gradcli.eager._ops.sampling import normal
 from gradcli.eager.distributions.distribution import Distribution, is_number, tensors
-from gradcli.eager.factory import ones, zeros
-from gradcli.eager.modes import no_grad
-from gradcli.eager.pointwise import TABLE
-from gradcli.eager.sampling import normal
-from gradcli.eager.tensor import Tensor
 
 
 class Normal(Distribution):
@@ -69,12 +69,12 @@ class Normal(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         """The share of the draws below a value."""
         self._check(value, is_number)
-        found: Tensor = 0.5 * (1 + TABLE["erf"]((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)))
+        found: Tensor = 0.5 * (1 + ELEMENTWISE["erf"]((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)))
         return found
 
     def icdf(self, value: Tensor) -> Tensor:
         """The value below which a share of the draws lies."""
-        found: Tensor = self.loc + self.scale * TABLE["erfinv"](2 * value - 1) * math.sqrt(2)
+        found: Tensor = self.loc + self.scale * ELEMENTWISE["erfinv"](2 * value - 1) * math.sqrt(2)
         return found
 
     def entropy(self) -> Tensor:

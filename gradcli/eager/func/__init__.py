@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradcli.eager._core.unsupported import missing
 from gradcli.eager.func.batching import vmap
 from gradcli.eager.func.calling import functional_call, stack_module_state
 from gradcli.eager.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
-from gradcli.eager.unsupported import missing
 
 __all__ = [
     "functional_call",

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import tracing
+from gradcli.eager._core import tracer
+from gradcli.eager._core.modes import place, recording
+from gradcli.eager._core.node import Node as GradNode
+from gradcli.eager._core.node import class_named
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import Traced
+from gradcli.eager._engine.rule_node import source_of
+from gradcli.eager._ops.joining import stack, unbind
+from gradcli.eager._ops.views import axis_of, permute
+from gradcli.eager._trace import Trace, placed
 from gradcli.eager.func.trees import flatten, spread
-from gradcli.eager.joining import stack, unbind
-from gradcli.eager.movement import axis_of, permute
-from gradcli.eager.nodes import Node as GradNode
-from gradcli.eager.nodes import class_named
-from gradcli.eager.recording import Trace, placed
-from gradcli.eager.rules import source_of
-from gradcli.eager.state import place, recording
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import Traced
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
@@ -59,7 +59,7 @@ def vmap(
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(in_dims, args)
-        inner = None if tracing.current is None else tracing.current
+        inner = None if tracer.current is None else tracer.current
         trace = Trace(guarded=False, randomness=randomness) if inner is None else inner
         examples = batch.examples(trace)
         if inner is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.joining import stack
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.joining import stack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.factory import ones_like
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import ones_like
+from gradcli.eager._ops.joining import stack
 from gradcli.eager.func.levels import Linearized
 from gradcli.eager.func.trees import flatten
-from gradcli.eager.joining import stack
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

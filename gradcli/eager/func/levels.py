@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import tracing
+from gradcli.eager._core import tracer
+from gradcli.eager._core.modes import enable_grad, is_grad_enabled
+from gradcli.eager._core.node import AccumulateGrad
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import Traced
+from gradcli.eager._ops.creation import zeros_like
+from gradcli.eager._trace import placed
 from gradcli.eager.autograd import grad as autograd_grad
-from gradcli.eager.factory import zeros_like
-from gradcli.eager.modes import enable_grad, is_grad_enabled
-from gradcli.eager.nodes import AccumulateGrad
-from gradcli.eager.recording import placed
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import Traced
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.forward import push
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 @contextmanager
 def transforming() -> Iterator[None]:
     """Inside a transform: gradients are recorded, and backward() is refused."""
-    tracing.inside += 1
+    tracer.inside += 1
     try:
         with enable_grad():
             yield
     finally:
-        tracing.inside -= 1
+        tracer.inside -= 1
 
 
 class Linearized:
     """One run of a function at a point: its result, and products with its Jacobian from either side."""
 
     def __init__(self, run: Callable[[list[Tensor]], tuple[list[Any], Any]], points: Sequence[Tensor]) -> None:
-        self.trace = tracing.current
+        self.trace = tracer.current
         self.keeps = is_grad_enabled()
         for x in points:
             if not isinstance(x, Tensor):
@@ -158,7 +158,7 @@ class Linearized:
 
 
 def _alias(x: Tensor) -> Tensor:
-    from gradcli.eager.movement import view
+    from gradcli.eager._ops.views import view
 
     return view(x, tuple(x.shape)) if x.is_contiguous() else x.clone()
 

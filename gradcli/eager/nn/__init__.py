@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradcli.eager._core.unsupported import missing
 from gradcli.eager.nn import functional, init, modules, parameter, utils
 from gradcli.eager.nn.parameter import Buffer, Parameter
-from gradcli.eager.unsupported import missing
 
 globals().update(modules.TABLE)
 

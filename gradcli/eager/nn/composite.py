@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from gradcli.eager import inplace as in_place
-from gradcli.eager.dispatch import record
-from gradcli.eager.signatures import checked
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.record import record
+from gradcli.eager._ops import inplace as in_place
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:

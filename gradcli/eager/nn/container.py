@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.nn.module import Module, indented
 from gradcli.eager.nn.parameter import Parameter
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+from gradcli.eager._core.unsupported import missing
 from gradcli.eager.nn.modules import public
-from gradcli.eager.unsupported import missing
 
 _FUNCTIONS = public(lambda one: isinstance(one, FunctionType))
 globals().update(_FUNCTIONS)

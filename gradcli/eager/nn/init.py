@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager import random as streams
-from gradcli.eager.state import place, warn
+from gradcli.eager._core.modes import place, warn
 
 if TYPE_CHECKING:
-    from gradcli.eager.tensor import Tensor
+    from gradcli.eager._core.tensor import Tensor
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")

@@ -9,7 +9,7 @@ from gradcli.eager.nn.modules import conv, linear, normalization
 from gradcli.eager.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 if TYPE_CHECKING:
-    from gradcli.eager.tensor import Tensor
+    from gradcli.eager._core.tensor import Tensor
 
 
 class _Lazy(Module):

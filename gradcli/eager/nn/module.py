@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from gradcli.eager import dtypes
-from gradcli.eager.factory import empty
-from gradcli.eager.hooks import Handle
-from gradcli.eager.modes import no_grad
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.modes import no_grad, warn
+from gradcli.eager._core.tensor import Handle, Tensor
+from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn.module_hooks import BackwardHooks
 from gradcli.eager.nn.parameter import Buffer, Parameter, clear, is_lazy
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

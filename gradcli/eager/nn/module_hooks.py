@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradcli.eager._core.modes import is_grad_enabled, warn
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.autograd.function import Function
-from gradcli.eager.modes import is_grad_enabled
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

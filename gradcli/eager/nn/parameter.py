@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager import dtypes, recorder
-from gradcli.eager.factory import empty
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core import dtypes, events
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import empty
 
 
 class Parameter(Tensor):
@@ -94,8 +94,8 @@ class _Uninitialized:
         """Become a tensor with the entries of an array."""
         self.__class__ = self._becomes  # type: ignore[assignment]
         self._raw = array
-        if self.__dict__.pop("_in_optimizer", False) and recorder.current is not None:
-            recorder.current.adopted([self])  # type: ignore[list-item]
+        if self.__dict__.pop("_in_optimizer", False) and events.current is not None:
+            events.current.adopted([self])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         found = memo[id(self)] = type(self)(self._requires, dtype=self._kind)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradcli.eager._core.unsupported import missing
 from gradcli.eager.optim import lr_scheduler
 from gradcli.eager.optim.adagrad import Adadelta, Adagrad, RMSprop
 from gradcli.eager.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from gradcli.eager.optim.lbfgs import LBFGS
 from gradcli.eager.optim.optimizer import Optimizer
 from gradcli.eager.optim.sgd import ASGD, SGD, Rprop
-from gradcli.eager.unsupported import missing
 
 __all__ = [
     "ASGD",

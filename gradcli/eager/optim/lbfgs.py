@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager import recorder
-from gradcli.eager.modes import enable_grad, no_grad
+from gradcli.eager._core import events
+from gradcli.eager._core.modes import enable_grad, no_grad, place
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.optim.optimizer import DeclaredOptimizer, Hyperparameter, learning_rate
-from gradcli.eager.state import place
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,8 +63,8 @@ class LBFGS(DeclaredOptimizer):
             array = x._array
             array += distance * direction[start : start + array.size].reshape(array.shape)
             x._counter.bump(place())
-            if recorder.current is not None:
-                recorder.current.moved(x)
+            if events.current is not None:
+                events.current.moved(x)
             start += array.size
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -12,8 +12,8 @@ from collections import Counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from gradcli.eager._core.modes import warn
 from gradcli.eager.optim.optimizer import Optimizer
-from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gradcli.eager import recorder
-from gradcli.eager.hooks import Handle
-from gradcli.eager.modes import enable_grad
+from gradcli.eager._core import events
+from gradcli.eager._core.modes import enable_grad, place, warn
+from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager.nn.constructor import constructor
 from gradcli.eager.nn.parameter import clear, is_lazy
-from gradcli.eager.state import place, warn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gradcli.eager.state import Place
+    from gradcli.eager._core.modes import Place
 
 Array = Any
 
@@ -76,8 +74,8 @@ class Optimizer:
         if any(id(x) in known for x in xs):
             raise ValueError("some parameters appear in more than one parameter group")
         options = {**self.defaults, **param_group, **({"param_names": names} if names else {})}
-        if recorder.current is not None:
-            recorder.current.adopted([x for x in xs if not is_lazy(x)])
+        if events.current is not None:
+            events.current.adopted([x for x in xs if not is_lazy(x)])
             for x in filter(is_lazy, xs):
                 x._in_optimizer = True
         self.param_groups.append({"params": xs} | {name: one for name, one in options.items() if name != "params"})
@@ -120,8 +118,8 @@ class Optimizer:
         if alone:
             x._raw = array[()]
         x._counter.bump(where)
-        if recorder.current is not None:
-            recorder.current.moved(x)
+        if events.current is not None:
+            events.current.moved(x)
 
     def _remembers(self, group: dict[str, Any]) -> bool:
         """Whether the rule remembers something of each parameter."""

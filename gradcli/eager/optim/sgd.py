@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.optim.optimizer import (
     DeclaredOptimizer,
     Hyperparameter,
@@ -27,7 +28,6 @@ from gradcli.eager.optim.update import (
     kept,
     number,
 )
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core.tensor import Tensor
 from gradcli.execution.graphs import Extent
 
 if TYPE_CHECKING:

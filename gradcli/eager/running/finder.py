@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import did_you_mean
-from gradcli.eager.unsupported import COMPANIONS, INSTEAD, advice
+from gradcli.eager._core.unsupported import COMPANIONS, INSTEAD, advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from types import CodeType
 
-    from gradcli.eager.state import Place
+    from gradcli.eager._core.modes import Place
 
 LONGEST = 60
 

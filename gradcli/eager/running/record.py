@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager import recorder
+from gradcli.eager._core import events
 from gradcli.eager.running.entries import (
     Entry,
     Event,
@@ -41,7 +41,7 @@ NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value 
 _numbers = itertools.count()  # never reset: a number belongs to one record
 
 
-class Record(recorder.Recorder):
+class Record(events.Recorder):
     """The record of one run, as far as values and their changes go."""
 
     def __init__(self, folder: str, extents: bool = False, tensors: Tensors | None = None) -> None:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import error, visible
-from gradcli.eager import dtypes
+from gradcli.eager._core import dtypes
 from gradcli.eager.running.finder import aliases, explained
 from gradcli.eager.running.places import filename_of
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.eager._core.modes import ours, recording, state
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import Traced
 from gradcli.eager.running.entries import Size, array_of, kept, masked_rows, name_of, size_of
-from gradcli.eager.state import ours, recording, state
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import Traced
 
 if TYPE_CHECKING:
-    from gradcli.eager import dtypes
+    from gradcli.eager._core import dtypes
     from gradcli.eager.running.entries import Step
 
 MOST_SIZES = 64  # of what a backward sent, until it has arrived

@@ -8,22 +8,22 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager import recorder
+from gradcli.eager._core import events
+from gradcli.eager._core.modes import state
 from gradcli.eager.running.entries import Event, Reached, Sent, Step, Sweep
 from gradcli.eager.running.functions import names_at_end
 from gradcli.eager.running.loose import loose_in
 from gradcli.eager.running.places import line_in, line_of
 from gradcli.eager.running.record import Record
 from gradcli.eager.running.subjects import subjects_of
-from gradcli.eager.state import state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-    from gradcli.eager.nodes import Node
+    from gradcli.eager._core.modes import Place
+    from gradcli.eager._core.node import Node
     from gradcli.eager.running.places import Line
-    from gradcli.eager.state import Place
 
 
 class Watch(Record):
@@ -140,8 +140,8 @@ class Watch(Record):
     @contextmanager
     def watching(self, names: dict[str, Any]) -> Iterator[None]:
         """While it lasts everything is recorded; at its end, the names of the file and of where it broke off."""
-        before = recorder.current
-        recorder.current = self
+        before = events.current
+        events.current = self
         state.refresh()
         try:
             yield
@@ -151,7 +151,7 @@ class Watch(Record):
             raise
         finally:
             self.ended(self.functions.left())
-            recorder.current = before
+            events.current = before
             state.refresh()
             self.look(names)
 

@@ -10,13 +10,12 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager import random as streams
-from gradcli.eager import tracing
+from gradcli.eager._core import tracer
+from gradcli.eager._core.modes import enable_grad, no_grad, warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.backward import backward
 from gradcli.eager.autograd.function import Function
 from gradcli.eager.autograd.graph import saved_tensors_hooks
-from gradcli.eager.engine import backward
-from gradcli.eager.modes import enable_grad, no_grad
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,13 +52,13 @@ def checkpoint(
             UserWarning,
         )
         use_reentrant = True
-    if use_reentrant and (tracing.current is None or not tracing.traced(args)):
+    if use_reentrant and (tracer.current is None or not tracer.traced(args)):
         if kwargs:
             raise ValueError(f"Unexpected keyword arguments: {', '.join(kwargs)}")
         if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
             warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
-    if tracing.current is not None:  # a recording keeps no values: there is nothing to save
+    if tracer.current is not None:  # a recording keeps no values: there is nothing to save
         return function(*args, **kwargs)
     frame = _Frame(function, args, kwargs, preserve_rng_state, determinism_check != "none")
     with saved_tensors_hooks(frame.pack, frame.unpack):

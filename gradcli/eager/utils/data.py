@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import dtypes
 from gradcli.eager import random as streams
-from gradcli.eager.devices import cuda_is_available
-from gradcli.eager.factory import as_tensor, tensor
-from gradcli.eager.joining import stack
-from gradcli.eager.sampling import multinomial
-from gradcli.eager.state import once, warn
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.devices import cuda_is_available
+from gradcli.eager._core.modes import once, warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import as_tensor, tensor
+from gradcli.eager._ops.joining import stack
+from gradcli.eager._ops.sampling import multinomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

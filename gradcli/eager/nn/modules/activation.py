@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager import dtypes, pointwise, reductions
-from gradcli.eager import inplace as in_place
-from gradcli.eager.dispatch import cast
-from gradcli.eager.factory import full
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.record import cast
+from gradcli.eager._ops import elementwise, reductions
+from gradcli.eager._ops import inplace as in_place
+from gradcli.eager._ops.creation import full
 from gradcli.eager.nn.composite import by_entry, checks, declared, entrywise, fused, need_tensor, needs_floats
 from gradcli.eager.nn.layer import Layer, layer
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_relu: Callable[[Tensor], Tensor] = pointwise.TABLE["relu"]
+_relu: Callable[[Tensor], Tensor] = elementwise.TABLE["relu"]
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -40,13 +41,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each entry."""
-    result: Tensor = pointwise.TABLE["tanh"](input)
+    result: Tensor = elementwise.TABLE["tanh"](input)
     return result
 
 
 def sigmoid(input: Tensor) -> Tensor:
     """The logistic function of each entry."""
-    result: Tensor = pointwise.TABLE["sigmoid"](input)
+    result: Tensor = elementwise.TABLE["sigmoid"](input)
     return result
 
 

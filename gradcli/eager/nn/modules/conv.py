@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from gradcli.eager.dispatch import record
-from gradcli.eager.factory import empty
-from gradcli.eager.movement import squeeze, unsqueeze
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.record import record
+from gradcli.eager._ops.creation import empty
+from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn import init
 from gradcli.eager.nn.composite import checks, declared, dense, fused, need_tensor
 from gradcli.eager.nn.module import Module
@@ -28,8 +30,6 @@ from gradcli.eager.nn.windows import (
     spread,
     taken,
 )
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 

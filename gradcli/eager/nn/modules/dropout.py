@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager import random as streams
-from gradcli.eager.inplace import change
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.inplace import change
 from gradcli.eager.nn.composite import checks, need_tensor
 from gradcli.eager.nn.layer import Layer, layer
-from gradcli.eager.tensor import Tensor
 
 
 def _check_probability(p: float) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager.factory import empty
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import known
+from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
 from gradcli.eager.nn.composite import checks, declared, fused
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import known
 
 Array = Any
 _MODES = ("sum", "mean", "max")

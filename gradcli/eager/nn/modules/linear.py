@@ -13,26 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager import matrices, movement, recipes
-from gradcli.eager.cache import Cache
-from gradcli.eager.factory import empty
+from gradcli.eager._core.modes import SPECIAL, outside, sequence, state
+from gradcli.eager._core.node import versions
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine import fastpath
+from gradcli.eager._engine.cache import Cache
+from gradcli.eager._engine.fastpath import again
+from gradcli.eager._engine.plan import MOST_NODES
+from gradcli.eager._engine.rule_node import source_of
+from gradcli.eager._ops import matmul, views
+from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
 from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
 from gradcli.eager.nn.layer import layer
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
-from gradcli.eager.plans import MOST_NODES
-from gradcli.eager.recipes import again
-from gradcli.eager.rules import source_of
-from gradcli.eager.saving import versions
-from gradcli.eager.state import SPECIAL, outside, sequence, state
-from gradcli.eager.tensor import Tensor
 from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager.recipes import Recipe
+    from gradcli.eager._engine.fastpath import Recipe
 
 _NARROW = 32  # a weight of so few rows is copied before the product: BLAS is slow on the transpose of a narrow matrix
 _new = object.__new__
@@ -88,8 +89,8 @@ class _Layer:
 
 _layers = Cache(MOST_NODES)
 _AXES = (-1, -2)
-_TURNED = (movement._permuted, "TBackward0", None, True, _AXES)
-_PATH = ((movement._permuted, (("axes", _AXES),)),)
+_TURNED = (views._permuted, "TBackward0", None, True, _AXES)
+_PATH = ((views._permuted, (("axes", _AXES),)),)
 
 
 def _key(a: Any, w: Any, b: Any) -> Any:
@@ -100,8 +101,8 @@ def _remember(input: Tensor, weight: Tensor, bias: Tensor, flipped: Tensor) -> N
     """Note how a layer was done, once both of its steps have recipes."""
     if state.mode == SPECIAL:
         return
-    turned = recipes.find(recipes.key_of(_TURNED, (weight,)))
-    product = recipes.find(recipes.key_of(_ADDMM, (bias, input, flipped)))
+    turned = fastpath.find(fastpath.key_of(_TURNED, (weight,)))
+    product = fastpath.find(fastpath.key_of(_ADDMM, (bias, input, flipped)))
     if turned is not None and product is not None:
         _layers.keep(_key(input._raw, weight._raw, bias._raw), _Layer(turned, product))
 
@@ -192,17 +193,17 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return done
     need_tensor(input, "linear")
     need_tensor(weight, "linear")
-    flipped = movement.t(weight)
+    flipped = views.t(weight)
     if bias is not None and input._raw.ndim == 2 and weight._raw.ndim == 2:
         found = _addmm(bias, input, flipped)
         _remember(input, weight, bias, flipped)
         return found
     if weight.ndim != 2:
-        found = matrices.matmul(input, flipped)
+        found = matmul.matmul(input, flipped)
         return found if bias is None else found + bias
     if input.ndim == 2:
         _check_product(input, flipped)
-        return matrices.mm(input, flipped)
+        return matmul.mm(input, flipped)
     if input.ndim and input.shape[-1] != weight.shape[1]:
         rows = int(np.prod(input.shape[:-1], dtype=np.int64))
         raise RuntimeError(
@@ -210,7 +211,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"{weight.shape[1]}x{weight.shape[0]})"
         )
     if bias is None or not input.is_contiguous():
-        found = matrices.matmul(input, flipped)
+        found = matmul.matmul(input, flipped)
         return found if bias is None else found + bias
     rows_of = input.reshape(-1, input.shape[-1]) if 0 not in input.shape else input.reshape(0, input.shape[-1])
     result: Tensor = _addmm(bias, rows_of, flipped).view((*input.shape[:-1], weight.shape[0]))

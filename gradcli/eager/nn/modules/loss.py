@@ -10,10 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager import reductions
-from gradcli.eager.indexing import renamed
-from gradcli.eager.kernels import in_range
-from gradcli.eager.lengths import norm
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import known
+from gradcli.eager._engine.fastpath import again
+from gradcli.eager._engine.numpy_kernels import in_range
+from gradcli.eager._engine.rule_node import renamed
+from gradcli.eager._ops import reductions
+from gradcli.eager._ops.elementwise import TABLE as POINTWISE
+from gradcli.eager._ops.elementwise import where
+from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn.composite import (
     by_entry,
     checks,
@@ -29,12 +35,6 @@ from gradcli.eager.nn.composite import (
 )
 from gradcli.eager.nn.layer import Layer, layer
 from gradcli.eager.nn.modules.activation import logsigmoid
-from gradcli.eager.pointwise import TABLE as POINTWISE
-from gradcli.eager.pointwise import where
-from gradcli.eager.recipes import again
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import known
 from gradcli.primitives.broadcasting import together
 
 _CLASS_KINDS = ("int64", "uint8")
@@ -312,8 +312,8 @@ def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """The negative log-likelihood of targets under normal distributions; `full` adds the constant term."""
-    from gradcli.eager.factory import full_like
-    from gradcli.eager.modes import no_grad
+    from gradcli.eager._core.modes import no_grad
+    from gradcli.eager._ops.creation import full_like
 
     var = var if hasattr(var, "requires_grad") else full_like(input, var)
     if bool(np.any(var.detach()._array < 0)):
@@ -570,7 +570,7 @@ def _smoothed(
 @checks
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """A row of zeros with a one at the class, for each whole number. RuntimeError for negative or large numbers."""
-    from gradcli.eager.factory import from_numpy
+    from gradcli.eager._ops.creation import from_numpy
 
     numbers = known(tensor)
     if tensor.dtype.name != "int64":
@@ -801,7 +801,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 @checks
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis."""
-    from gradcli.eager.modes import no_grad
+    from gradcli.eager._core.modes import no_grad
 
     directions = []
     for x in (x1, x2):

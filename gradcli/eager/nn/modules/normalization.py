@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradcli.eager import dtypes
-from gradcli.eager.factory import ones, tensor, zeros
+from gradcli.eager._core import dtypes
+from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
 from gradcli.eager.nn.composite import checks, declared, fused, needs_floats, shifted
 from gradcli.eager.nn.module import Module
@@ -18,7 +18,7 @@ from gradcli.primitives.broadcasting import together
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager.tensor import Tensor
+    from gradcli.eager._core.tensor import Tensor
 
 
 def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: float) -> Any:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gradcli.eager.dispatch import record
-from gradcli.eager.factory import empty
-from gradcli.eager.indexing import narrow
-from gradcli.eager.modes import no_grad
+from gradcli.eager._core.modes import no_grad
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.record import record
+from gradcli.eager._ops.creation import empty
+from gradcli.eager._ops.indexing import narrow
 from gradcli.eager.nn.composite import checks, fused
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.windows import framed, picked, spread
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

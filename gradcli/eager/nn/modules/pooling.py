@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.movement import squeeze, unsqueeze
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import known
+from gradcli.eager._ops.reductions import mean
+from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
 from gradcli.eager.nn.layer import Layer, layer
 from gradcli.eager.nn.windows import Sizes, places_of, put, spread, taken
-from gradcli.eager.reductions import mean
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import known
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager.signatures import Extents, Wished
+    from gradcli.eager._engine.arguments import Extents, Wished
 
 
 class _Windows:

@@ -8,21 +8,21 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gradcli.eager.factory import empty
-from gradcli.eager.indexing import renamed
-from gradcli.eager.joining import cat, split, stack
+from gradcli.eager._core.modes import warn
+from gradcli.eager._engine.rule_node import renamed
+from gradcli.eager._ops.creation import empty
+from gradcli.eager._ops.joining import cat, split, stack
 from gradcli.eager.nn import init
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules.dropout import dropout
 from gradcli.eager.nn.modules.linear import linear
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.nn.utils.rnn import PackedSequence
-from gradcli.eager.state import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradcli.eager.tensor import Tensor
+    from gradcli.eager._core.tensor import Tensor
 
     State = tuple[Tensor, ...]
     Step = Callable[[Tensor, State, tuple[Any, Any]], State]

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.dispatch import cast
-from gradcli.eager.factory import empty
-from gradcli.eager.joining import split
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import Traced
+from gradcli.eager._engine.record import cast
+from gradcli.eager._ops.creation import empty
+from gradcli.eager._ops.elementwise import where
+from gradcli.eager._ops.joining import split
+from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
 from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
 from gradcli.eager.nn.container import ModuleList
@@ -20,11 +25,6 @@ from gradcli.eager.nn.modules.dropout import Dropout, dropout
 from gradcli.eager.nn.modules.linear import Linear, linear
 from gradcli.eager.nn.modules.normalization import LayerNorm
 from gradcli.eager.nn.parameter import Parameter
-from gradcli.eager.pointwise import where
-from gradcli.eager.products import baddbmm
-from gradcli.eager.state import warn
-from gradcli.eager.tensor import Tensor
-from gradcli.eager.tracing import Traced
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:

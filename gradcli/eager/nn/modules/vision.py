@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager._core.node import class_named
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
 from gradcli.eager.nn.layer import Layer, layer
 from gradcli.eager.nn.windows import Rows, Sizes, edged, picked, places_of, positive, put, reshaped, spread, taken
-from gradcli.eager.nodes import class_named
-from gradcli.eager.rules import FixedNode
-from gradcli.eager.tensor import Tensor
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:
-    from gradcli.eager.signatures import Extents
+    from gradcli.eager._engine.arguments import Extents
 
 
 # --- windows as columns ----------------------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.factory import tensor
-from gradcli.eager.joining import cat, stack
-from gradcli.eager.modes import no_grad
+from gradcli.eager._core.modes import no_grad
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import tensor
+from gradcli.eager._ops.joining import cat, stack
 from gradcli.eager.nn.utils import rnn
-from gradcli.eager.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager import dtypes
-from gradcli.eager.factory import as_tensor, full
-from gradcli.eager.tensor import Tensor
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import as_tensor, full
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,97 @@
+"""What a node sent back goes in, an error that names the forward line comes out where it holds NaN; changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.eager._core.modes import spoken, sweeps, warn
+from gradcli.eager._core.node import Node
+from gradcli.eager._core.tensor import Tensor
+
+
+class set_detect_anomaly:
+    """Switch the search for NaN in backward on or off: at once, and back at the end of a `with` block."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.before = (sweeps.anomaly, sweeps.check_nan)
+        sweeps.anomaly, sweeps.check_nan = bool(mode), bool(check_nan)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        sweeps.anomaly, sweeps.check_nan = self.before
+
+
+class detect_anomaly:
+    """Within this context a backward that meets NaN raises RuntimeError and names the forward line that is to blame.
+
+    A gradient that is infinite gets a UserWarning with its line, and backward goes on.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.check_nan = check_nan
+        warn(
+            "anomaly detection is on: it checks every node, which makes backward slower, so use it to find errors only",
+            UserWarning,
+        )
+
+    def __enter__(self) -> None:
+        self.before = (sweeps.anomaly, sweeps.check_nan)
+        sweeps.anomaly, sweeps.check_nan = True, self.check_nan
+
+    def __exit__(self, *exc: object) -> None:
+        sweeps.anomaly, sweeps.check_nan = self.before
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether backward looks for NaN."""
+    return sweeps.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether backward raises where it finds NaN."""
+    return sweeps.anomaly and sweeps.check_nan
+
+
+def inspect(node: Node, cts: list[Any], results: list[Any]) -> None:
+    """Look at what a node sent back; RuntimeError where it holds NaN, UserWarning where it holds the first infinity."""
+    if not sweeps.check_nan:
+        return
+    for at, value in enumerate(results):
+        raw = value._raw if isinstance(value, Tensor) else value
+        if raw is None or raw.dtype.kind not in "fc":
+            continue
+        if np.isnan(raw).any():
+            warn(
+                f"the gradient of {node.name()} is NaN; its operation is at {spoken(node.place)}{_forward(node)}",
+                UserWarning,
+            )
+            raise RuntimeError(
+                f"{node.name()} returned nan values in its {at}th output; the operation that it belongs to is at "
+                f"{spoken(node.place)}{_forward(node)}"
+            )
+        if np.isinf(raw).any() and not any(ct is not None and np.isinf(_array(ct)).any() for ct in cts):
+            warn(
+                f"{node.name()} returned infinite values in its {at}th output; the operation that it belongs to is at "
+                f"{spoken(node.place)}{_forward(node)}",
+                UserWarning,
+            )
+
+
+def _array(value: Any) -> Any:
+    return value._raw if isinstance(value, Tensor) else value
+
+
+def _forward(node: Node) -> str:
+    """What was wrong with the forward values already, as far as the node saved them."""
+    for one in node.saved or ():
+        raw = getattr(one, "_raw", None)
+        if raw is not None and raw.dtype.kind in "fc":
+            if np.isnan(raw).any():
+                return ", and a value that it saved in forward is NaN already"
+            if np.isinf(raw).any():
+                return ", and a value that it saved in forward is infinite already"
+    return ""

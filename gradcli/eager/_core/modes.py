@@ -1,0 +1,350 @@
+"""Grad mode, inference mode and the other flags of a thread; the sequence numbers of nodes; lines of code.
+
+`state.mode` sums the flags up, so that an operator tests one number: `PLAIN` (operations leave nodes, nothing else is
+on), `SILENT` (they leave none), or `SPECIAL` (inference, a recorder, saved-tensor hooks, forward mode: the operator
+takes the long way). `no_grad`, `enable_grad`, `set_grad_enabled` and `inference_mode` are contexts, decorators and
+functions, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradcli.eager._core import events
+
+PLAIN, SILENT, SPECIAL = 0, 1, 2
+Place = tuple[Any, int] | None
+
+
+class _State(threading.local):
+    """The flags of one thread; assigning to one brings `mode` up to date."""
+
+    def __init__(self) -> None:
+        np.seterr(all="ignore")  # of this thread: NumPy keeps it in a context variable
+        self._grad = True
+        self._inference = False
+        self._hooks: tuple[Any, ...] = ()
+        self._dual: Any = None
+        self._watched = 0
+        self.sweep: Any = None  # the full sweep that is going on
+        self.mode = PLAIN
+        self.told = False  # whether a recorder is all that is unusual: the followers of `fastpath.py` hold
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Sum the flags up again; also called by whoever starts or stops a recorder."""
+        unusual = self._inference or self._hooks or self._dual is not None or self._watched
+        self.told = events.current is not None and not unusual
+        if unusual or self.told:
+            self.mode = SPECIAL
+        else:
+            self.mode = PLAIN if self._grad else SILENT
+
+    @property
+    def grad_enabled(self) -> bool:
+        """Whether operations leave nodes, inference apart."""
+        return self._grad
+
+    @grad_enabled.setter
+    def grad_enabled(self, value: bool) -> None:
+        self._grad = value
+        self.refresh()
+
+    @property
+    def inference(self) -> bool:
+        """Whether inference mode is on."""
+        return self._inference
+
+    @inference.setter
+    def inference(self, value: bool) -> None:
+        self._inference = value
+        self.refresh()
+
+    @property
+    def saved_hooks(self) -> tuple[Any, ...]:
+        """The (pack, unpack) pairs that are on, innermost last."""
+        return self._hooks
+
+    @saved_hooks.setter
+    def saved_hooks(self, value: tuple[Any, ...]) -> None:
+        self._hooks = value
+        self.refresh()
+
+    @property
+    def watched(self) -> int:
+        """How many ask that every operation takes the long way, through `record.record`."""
+        return self._watched
+
+    @watched.setter
+    def watched(self, value: int) -> None:
+        self._watched = value
+        self.refresh()
+
+    @property
+    def dual(self) -> Any:
+        """The forward-mode level that is open, or None."""
+        return self._dual
+
+    @dual.setter
+    def dual(self, value: Any) -> None:
+        self._dual = value
+        self.refresh()
+
+
+class _Sweeps:
+    """Whether a backward may take the short way: as long as nobody can watch the order in which leaves are reached."""
+
+    watched = False
+    anomaly = False
+    check_nan = True
+
+
+state = _State()
+sweeps = _Sweeps()
+sequence = itertools.count(1)
+
+
+_said: set[str] = set()
+always = [False]
+
+
+def once(key: str, text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn the first time in a process, or each time after `set_warn_always(True)`."""
+    if always[0] or key not in _said:
+        _said.add(key)
+        warn(text, category)
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line outside this package that led to it."""
+    depth = 1
+    frame: Any = sys._getframe()
+    while frame is not None and ours[frame.f_globals.get("__name__")]:
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, category, stacklevel=depth)
+
+
+def recording() -> bool:
+    """Whether operations leave nodes."""
+    return state._grad and not state._inference
+
+
+class _Ours(dict[Any, bool]):
+    """By the name of a module whether it is one of this package."""
+
+    def __missing__(self, name: Any) -> bool:
+        found = self[name] = isinstance(name, str) and name.startswith("gradcli.")
+        return found
+
+
+ours = _Ours()
+
+
+class _Caller:
+    """The code outside this package that called an operator last: a loop calls from the same code again and again."""
+
+    __slots__ = ("code",)
+
+    def __init__(self) -> None:
+        self.code: Any = None
+
+
+caller = _Caller()
+
+
+def outside(frame: Any) -> Place:
+    """(code, instruction) of the first frame outside this package, from a frame on."""
+    while frame is not None:
+        if not ours[frame.f_globals.get("__name__")]:
+            return (frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+def place() -> Place:
+    """Where the caller's own code stands."""
+    return outside(sys._getframe(1))
+
+
+def line_of(where: Place) -> tuple[str, int]:
+    """A place as file and line."""
+    if where is None:
+        return "", 0
+    code, at = where
+    line = code.co_firstlineno
+    for start, stop, number in code.co_lines():
+        if start <= at < stop and number is not None:
+            line = number
+    return code.co_filename, line
+
+
+def spoken(where: Place) -> str:
+    """A place as people read it: `file.py, line 3`."""
+    if where is None:
+        return "an unknown line"
+    name, line = line_of(where)
+    return f"{name.rpartition('/')[2]}, line {line}"
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations leave nodes here."""
+    return recording() if not state.inference else state.grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference mode is on here."""
+    return state.inference
+
+
+class _Mode:
+    """A context that sets flags and sets them back; nested uses of one object are kept in order."""
+
+    grad: bool | None = None
+    inference: bool | None = None
+
+    def __init__(self) -> None:
+        self.before: list[tuple[bool, bool]] = []
+
+    def again(self) -> _Mode:
+        """Another context of the same kind."""
+        return type(self)()
+
+    def __enter__(self) -> None:
+        self.before.append((state.grad_enabled, state.inference))
+        if self.grad is not None:
+            state.grad_enabled = self.grad
+        if self.inference is not None:
+            state.inference = self.inference
+
+    def __exit__(self, *exc: object) -> None:
+        grad, inference = self.before.pop()
+        if inference is state._inference and state.mode != SPECIAL:
+            state._grad, state.mode = grad, PLAIN if grad else SILENT
+        else:
+            state.grad_enabled, state.inference = grad, inference
+
+    def __call__(self, function: Any) -> Any:
+        if inspect.isclass(function):
+            warn(
+                "decorating a class with a grad mode is deprecated and affects __init__ only: decorate methods",
+                FutureWarning,
+            )
+            setattr(function, "__init__", self(function.__init__))  # noqa: B010 - a method of the user's class
+            return function
+        again = self.again
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def stepwise(*args: Any, **kwargs: Any) -> Any:
+                with again():
+                    inner = function(*args, **kwargs)
+                    step = functools.partial(next, inner)
+                while True:
+                    try:
+                        with again():
+                            value = step()
+                    except StopIteration as end:
+                        return end.value
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        with again():
+                            inner.close()
+                        raise
+                    except BaseException as thrown:
+                        step = functools.partial(inner.throw, thrown)
+                    else:
+                        step = functools.partial(inner.send, sent)
+
+            return stepwise
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with again():
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def _direct(cls: type[_Mode], function: Any) -> Any:
+    """`@no_grad` without parentheses decorates at once."""
+    made = object.__new__(cls)
+    made.__init__()  # type: ignore[misc]
+    return made(function) if function is not None else made
+
+
+class no_grad(_Mode):
+    """Operations inside leave no nodes."""
+
+    grad = False
+
+    def __new__(cls, function: Any = None) -> Any:
+        return object.__new__(cls) if function is None else _direct(cls, function)
+
+    def __init__(self, function: Any = None) -> None:
+        self.before = []
+
+    def __enter__(self) -> None:  # the general way without its questions: training steps come here often
+        self.before.append((state._grad, state._inference))
+        state._grad = False
+        if state.mode == PLAIN:
+            state.mode = SILENT
+
+
+class enable_grad(_Mode):
+    """Operations inside leave nodes again, in a `no_grad` block too."""
+
+    grad = True
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else _direct(cls, function)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__()
+
+
+class inference_mode(_Mode):
+    """Operations inside leave no nodes, and their results can never be saved for a backward."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls) if isinstance(mode, bool) else _direct(cls, mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        super().__init__()
+        self.mode = mode if isinstance(mode, bool) else True
+        self.inference = self.mode
+        self.grad = False if self.mode else None
+
+    def again(self) -> _Mode:
+        made: _Mode = inference_mode(self.mode)
+        return made
+
+
+class set_grad_enabled(_Mode):
+    """Recording on or off: at once when called, and back at the end of a `with` block."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+        self.grad = self.mode
+        self.old = (state.grad_enabled, state.inference)
+        state.grad_enabled = self.mode
+
+    def __enter__(self) -> None:
+        self.before.append(self.old)
+        state.grad_enabled = self.mode
+
+    def __call__(self, function: Any) -> Any:
+        state.grad_enabled = self.old[0]  # as a decorator it must not change the mode outside
+        return super().__call__(function)
+
+    def again(self) -> _Mode:
+        return set_grad_enabled(self.mode)

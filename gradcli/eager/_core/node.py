@@ -1,0 +1,325 @@
+"""The nodes of the graph of a backward: what an operation remembers, under PyTorch's names.
+
+A node knows where its gradients go (`ins`), what it saved and the line that made it; never its own output tensor: it
+keeps operands as they are, results as a payload with its version, and what a pack hook made with its unpack hook.
+Classes are made by name, so that `type(node).__name__` is PyTorch's. A leaf stands for itself among the inputs: its
+`AccumulateGrad` is made when someone looks, and stays the same as long as someone holds it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.eager._core import events
+from gradcli.eager._core.modes import Place, sequence, spoken, sweeps
+from gradcli.eager._core.tensor import Handle, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Saved:
+    """A result that its own node reads when it runs: the payload and the version, without the tensor."""
+
+    __slots__ = ("__dict__", "_count", "_raw")
+    _raw: Any
+    _count: Any
+    version = 0
+    output = 0
+    tangent: Any = None  # of a dual result, while its level is open
+
+
+def saved_result(raw: Any, counter: Any, output: int = 0) -> Saved:
+    """A result as its node keeps it."""
+    found = Saved()
+    found._raw, found._count = raw, counter
+    if counter.value:
+        found.version = counter.value
+    if output:
+        found.output = output
+    return found
+
+
+class Packed:
+    """What a pack hook made of a saved tensor, and the hook that makes a tensor of it again."""
+
+    __slots__ = ("_count", "kept", "shape", "source", "unpack")
+
+    def __init__(self, kept: Any, unpack: Any, source: Any, shape: tuple[int, ...]) -> None:
+        self.kept = kept
+        self.shape = shape
+        self.unpack = unpack
+        self.source = source  # where a gradient of the tensor goes; a number: it is that output of the node itself
+        self._count = None
+
+    def attached(self, node: Node) -> Tensor:
+        """What the unpack hook returns, in the place that the packed tensor had in the graph."""
+        found, source = self.tensor(), self.source
+        if source is None or source is found:
+            return found
+        result = Tensor(found._raw, True)
+        if isinstance(source, int):
+            result._edge = (node, source)
+        elif source._seq < 0:
+            result._edge = (source.node, source.nr)
+        elif source._seq > 0:
+            result._edge = (source, 0)
+        else:
+            result._stands_for, result._odd = source, True
+        return result
+
+    def tensor(self) -> Tensor:
+        """What the unpack hook returns; TypeError unless it is a tensor, RuntimeError unless it has the shape."""
+        found = self.unpack(self.kept)
+        if not isinstance(found, Tensor):
+            raise TypeError(f"the unpack hook of saved_tensors_hooks must return a tensor, not {type(found).__name__}")
+        if found._raw.shape != self.shape:
+            raise RuntimeError(
+                f"the unpack hook of saved_tensors_hooks returned a tensor of shape {list(found.shape)}, "
+                f"but one of shape {list(self.shape)} was packed"
+            )
+        return found
+
+
+def versions(saved: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The versions that saved values have now; None where all are 0."""
+    for one in saved:
+        if one is not None and one._count is not None and one._count.value:
+            return tuple([0 if x is None or x._count is None else x._count.value for x in saved])
+    return None
+
+
+_OF_THE_ENGINE = frozenset(
+    ("CopySlices", "CopyBackwards", "NotImplemented")
+)  # PyTorch names these with their namespace
+LAST = 2**64 - 1  # the sequence number of a leaf: it runs as soon as it is ready
+
+
+class Output:
+    """One of several outputs of a node, as the end of an edge. (A node with one output stands for itself.)"""
+
+    __slots__ = ("node", "nr")
+    _seq = -1
+
+    def __init__(self, node: Node, nr: int) -> None:
+        self.node = node
+        self.nr = nr
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor arrives: a node, and the number of its output."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None  # PyTorch's name; here the shape and format of the tensor
+
+
+class Extra:
+    """What few nodes have: hooks, tensors that retain their gradient, the user's `metadata`."""
+
+    __slots__ = ("hooks", "metadata", "prehooks", "retained", "tensor_hooks")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Any] = {}
+        self.prehooks: dict[int, Any] = {}
+        self.tensor_hooks: dict[int, dict[int, Any]] = {}
+        self.retained: dict[int, weakref.ref[Tensor]] = {}
+        self.metadata: dict[Any, Any] = {}
+
+
+class Node:
+    """One recorded operation: `name()`, `next_functions`, `metadata`, hooks, `_saved_*`."""
+
+    __slots__ = ("__weakref__", "_at", "_code", "_seq", "extra", "ins", "saved", "vers")
+    outputs = 1
+    simple = False  # whether the short sweep may run it
+    keeps = False  # whether it may run twice although it saved something: positions that follow from shapes
+    ins: tuple[Any, ...]  # each None, a leaf tensor, a node, or an `Output`
+    saved: tuple[Any, ...] | None  # operands themselves, `Saved` results, numbers; None once freed
+    vers: tuple[int, ...] | None  # the versions of what was saved; None where all are 0
+    extra: Extra | None
+    _code: Any  # of the line that made it: the code, or None
+    _at: int  # and the instruction
+
+    def __init__(self, ins: tuple[Any, ...], saved: tuple[Any, ...], where: Place) -> None:
+        self.ins = ins
+        self.saved = saved
+        self.vers = versions(saved)
+        self.place = where
+        self._seq = next(sequence)
+        self.extra = None
+
+    @property
+    def place(self) -> Place:
+        """The code and the instruction that made it."""
+        return None if self._code is None else (self._code, self._at)
+
+    @place.setter
+    def place(self, where: Place) -> None:
+        self._code, self._at = where or (None, 0)
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """For each input the node that its gradient goes to, and the number of that node's output."""
+        return tuple([edge_of(source) for source in self.ins])
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """For each input None, the leaf itself, or (node, number of its output)."""
+        return tuple([x if x is None or x._seq == 0 else edge_of(x) for x in self.ins])
+
+    @property
+    def seq(self) -> int:
+        """The number of this node in the order in which nodes were made."""
+        return self._seq
+
+    @property
+    def freed(self) -> bool:
+        """Whether a backward freed what it had saved."""
+        return self.saved is None
+
+    def name(self) -> str:
+        """PyTorch's name of the operation's node."""
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in _OF_THE_ENGINE else name
+
+    def _sequence_nr(self) -> int:
+        return self._seq
+
+    @property
+    def rare(self) -> Extra:
+        """Hooks and the like, made at the first use."""
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user."""
+        return self.rare.metadata
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)` after the node ran; what it returns replaces grad_inputs."""
+        sweeps.watched = True
+        return Handle(self.rare.hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_outputs)` before the node runs; what it returns replaces grad_outputs."""
+        sweeps.watched = True
+        return Handle(self.rare.prehooks, hook)
+
+    def check_not_freed(self) -> None:
+        """RuntimeError where the saved values are gone."""
+        if self.saved is None:
+            if events.current is not None:
+                events.current.stopped("freed", self.name(), self.place, None)
+            raise RuntimeError(
+                f"cannot go backward through {self.name()} ({spoken(self.place)}) a second time: what it had saved was "
+                "freed by the first backward. Pass retain_graph=True to the first one if the graph is needed again"
+            )
+
+    def check_versions(self) -> None:
+        """RuntimeError where something saved was changed in place since."""
+        saved, known = self.saved or (), self.vers
+        for i, one in enumerate(saved):
+            if one is None:
+                continue
+            version = one.version if isinstance(one, Saved) else 0 if known is None else known[i]
+            counter = one._count
+            if counter is not None and counter.value != version:
+                name = self.name()
+                if events.current is not None:
+                    events.current.stopped("changed", name, self.place, counter.place)
+                raise RuntimeError(
+                    f"a tensor that {name} ({spoken(self.place)}) saved for its gradient was changed by an in-place "
+                    f"operation at {spoken(counter.place)}: it is at version {counter.value}, expected version "
+                    f"{version}. Write the change out of place, or clone() the tensor before it"
+                )
+
+    def release(self) -> None:
+        """Free what was saved; a node that saved nothing may run again."""
+        if self.saved and not self.keeps:
+            self.saved = None
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the inputs; each kind of node has its own."""
+        raise RuntimeError(f"{self.name()} has no rule")
+
+    def __repr__(self) -> str:
+        kind = type(self)
+        home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        return f"<{home}{kind.__name__} object at {id(self):#x}>"
+
+
+class AccumulateGrad:
+    """The end of a path: adds what arrives into the `.grad` of its `variable`."""
+
+    __slots__ = ("__weakref__", "variable")
+    next_functions = ()
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+
+    def name(self) -> str:
+        """PyTorch's name, with its C++ namespace."""
+        return "torch::autograd::AccumulateGrad"
+
+    def _sequence_nr(self) -> int:
+        return LAST
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user; it belongs to the leaf."""
+        return self._rare().metadata
+
+    def _rare(self) -> Extra:
+        if self.variable._leaf_hooks is None:
+            self.variable._leaf_hooks = Extra()
+        extra: Extra = self.variable._leaf_hooks
+        return extra
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)` after the gradient was added; there are no grad_inputs."""
+        sweeps.watched = True
+        return Handle(self._rare().hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_outputs)` before the gradient is added; what it returns replaces it."""
+        sweeps.watched = True
+        return Handle(self._rare().prehooks, hook)
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {id(self):#x}>"
+
+
+Node.__module__ = AccumulateGrad.__module__ = "builtins"
+
+_classes: dict[Any, type[Node]] = {}
+
+
+def class_named(base: type[Node], name: str) -> Any:
+    """The class of nodes of this name; the same one each time."""
+    found = _classes.get((base, name))
+    if found is None:
+        found = _classes[base, name] = type(name, (base,), {"__module__": "builtins", "__slots__": ()})
+    return found
+
+
+def edge_of(source: Any) -> tuple[Any, int]:
+    """An input as `next_functions` shows it."""
+    if source is None:
+        return (None, 0)
+    if source._seq < 0:
+        return (source.node, source.nr)
+    return (accumulator(source) if source._seq == 0 else source, 0)
+
+
+def accumulator(leaf: Tensor) -> AccumulateGrad:
+    """The `AccumulateGrad` of a leaf: the same object while anyone holds it."""
+    held = leaf._accumulator
+    found: AccumulateGrad | None = held() if held is not None else None
+    if found is None:
+        found = AccumulateGrad(leaf)
+        leaf._accumulator = weakref.ref(found)
+    return found

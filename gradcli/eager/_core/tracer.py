@@ -1,0 +1,142 @@
+"""Stand-ins for tensors while a function is recorded: shape and format go in, entries never come out.
+
+`current` is None unless a function is being recorded. A stand-in knows the node of the graph that computes it. What
+reads its entries by any way that the recording does not see is a RuntimeError, never a wrong constant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core.events import per_thread
+from gradcli.eager._core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradcli.graph.node import Node
+
+current: Any  # the recording that is going on in this thread
+inside: int  # how many transforms of `func` are open in this thread: backward() is refused in them
+_own = per_thread(__name__, current=None, inside=0)
+_SHARING = (np.may_share_memory, np.shares_memory)
+
+
+def refused(what: str) -> RuntimeError:
+    """The error for something that needs the entries of a stand-in."""
+    return RuntimeError(
+        f"{what} needs the entries of a tensor that stands for many while a function is recorded (vmap, record); "
+        "compute with tensors only, and choose by torch.where instead of `if`"
+    )
+
+
+class Hidden:
+    """The payload of a stand-in: shape, format and layout without entries."""
+
+    __slots__ = ("like",)
+
+    def __init__(self, like: Any) -> None:
+        self.like = like
+
+    shape = property(lambda self: self.like.shape)
+    dtype = property(lambda self: self.like.dtype)
+    ndim = property(lambda self: self.like.ndim)
+    size = property(lambda self: self.like.size)
+    flags = property(lambda self: self.like.flags)
+    base = property(lambda self: self.like.base)
+
+    def reshape(self, *shape: Any) -> Hidden:
+        """The layout of another shape."""
+        return Hidden(self.like.reshape(*shape))
+
+    def __len__(self) -> int:
+        return len(self.like)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise refused("a conversion to an array")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        raise refused(ufunc.__name__)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in _SHARING:
+            return function(*[x.like if isinstance(x, Hidden) else x for x in args], **kwargs)
+        raise refused(function.__name__)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise refused(f"{name}()")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise refused("an entry")
+
+
+class Traced(Tensor):
+    """A tensor that stands for its values at every point of a recording."""
+
+    _odd = True  # operators take the long way, on which the recording stands
+    _graph: Node
+
+    def __init__(self, like: Any, graph: Node) -> None:
+        self._raw = Hidden(like)
+        self._node = self._count = None
+        self._requires = False
+        self._graph = graph
+
+    def entries_of(self) -> None:
+        """Nothing is known of its entries."""
+        return
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        raise refused("requires_grad_()")
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("backward() was called inside a transform: use func.grad or func.vjp there")
+
+    def item(self) -> Any:
+        raise refused("item()")
+
+    def tolist(self) -> Any:
+        raise refused("tolist()")
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise refused("numpy()")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise refused("a conversion to an array")
+
+    def __float__(self) -> float:
+        raise refused("float()")
+
+    def __int__(self) -> int:
+        raise refused("int()")
+
+    def __index__(self) -> int:
+        raise refused("the use as an index")
+
+    def __bool__(self) -> bool:
+        return bool(_own.current.decided(self))
+
+    def detach(self) -> Tensor:
+        stopped: Tensor = _own.current.stopped(self)
+        return stopped
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        raise refused("deepcopy()")
+
+    def __repr__(self) -> str:
+        return f"Traced({self.dtype}{list(self.shape)})"
+
+    def __format__(self, how: str) -> str:
+        return repr(self)
+
+
+def known(x: Tensor) -> Any:
+    """The entries of a tensor as an array; None for a stand-in."""
+    return None if type(x) is Traced else x._array
+
+
+def traced(xs: tuple[Any, ...]) -> bool:
+    """Whether a stand-in is among the operands."""
+    return any(type(x) is Traced for x in xs)

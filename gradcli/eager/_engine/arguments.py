@@ -1,0 +1,468 @@
+"""Argument checks and conversions, as PyTorch's: types first, sizes in any form, `out=`.
+
+What a function takes is read from its annotations, by name, so that it is said once. A wrong type is a TypeError before
+anything is computed; NumPy's words `axis` and `keepdims` are understood for `dim` and `keepdim`. A result goes into the
+tensor of `out=` by PyTorch's rules for shapes and dtypes.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.modes import no_grad, place, recording, warn
+from gradcli.eager._core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.eager._core.tensor import Tensor
+
+    Test = Callable[[Any], bool]
+
+Shape = tuple[int, ...]
+
+
+def sizes(given: tuple[Any, ...], named: Any = None, name: str = "size") -> Shape:
+    """Sizes given one by one, as one sequence, or by name. TypeError for none, and for what is no whole number."""
+    if not given:
+        if named is None:
+            raise TypeError(f"missing 1 required positional argument: {name!r} (tuple of ints)")
+        given = (named,)
+    elif named is not None:
+        raise TypeError(f"got multiple values for argument {name!r}")
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = tuple(given[0])
+    return tuple([n if n.__class__ is int else _whole(n) for n in given])
+
+
+def _whole(n: Any) -> int:
+    if not hasattr(n, "__index__") or isinstance(n, bool):
+        raise TypeError(f"sizes and axes must be whole numbers (tuple of ints), not {type(n).__name__}")
+    return index(n)
+
+
+def grouped(function: Any, name: str) -> Any:
+    """The function of a tensor and one sequence of sizes, which a method takes one by one too."""
+
+    def called(input: Tensor, *given: Any, **named: Any) -> Any:
+        if len(given) > 1 or (given and not isinstance(given[0], (tuple, list))):
+            raise TypeError(f"{function.__name__}(): argument {name!r} (position 2) must be tuple of ints")
+        return function(input, *given, **named)
+
+    called.__name__, called.__qualname__, called.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    called.__module__ = function.__module__
+    return called
+
+
+# functions whose `out` has the dtype of the result
+EXACT = frozenset(
+    (
+        *("abs", "absolute", "addmm", "addmv", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin"),
+        *(
+            "baddbmm",
+            "bitwise_not",
+            "bmm",
+            "bucketize",
+            "ceil",
+        ),
+        *("cross", "cummax", "cummin", "diag", "dot", "eigvalsh", "fix", "float_power", "floor", "frac", "gather"),
+        *("heaviside", "histc", "index_add", "index_copy", "index_select", "inner", "inv", "inverse"),
+        *("isin", "isneginf", "isposinf", "kthvalue", "lerp", "log_softmax", "logcumsumexp", "masked_select"),
+        *("matmul", "matrix_norm", "median", "mm", "mode", "msort", "multi_dot", "multinomial", "mv", "nan_to_num"),
+        *("neg", "negative", "nonzero", "norm", "polar", "quantile", "round", "scatter", "scatter_add"),
+        *("scatter_reduce", "searchsorted", "sgn", "sign", "signbit", "slogdet", "softmax", "solve", "sort"),
+        *("svdvals", "take", "take_along_dim", "tensordot", "topk", "tril", "triu", "trunc", "vdot", "vector_norm"),
+        *("where",),
+    )
+)
+# functions that compute in the dtype of `out`
+COMPUTED = frozenset((*("cumprod", "cumsum", "prod", "sum"),))
+# functions whose result is cast to the dtype of `out`, where that loses neither a fraction nor an imaginary part
+CAST = frozenset(
+    (
+        *(
+            "acos",
+            "cholesky",
+            "pinv",
+            "acosh",
+            "add",
+            "addcdiv",
+            "addcmul",
+            "angle",
+            "arccos",
+            "arccosh",
+            "arcsin",
+            "arcsinh",
+            "arctan",
+        ),
+        *("arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bernoulli", "bitwise_and", "bitwise_or"),
+        *("bitwise_xor", "cat", "clamp", "clamp_max", "clamp_min", "clip", "column_stack", "concat", "concatenate"),
+        *("copysign", "cos", "cosh", "deg2rad", "diff", "digamma", "div", "divide", "dstack", "eq", "erf", "erfc"),
+        *("erfinv", "exp", "exp2", "expm1", "floor_divide", "fmax", "fmin", "fmod", "ge", "ger", "greater"),
+        *("greater_equal", "gt", "hstack", "hypot", "kron", "ldexp", "le", "less", "less_equal", "lgamma", "log"),
+        *("log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logit"),
+        *("logsumexp", "lt", "matrix_power", "max", "maximum", "mean", "min", "minimum", "mul", "multiply"),
+        *(
+            "nanmean",
+            "nansum",
+            "ne",
+            "not_equal",
+            "outer",
+            "pow",
+            "rad2deg",
+            "reciprocal",
+            "remainder",
+            "row_stack",
+            "rsqrt",
+        ),
+        *("sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "stack", "std", "sub", "subtract", "tan", "tanh"),
+        *("threshold", "true_divide", "var", "vstack", "xlogy"),
+    )
+)
+_JOINING = ("cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack", "stack", "vstack")
+TAKES = EXACT | COMPUTED | CAST
+_LOUD = ("arange",)  # of the functions that make tensors, those that warn where `out` has other sizes
+
+
+def written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    """The result of a function, written into `out`, which is returned.
+
+    TypeError for a function that takes none, RuntimeError where a gradient would be lost or the dtypes do not fit,
+    UserWarning where a tensor that has entries gets another shape.
+    """
+    if name not in TAKES:
+        raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
+    if out is None:
+        return function(*args, **kwargs)
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if not all(isinstance(x, Tensor) for x in outs):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor or tuple of Tensors, not {type(out).__name__}")
+    if recording() and any(x.requires_grad for x in (*_tensors((*args, *kwargs.values())), *outs)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad"
+        )
+    if name in COMPUTED:
+        kwargs = {"dtype": outs[0].dtype, **kwargs}
+    with no_grad():
+        found = function(*args, **kwargs)
+        results = found if isinstance(found, tuple) else (found,)
+        if len(results) != len(outs):
+            raise TypeError(f"{name}() has {len(results)} results, so 'out' is a tuple of as many tensors")
+        for result, target in zip(results, outs, strict=True):
+            _need_dtype(name, result, target)
+        for result, target in zip(results, outs, strict=True):
+            _put(result, target, True)
+    return type(found)(*outs) if hasattr(found, "_fields") else outs if isinstance(found, tuple) else outs[0]
+
+
+def made(name: str, function: Callable[..., Tensor], args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+    """A new tensor, made in the dtype of the option `out` and written into it. RuntimeError for another dtype."""
+    out = options.pop("out")
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if recording() and out.requires_grad:
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation")
+    if options.get("dtype") not in (None, out.dtype):
+        raise RuntimeError(f"dtype {options['dtype']} does not match dtype of out parameter ({out.dtype})")
+    with no_grad():
+        _put(function(*args, **{**options, "dtype": out.dtype}), out, name in _LOUD)
+    return out
+
+
+def _tensors(xs: Any) -> list[Tensor]:
+    found = []
+    for x in xs:
+        if isinstance(x, Tensor):
+            found.append(x)
+        elif isinstance(x, (tuple, list)):
+            found += _tensors(x)
+    return found
+
+
+def _need_dtype(name: str, result: Tensor, target: Tensor) -> None:
+    """RuntimeError where a result may not be written into a tensor because of its dtype."""
+    one, other = result.dtype, target.dtype
+    if one is other:
+        return
+    if name not in CAST:
+        raise RuntimeError(f"Expected out tensor to have dtype {one}, but got {other} instead")
+    truth = name.startswith(("bitwise_", "logical_", "bernoulli")) or one.kind == 0  # cast to anything
+    if not truth and (one.kind > max(other.kind, 1) or other.kind == 0):
+        wrong = TypeError if name in _JOINING else RuntimeError
+        raise wrong(f"result type {one} can't be cast to the desired output type {other}")
+
+
+def _put(result: Tensor, target: Tensor, loud: bool) -> None:
+    if target._raw.shape != result._raw.shape:
+        if target._raw.size and loud:
+            warn(
+                f"an output with entries was resized, because its shape {list(target.shape)} is not that of the "
+                f"result, {list(result.shape)}: pass one that has no entries or the right shape",
+                UserWarning,
+            )
+        target._raw = result._raw.astype(target._raw.dtype)
+        target._counter.bump(place())
+    else:
+        target.copy_(result)
+
+
+# names of annotations, for signatures whose arguments have several forms
+Number = Any  # a plain number, or a tensor of one entry
+Operand = Any  # a number or a tensor
+Dims = Any  # a whole number, several of them, or None
+Sizes = Any  # whole numbers, or one
+Extents = Any  # the same, along the axes of an image
+Wished = Any  # the same, with None for a size that stays
+Spread = Any  # axes, or in their place the truth value `unbiased`
+Tensors = Any  # each of several tensors, or one sequence of them
+Order = Any  # the number of a norm, or its name
+
+_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "a": "input", "x2": "other"}
+# functions along one axis, which take a tensor without axes too
+_ALONG = frozenset(
+    ("max", "min", "sort", "argsort", "cumsum", "cumprod", "logcumsumexp", "var", "std", "median", "kthvalue", "topk")
+    + ("cummax", "cummin")
+)
+_VARARGS = 4  # the flag of functions with *args
+_NUMBERS = (int, float, complex, np.number, np.bool_)
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor)
+
+
+def _is_whole(x: Any) -> bool:
+    if isinstance(x, Tensor):
+        return (not x.ndim and x.dtype.kind == 1) or (x._raw.dtype == np.bool_ and not x.ndim)
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+
+
+def _is_real(x: Any) -> bool:
+    return isinstance(x, (int, float, np.floating, np.integer)) or (isinstance(x, Tensor) and not x.ndim)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, _NUMBERS) or (isinstance(x, Tensor) and not x.ndim)
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, (Tensor, *_NUMBERS))
+
+
+def _is_truth(x: Any) -> bool:
+    return isinstance(x, (bool, np.bool_))
+
+
+def _are_tensors(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and all(isinstance(one, Tensor) for one in x)
+
+
+def _are_whole(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and all(_is_whole(one) for one in x)
+
+
+def _or_none(test: Test) -> Test:
+    return lambda x: x is None or test(x)
+
+
+_TESTS: dict[str, Test] = {
+    "Tensor": _is_tensor,
+    "Tensors": _is_tensor,
+    "int": _is_whole,
+    "float": _is_real,
+    "Number": _is_number,
+    "Operand": _is_operand,
+    "bool": _is_truth,
+    "str": lambda x: isinstance(x, str),
+    "Sequence[Tensor]": _are_tensors,
+    "Sequence[int]": _are_whole,
+    "Dims": lambda x: x is None or _is_whole(x) or _are_whole(x),
+    "Sizes": lambda x: _is_whole(x) or _are_whole(x),
+    "Extents": lambda x: _is_whole(x) or _are_whole(x),
+    "Wished": lambda x: _is_whole(x) or (isinstance(x, (tuple, list)) and all(n is None or _is_whole(n) for n in x)),
+    "Spread": lambda x: x is None or _is_truth(x) or _is_whole(x) or _are_whole(x),
+    "Order": lambda x: x is None or isinstance(x, str) or _is_number(x),
+    "dtypes.dtype": lambda x: isinstance(dtypes.meant(x), dtypes.dtype),
+}
+_TESTS.update({f"{name} | None": _or_none(test) for name, test in list(_TESTS.items())})
+_SPOKEN = {
+    "int": "int",
+    "Tensors": "Tensor",
+    "Sequence[Tensor]": "tuple of Tensors",
+    "Sequence[int]": "tuple of ints",
+    "Sizes": "tuple of ints",
+    "Extents": "tuple of ints",
+    "Wished": "tuple of ints",
+    "Dims": "int or tuple of ints",
+    "Spread": "tuple of ints",
+    "Order": "Number",
+    "Operand": "Tensor or Number",
+    "dtypes.dtype": "torch.dtype",
+}
+_NUMERIC = ("int", "float", "int | None", "float | None", "Number", "Number | None", "Dims")
+# arguments that PyTorch asks for an attribute before it looks at their type
+_ASKED = {
+    **dict.fromkeys(("l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"), "target"),
+    **dict.fromkeys(("instance_norm", "interpolate", "normalize", "softsign", "norm"), "input"),
+    "binary_cross_entropy_with_logits": "target",
+    "embedding_bag": "weight",
+    "margin_ranking_loss": "input2",
+    "tensordot": "b",
+}
+_LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they are
+
+
+def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
+    """The function with a check of its arguments in front; itself where its annotations say nothing.
+
+    The first argument of a method is a tensor anyway. `floating`: it has to be one of numbers with a point.
+    """
+    if not isinstance(function, FunctionType):
+        return function
+    code, said = function.__code__, function.__annotations__
+    names = code.co_varnames[: code.co_argcount]
+    only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    by_name = {name: _TESTS[said[name]] for name in (*names, *only) if said.get(name) in _TESTS and name not in _LOOSE}
+    tests = tuple([by_name.get(name) for name in names])
+    rest = code.co_varnames[len(names) + len(only)] if code.co_flags & _VARARGS else ""
+    others = _TESTS.get(said.get(rest, ""))
+    if not by_name and others is None:
+        return function
+    if method and set(by_name) <= set(names[:1]) and others is None and not set(names) & {"dim", "keepdim"}:
+        return function
+    known = frozenset((*names, *only))
+    plain = frozenset(at for at, name in enumerate(names) if said.get(name) in _NUMERIC)
+    title = function.__name__
+    along = title in _ALONG
+    least = code.co_argcount - len(function.__defaults__ or ())
+    most = 1000 if code.co_flags & _VARARGS else code.co_argcount
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        check(args)
+        if kwargs:
+            if "out" in kwargs and title in TAKES and not method:
+                out = kwargs.pop("out")
+                return written(title, called, args, kwargs, out)
+            kwargs = named(kwargs)
+        for at in plain:
+            if at < len(args) and isinstance(args[at], Tensor):
+                args = (*args[:at], args[at].item(), *args[at + 1 :])
+        try:
+            if along and args and not args[0]._raw.ndim:
+                return _alone(function, args, kwargs)
+            return function(*args, **kwargs)
+        except Exception as wrong:
+            if _meant(wrong):
+                raise
+            kind: type[Exception] = TypeError if isinstance(wrong, AttributeError) else RuntimeError
+            if isinstance(wrong, IndexError):  # NumPy's AxisError is one too
+                kind = IndexError
+            raise kind(f"{title}() cannot be computed of these arguments: {wrong}") from wrong
+
+    def check(args: tuple[Any, ...]) -> None:
+        if len(args) > most:
+            raise TypeError(f"{title}() takes {most} positional arguments, but {len(args)} were given")
+        for x, test in zip(args, tests):  # noqa: B905 - more arguments than names is the function's own error
+            if test is not None and not test(x):
+                raise _wrong(title, names, said, args, least)
+        if others is not None and len(args) > len(names):
+            check_others(args[len(names) :])
+        if floating and args and isinstance(args[0], Tensor) and args[0].dtype.kind < 2:
+            raise NotImplementedError(
+                f"{title}() is not implemented for {args[0].dtype}: it needs numbers with a point"
+            )
+
+    def check_others(xs: tuple[Any, ...]) -> None:
+        if len(xs) == 1 and isinstance(xs[0], (tuple, list)) and not names:
+            xs = tuple(xs[0])
+        for x in xs:
+            if not others(x):  # type: ignore[misc]
+                raise _wrong(title, (rest,), said, (x,))
+
+    def named(kwargs: dict[str, Any]) -> dict[str, Any]:
+        if not kwargs.keys() <= known:
+            kwargs = _renamed(kwargs, known)
+        if "dtype" in kwargs:
+            kwargs = {**kwargs, "dtype": dtypes.meant(kwargs["dtype"])}
+        for name, x in kwargs.items():
+            if name in by_name and not by_name[name](x):
+                raise _wrong(title, (name,), said, (x,))
+        if not plain and not any(isinstance(x, Tensor) for x in kwargs.values()):
+            return kwargs
+        return {
+            name: x.item() if isinstance(x, Tensor) and said.get(name) in _NUMERIC else x for name, x in kwargs.items()
+        }
+
+    called.__name__, called.__qualname__, called.__doc__ = title, function.__qualname__, function.__doc__
+    called.__module__ = function.__module__
+    called.__wrapped__, called.check = function, check  # type: ignore[attr-defined]
+    called.least = least  # type: ignore[attr-defined]
+    return called
+
+
+def _alone(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function along an axis, of a tensor without axes: it counts as one with a single entry."""
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    usual = dict(zip(reversed(names), reversed(values), strict=False))
+    dim = {**usual, **dict(zip(names, args, strict=False)), **kwargs}.get("dim")
+    if type(dim) is not int:
+        return function(*args, **kwargs)
+    if dim not in (0, -1):
+        raise IndexError(f"Dimension out of range (expected to be in range of [-1, 0], but got {dim})")
+    found = function(args[0].reshape(1), *args[1:], **kwargs)
+    if isinstance(found, Tensor):
+        return found.reshape(())
+    return type(found)(*[one.reshape(()) for one in found])
+
+
+def _meant(wrong: BaseException) -> bool:
+    """Whether an error was raised by a `raise` of this package, or by the call itself; not by what it computes with."""
+    from opcode import opmap
+
+    if type(wrong) is TypeError:
+        return True
+    trace, depth = wrong.__traceback__, 0
+    while trace is not None and trace.tb_next is not None:
+        trace, depth = trace.tb_next, depth + 1
+    if trace is None or not depth:
+        return True
+    if type(wrong).__module__.startswith("gradcli.") and not type(wrong).__module__.startswith("gradcli.eager"):
+        return False
+    name = trace.tb_frame.f_globals.get("__name__", "")
+    if not name.startswith("gradcli."):
+        return not name.startswith("numpy")
+    instruction = trace.tb_frame.f_code.co_code[trace.tb_lasti]
+    return instruction in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
+
+
+def _renamed(kwargs: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Arguments by the names that the function has: `axis` is `dim`."""
+    found = {}
+    for name, x in kwargs.items():
+        other = _ALIASES.get(name, name) if name not in known else name
+        found[other if other in known and other not in kwargs else name] = x
+    return found
+
+
+def _wrong(
+    title: str, names: tuple[str, ...], said: dict[str, str], args: tuple[Any, ...], least: int = 0
+) -> Exception:
+    """The error that names the first argument of a wrong type; first of all there are `least` ones."""
+    if len(args) < least and title in _ASKED:
+        return TypeError(f"{title}() takes {least} arguments at least, but {len(args)} were given")
+    for at, (name, x) in enumerate(zip(names, args)):  # noqa: B905 - as above
+        kind = said.get(name, "")
+        if kind in _TESTS and name not in _LOOSE and not _TESTS[kind](x):
+            base = kind.removesuffix(" | None")
+            wanted = _SPOKEN.get(base, base)
+            asked = kind == "Tensor" and _ASKED.get(title) == name and not isinstance(x, np.ndarray)
+            missing = AttributeError if asked else TypeError
+            return missing(f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}")
+    return TypeError(f"{title}() received an invalid combination of arguments")

@@ -1,0 +1,648 @@
+"""Reverse mode over the recorded graph: the sweep, hooks, and accumulation into `.grad`.
+
+Nodes run in descending order of their sequence numbers. All walks are loops, so a graph may be a million nodes deep.
+"""
+
+from __future__ import annotations
+
+import heapq
+import weakref
+from heapq import heappop, heappush
+from itertools import zip_longest
+from sys import getrefcount
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core import anomaly_mode, events, tracer
+from gradcli.eager._core.modes import SILENT, SPECIAL, state, sweeps, warn
+from gradcli.eager._core.node import LAST, GradientEdge, Node
+from gradcli.eager._core.tensor import Handle, Tensor
+from gradcli.eager._engine.record import copied
+from gradcli.eager._engine.rule_node import fit, fitted_tensor, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def hook_on(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Handle:
+    """Register a hook on a tensor: with its node, or with the leaf; RuntimeError where no gradient will come."""
+    edge = x._current_edge()
+    if not x.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that does not require grad")
+    sweeps.watched = True
+    if edge is None:
+        if x._hooks is None:
+            x._hooks = {}
+        return Handle(x._hooks, hook)
+    node, at = edge
+    return Handle(node.rare.tensor_hooks.setdefault(at, {}), hook)
+
+
+def retain(x: Tensor) -> None:
+    """Make a tensor that is not a leaf keep its gradient."""
+    edge = x._current_edge()
+    if not x.requires_grad:
+        raise RuntimeError("can't retain_grad on a tensor that does not require grad")
+    if edge is None:
+        return
+    node, at = edge
+    node.rare.retained[at] = weakref.ref(x)
+    x._retains = True
+
+
+def hand_over(x: Tensor, old: Any, new: Any) -> None:
+    """After an in-place change: what retains the gradient of x moves from the old edge to the new one."""
+    if x._retains and old is not None and old[0].extra is not None:
+        held = old[0].extra.retained.pop(old[1], None)
+        if held is not None:
+            new[0].rare.retained[new[1]] = held
+
+
+def replaced(hooks: dict[int, Any], value: Tensor, what: str) -> Any:
+    """Call hooks on a gradient one after the other; each may replace it. Returns the last replacement, or None."""
+    found = None
+    for hook in list(hooks.values()):
+        changed = hook(value)
+        if changed is not None:
+            found = value = _fitting(changed, value, f"a hook on {what}")
+    return found
+
+
+def answered(answer: Any, values: Sequence[Tensor | None], what: str) -> list[Tensor | None]:
+    """The gradients that a hook returned in place of others.
+
+    TypeError for what is no tuple of tensors, RuntimeError for another number, shape or format of them.
+    """
+    if not isinstance(answer, tuple):
+        raise TypeError(f"{what} returned {type(answer).__name__} where a tuple or None is expected")
+    if len(answer) != len(values):
+        raise RuntimeError(f"{what} returned an incorrect number of gradients: {len(answer)}, not {len(values)}")
+    return [None if one is None else _fitting(one, value, what) for one, value in zip(answer, values, strict=True)]
+
+
+def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
+    if not isinstance(answer, Tensor):
+        raise TypeError(f"{what} returned {type(answer).__name__} where a tensor or None is expected")
+    if value is None:
+        raise RuntimeError(f"{what} returned a gradient where there is none, which it cannot replace")
+    if answer._raw.shape != value._raw.shape:
+        raise RuntimeError(f"{what} returned a gradient of shape {list(answer.shape)}, not {list(value.shape)}")
+    if answer._raw.dtype != value._raw.dtype:
+        raise RuntimeError(f"{what} returned a gradient of dtype {answer.dtype}, not {value.dtype}")
+    return answer
+
+
+_adding = RLock()  # threads may send gradients to one leaf, as Hogwild training does: none is lost
+_LARGE = 1024  # below this many entries a copy is cheaper than asking
+_HELD = 3  # references to an array that only one view has: the view's, ours, and that of the count
+
+
+def _is_own(raw: Any) -> bool:
+    """Whether an array is the only one on its memory, and laid out row by row."""
+    flags, base = raw.flags, raw.base
+    if not flags.writeable or not flags.c_contiguous:
+        return False
+    return base is None or (
+        isinstance(base, np.ndarray) and base.base is None and base.size == raw.size and getrefcount(base) <= _HELD
+    )
+
+
+def add_raw(leaf: Tensor, raw: Any, spare: int) -> None:
+    """Add a raw array into `.grad`; `spare` is how many references to it are held by those who will drop it."""
+    with _adding:
+        known = leaf._grad
+        if known is not None:
+            if isinstance(known._raw, np.ndarray) and known._raw.shape == raw.shape:
+                np.add(known._raw, raw, out=known._raw)
+            else:
+                known._raw = known._raw + raw
+            if known._count is not None:
+                known._count.bump(None)
+            known._added += 1
+            return
+        grad = object.__new__(Tensor)
+        if isinstance(raw, np.ndarray):
+            alone = raw.size > _LARGE and getrefcount(raw) <= spare + 2 and _is_own(raw)
+            grad._raw = raw if alone else np.array(raw, order="C")
+        else:
+            grad._raw = raw
+        grad._node = grad._count = None
+        grad._requires = False
+        grad._added = 1
+        leaf._grad = grad
+
+
+def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
+    """Add a gradient into `.grad`, with a node where a graph is wanted."""
+    with _adding:
+        known = leaf._grad
+        if not create_graph:
+            add_raw(leaf, value._raw, 1_000_000)
+            if known is None:
+                made = leaf._grad
+                assert made is not None
+                if made._raw is value._raw and isinstance(made._raw, np.ndarray):
+                    made._raw = made._raw.copy()
+                if value._inference:
+                    made._inference = made._odd = True
+        elif known is None:
+            leaf._grad = copied(value, "CopyBackwards")
+            leaf._grad._added = 1
+        else:
+            leaf._grad = known + value
+            leaf._grad._added = known._added + 1
+    if events.current is not None:
+        events.current.accumulated(leaf, value)
+
+
+def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
+    """Send the seeds from their sources (nodes, outputs of nodes, or leaves) down to the leaves."""
+    heap: list[int] = []  # the numbers of the nodes that wait, apart from `top`, the last of them
+    nodes: dict[int, Any] = {}
+    cts: dict[int, Any] = {}
+    leaves: dict[int, list[Any]] = {}
+    node: Any = None
+    top: Any = None
+    last = 0  # the number of `top`
+    first: Any = None  # what has arrived at it
+    if len(sources) == 1 and sources[0]._seq > 0:
+        top, last, first = sources[0], sources[0]._seq, seeds[0]
+    else:
+        for source, seed in zip(sources, seeds, strict=True):
+            _arrive(source, seed, heap, nodes, cts, leaves)
+    try:
+        while True:
+            if heap and -heap[0] > last:
+                if top is not None:
+                    nodes[last], cts[last] = top, first
+                    heappush(heap, -last)
+                s = -heappop(heap)
+                node, ct = nodes.pop(s), cts.pop(s)
+            elif top is not None:
+                node, ct = top, first
+            else:
+                break
+            top = first = None
+            last = 0
+            if node.extra is not None:
+                _retain(node, ct)
+            saved = node.saved
+            if node.simple:
+                if saved is None:
+                    node.check_not_freed()
+                results = node.way.back(node, ct)
+                if node.fits is not None:
+                    results = fit(results, node.fits)
+            else:
+                results = node.run(ct if node.outputs > 1 else [ct], False)
+            if saved and not retain and not node.keeps:
+                node.saved = None
+            saved = ct = None
+            for source, value in zip(node.ins, results):  # noqa: B905 - the keyword costs as much as the loop
+                if source is None or value is None:
+                    continue
+                s = source._seq
+                if s > last:
+                    if s in nodes:
+                        cts[s] = cts[s] + value
+                    else:
+                        if top is not None:
+                            nodes[last], cts[last] = top, first
+                            heappush(heap, -last)
+                        top, last, first = source, s, value
+                elif s > 0:
+                    if source is top:
+                        first = first + value
+                    elif s in nodes:
+                        cts[s] = cts[s] + value
+                    else:
+                        nodes[s], cts[s] = source, value
+                        heappush(heap, -s)
+                elif s == 0:
+                    entry = leaves.get(id(source))
+                    if entry is None:
+                        leaves[id(source)] = [source, value, False]
+                    elif entry[2]:  # a sum that nobody else holds
+                        entry[1] += value
+                    else:
+                        entry[1], entry[2] = entry[1] + value, True
+                else:
+                    _arrive(source, value, heap, nodes, cts, leaves)
+            value = results = None
+    except BaseException:
+        _complete(leaves, [*nodes.values(), *[one for one in (node, top) if one is not None]])
+        raise
+    _accumulate(leaves)
+
+
+def _arrive(
+    source: Any,
+    value: Any,
+    heap: list[int],
+    nodes: dict[int, Any],
+    cts: dict[int, Any],
+    leaves: dict[int, list[Any]],
+) -> None:
+    """The general way to deliver one contribution; the loop above has the common cases written out."""
+    s = source._seq
+    if s == 0:
+        entry = leaves.get(id(source))
+        if entry is None:
+            leaves[id(source)] = [source, value, False]
+        else:
+            entry[1], entry[2] = entry[1] + value, True
+        return
+    node, at = (source, 0) if s > 0 else (source.node, source.nr)
+    s = node._seq
+    if s not in nodes:
+        nodes[s] = node
+        heappush(heap, -s)
+        cts[s] = [None] * node.outputs if node.outputs > 1 else None
+    if node.outputs > 1:
+        known = cts[s][at]
+        cts[s][at] = value if known is None else known + value
+    else:
+        cts[s] = value if cts[s] is None else cts[s] + value
+
+
+def _retain(node: Any, ct: Any) -> None:
+    for at, held in node.extra.retained.items():
+        kept = held()
+        value = ct[at] if node.outputs > 1 else ct
+        if kept is not None and value is not None:
+            add_raw(kept, value, -1)
+
+
+def _accumulate(leaves: dict[int, list[Any]]) -> None:
+    for entry in leaves.values():
+        del entry[2]
+        add_raw(entry[0], entry.pop(), 0)
+
+
+def _complete(leaves: dict[int, list[Any]], waiting: list[Any]) -> None:
+    """Add to the leaves that no waiting node leads to."""
+    seen: set[int] = set()
+    stack = waiting
+    while stack:
+        vertex = stack.pop()
+        if id(vertex) in seen:
+            continue
+        seen.add(id(vertex))
+        if vertex._seq:
+            stack.extend(x.node if x._seq < 0 else x for x in vertex.ins if x is not None)
+    _accumulate({key: entry for key, entry in leaves.items() if key not in seen})
+
+
+class Sweep:
+    """One backward, step by step."""
+
+    def __init__(self, retain_graph: bool, create_graph: bool, accumulate: bool) -> None:
+        self.retain, self.create, self.accumulate = retain_graph, create_graph, accumulate
+        self.waiting: dict[int, int] = {}  # by vertex: contributions that have not arrived
+        self.needed: set[int] | None = None
+        self.buffers: dict[int, list[Any]] = {}
+        self.vertices: dict[int, Any] = {}
+        self.ready: list[tuple[int, int, int]] = []  # of leaves, the first that was ready comes first
+        self.pushed = 0
+        self.wanted: dict[tuple[int, int], list[int]] = {}
+
+    def run(self, roots: Sequence[Tensor], seeds: Sequence[Tensor], targets: Sequence[Tensor] | None) -> list[Any]:
+        """The gradients of `targets` as tensors, None where no path leads to one."""
+        sources = [source_of(root) for root in roots]
+        found: list[Any] = []
+        if targets is not None:
+            found = [None] * len(targets)
+            for i, x in enumerate(targets):
+                self.wanted.setdefault(_key(source_of(x)), []).append(i)
+        nodes = self._explore(sources)
+        if targets is not None:
+            self._prune(nodes)
+        for source, seed in zip(sources, seeds, strict=True):
+            self._arrive(source, seed if self.create else seed._raw)
+        for vertex in {id(v): v for v in (_vertex(source) for source in sources)}.values():
+            self.waiting.setdefault(id(vertex), 0)
+            if not self.waiting.get(id(vertex), 0):
+                self._push(vertex)
+        before, state.sweep = state.sweep, self
+        try:
+            while self.ready:
+                vertex = self.vertices.pop(heapq.heappop(self.ready)[2])
+                if vertex._seq:
+                    self._run_node(vertex, found)
+                else:
+                    self._run_leaf(vertex, found)
+        finally:
+            state.sweep = before
+        return found
+
+    def reaches(self, x: Tensor) -> bool:
+        """Whether this backward comes to a tensor."""
+        source = source_of(x)
+        return source is not None and id(_vertex(source)) in self.waiting
+
+    def _explore(self, sources: Sequence[Any]) -> list[Node]:
+        """Count for each vertex the edges that lead to it."""
+        nodes: dict[int, Node] = {}
+        stack = [_vertex(source) for source in sources]
+        waiting = self.waiting
+        while stack:
+            vertex = stack.pop()
+            if not vertex._seq or id(vertex) in nodes:
+                continue
+            nodes[id(vertex)] = vertex
+            for source in vertex.ins:
+                if source is not None:
+                    below = source.node if source._seq < 0 else source
+                    waiting[id(below)] = waiting.get(id(below), 0) + 1
+                    stack.append(below)
+        return list(nodes.values())
+
+    def _prune(self, nodes: list[Node]) -> None:
+        """Which nodes have to run: those on a path to a target."""
+        self.needed = needed = set()
+        for node in sorted(nodes, key=lambda node: node._seq):
+            for source in node.ins:
+                if source is not None and (_key(source) in self.wanted or id(_vertex(source)) in needed):
+                    needed.add(id(node))
+                    break
+
+    def _push(self, vertex: Any) -> None:
+        self.vertices[id(vertex)] = vertex
+        self.pushed += 1
+        heapq.heappush(self.ready, (-(vertex._seq or LAST), self.pushed, id(vertex)))
+
+    def _arrive(self, source: Any, value: Any) -> None:
+        vertex, at = (source.node, source.nr) if source._seq < 0 else (source, 0)
+        buffer = self.buffers.get(id(vertex))
+        if buffer is None:
+            buffer = self.buffers[id(vertex)] = [None] * (vertex.outputs if vertex._seq else 1)
+        if value is not None:
+            buffer[at] = value if buffer[at] is None else buffer[at] + value
+
+    def _run_node(self, node: Node, found: list[Any]) -> None:
+        cts = self.buffers.pop(id(node), None) or [None] * node.outputs
+        extra = node.extra
+        if extra is not None:
+            for at, hooks in extra.tensor_hooks.items():
+                if cts[at] is not None:
+                    cts[at] = self._hooked(cts[at], hooks, node.name())
+            for at, held in extra.retained.items():
+                kept = held()
+                if kept is not None and cts[at] is not None:
+                    add_to_grad(kept, self._tensor(cts[at]), self.create)
+        runs = self.needed is None or id(node) in self.needed
+        if extra is not None and extra.prehooks and any(ct is not None for ct in cts):
+            cts = self._before(node, extra.prehooks, cts)
+        if self.wanted:
+            for at in range(node.outputs):
+                for target in self.wanted.get((id(node), at), ()):
+                    found[target] = None if cts[at] is None else self._own(cts[at])
+        results = self._results(node, cts) if runs else [None] * len(node.ins)
+        for source, value in zip(node.ins, results, strict=False):
+            if source is not None:
+                below = _vertex(source)
+                self._arrive(source, value)
+                self.waiting[id(below)] -= 1
+                if not self.waiting[id(below)]:
+                    self._push(below)
+
+    def _before(self, node: Node, hooks: dict[int, Any], cts: list[Any]) -> list[Any]:
+        for hook in list(hooks.values()):
+            before = self._tensors(cts)
+            changed = hook(before)
+            if changed is not None:
+                cts = [self._raw(ct) for ct in answered(changed, before, f"a prehook of {node.name()}")]
+        return cts
+
+    def _results(self, node: Node, cts: list[Any]) -> list[Any]:
+        if all(ct is None for ct in cts):
+            results: list[Any] = [None] * len(node.ins)
+        else:
+            results = node.run(cts, self.create)
+        extra = node.extra
+        if extra is not None and extra.hooks:
+            before = self._tensors(cts)
+            for hook in list(extra.hooks.values()):
+                sent = self._tensors(results)
+                changed = hook(sent, before)
+                if changed is not None:
+                    results = [self._raw(value) for value in answered(changed, sent, f"a hook of {node.name()}")]
+        if sweeps.anomaly:
+            anomaly_mode.inspect(node, cts, results)
+        if events.current is not None:
+            events.current.ran(node, cts, results)
+        if not self.retain:
+            node.release()
+        return results
+
+    def _run_leaf(self, leaf: Tensor, found: list[Any]) -> None:
+        value = self.buffers.pop(id(leaf), [None])[0]
+        if value is None:
+            return
+        if leaf._hooks:
+            value = self._hooked(value, leaf._hooks, "a leaf")
+        for target in self.wanted.get((id(leaf), 0), ()):
+            found[target] = self._own(value)
+        if not self.accumulate:
+            return
+        extra = leaf._leaf_hooks
+        if extra is not None and extra.prehooks:
+            for hook in list(extra.prehooks.values()):
+                before = self._tensors([value])
+                changed = hook(before)
+                if changed is not None:
+                    (value,) = [self._raw(one) for one in answered(changed, before, "a prehook of AccumulateGrad")]
+            if value is None:
+                return
+        add_to_grad(leaf, self._tensor(value), self.create)
+        if leaf._post_hooks:
+            for hook in list(leaf._post_hooks.values()):
+                answer = hook(leaf)
+                if answer is not None:
+                    error = RuntimeError if isinstance(answer, Tensor) else TypeError
+                    raise error(f"post accumulate grad hooks should return None, not {type(answer).__name__}")
+        if extra is not None:
+            for hook in list(extra.hooks.values()):
+                answer = hook((), (self._tensor(value),))
+                if answer is not None:
+                    answered(answer, (), "a hook of AccumulateGrad")
+
+    def _hooked(self, value: Any, hooks: dict[int, Any], what: str) -> Any:
+        changed = replaced(hooks, self._tensor(value), what)
+        return value if changed is None else self._raw(changed)
+
+    def _tensors(self, values: list[Any]) -> tuple[Tensor | None, ...]:
+        return tuple([None if value is None else self._tensor(value) for value in values])
+
+    def _tensor(self, value: Any) -> Tensor:
+        return value if isinstance(value, Tensor) else Tensor(value)
+
+    def _own(self, value: Any) -> Tensor:
+        """A gradient for the caller, in memory that no other gradient shares."""
+        return value if isinstance(value, Tensor) else Tensor(np.array(value)[()])
+
+    def _raw(self, value: Tensor | None) -> Any:
+        return value if value is None or self.create else value._raw
+
+
+def _vertex(source: Any) -> Any:
+    return source.node if source._seq < 0 else source
+
+
+def _key(source: Any) -> tuple[int, int]:
+    if source is None:
+        return (0, 0)
+    return (id(source.node), source.nr) if source._seq < 0 else (id(source), 0)
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    gradients: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of some tensors into the `.grad` of the leaves, or of `inputs` only."""
+    if tracer.inside:
+        raise RuntimeError("backward() was called inside a transform of torch.func: use func.grad or func.vjp there")
+    if gradients is None and inputs is None and not create_graph and isinstance(tensors, Tensor):
+        kind = tensors._raw.__class__
+        if (kind is np.float32 or kind is np.float64) and tensors._requires and not tensors._odd and _unwatched():
+            _swept([tensors._node or tensors], [kind(1)], bool(retain_graph))  # what a training step does
+            return
+    roots = ends_of(tensors, gradients)
+    chosen = None
+    if inputs is not None:
+        chosen = ends_of(inputs)
+        if not chosen:
+            raise RuntimeError("inputs= of backward() cannot be empty")
+        if not all(x.requires_grad for x in chosen):
+            raise RuntimeError("one of the tensors in inputs= does not require grad, so there is no gradient for it")
+    seeds = seeds_of(roots, gradients)
+    if create_graph:
+        warn(
+            "backward() with create_graph=True makes a reference cycle between a tensor and its .grad, which leaks "
+            "memory until .grad is set to None; autograd.grad() makes none",
+            UserWarning,
+        )
+    found = run(
+        roots, seeds, create_graph if retain_graph is None else retain_graph, create_graph, chosen, chosen is None
+    )
+    if chosen is not None:
+        for x, value in zip(chosen, found, strict=True):
+            if value is not None:
+                add_to_grad(x, value, create_graph)
+
+
+def ends_of(given: Any, seeds: Any = None) -> tuple[Tensor, ...]:
+    """The tensors that are meant: one or several, or edges of the graph, for which tensors stand in."""
+    xs = (given,) if isinstance(given, (Tensor, GradientEdge)) else tuple(given)
+    if not any(isinstance(x, GradientEdge) for x in xs):
+        return xs
+    first = [seeds] if isinstance(seeds, Tensor) else list(seeds or ())
+    found = []
+    for x, seed in zip_longest(xs, first[: len(xs)]):
+        if isinstance(x, GradientEdge):
+            leaf = getattr(x.node, "variable", None)
+            x = _stand_in(x, seed) if leaf is None else leaf
+        found.append(x)
+    return tuple(found)
+
+
+def _stand_in(edge: GradientEdge, seed: Tensor | None) -> Tensor:
+    """A tensor whose gradient arrives at an edge, of the shape of the one that the edge was taken from."""
+    like = edge.ownership_token
+    if like is None:
+        like = ((), np.dtype(np.float32)) if seed is None else (seed._raw.shape, seed._raw.dtype)
+    shape, kind = like
+    found = Tensor(np.broadcast_to(kind.type(0), shape))
+    found._requires, found._edge = True, (edge.node, edge.output_nr)
+    return found
+
+
+def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
+    """The gradients to start with: 1 for a scalar; RuntimeError where one is needed or does not fit."""
+    given = [None] * len(roots) if gradients is None else gradients
+    if isinstance(given, Tensor):
+        given = [given]
+    if len(given) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
+    seeds = []
+    for root, seed in zip(roots, given, strict=True):
+        if not root.requires_grad:
+            if events.current is not None:
+                events.current.refused(root)
+            raise RuntimeError(
+                "this tensor does not require grad and does not have a grad_fn, so there is nothing to go back "
+                "through: set requires_grad=True on a leaf before computing it"
+            )
+        if seed is None:
+            if root._raw.size != 1:
+                raise RuntimeError(
+                    f"a gradient can be created implicitly only for scalar outputs, and this has shape "
+                    f"{list(root.shape)}: pass gradient=, or reduce it with sum() or mean()"
+                )
+            raw = root._raw
+            if raw.dtype.kind == "c":
+                raise RuntimeError(
+                    f"a gradient can be created implicitly only for real scalar outputs, and this is {root.dtype}: "
+                    "pass gradient=, or go back from its real or imaginary part"
+                )
+            seed = Tensor(np.ones(raw.shape, raw.dtype) if raw.shape else raw.dtype.type(1))
+        elif not isinstance(seed, Tensor):
+            raise TypeError(f"gradients are tensors or None, not {type(seed).__name__}")
+        elif seed._raw.shape != root._raw.shape:
+            raise RuntimeError(f"the gradient has shape {list(seed.shape)}, but the output {list(root.shape)}")
+        if seed._raw.dtype != root._raw.dtype:
+            seed = fitted_tensor(seed, seed._raw.shape, root._raw.dtype)
+        seeds.append(seed)
+    return seeds
+
+
+def _unwatched() -> bool:
+    """Whether nobody can see in which order a backward comes to the leaves."""
+    return state.mode != SPECIAL and not sweeps.watched and not sweeps.anomaly and events.current is None
+
+
+def _swept(sources: list[Any], seeds: list[Any], retain_graph: bool) -> None:
+    """The short sweep, while operations leave no nodes."""
+    before, mode = state._grad, state.mode
+    state._grad, state.mode = False, SILENT
+    try:
+        sweep(sources, seeds, retain_graph)
+    finally:
+        if state.mode == SILENT:
+            state._grad, state.mode = before, mode
+        else:
+            state.grad_enabled = before  # a Function of the user's has changed other flags
+
+
+def run(
+    roots: Sequence[Tensor],
+    seeds: Sequence[Tensor],
+    retain_graph: bool,
+    create_graph: bool,
+    targets: Sequence[Tensor] | None,
+    accumulate: bool,
+) -> list[Any]:
+    """One sweep; the gradients of `targets` as tensors, None where no path leads to one."""
+    if events.current is not None:
+        events.current.sweep(roots, targets, retain_graph, create_graph, accumulate)
+    if targets is None and not create_graph and _unwatched():
+        _swept([source_of(root) for root in roots], [seed._raw for seed in seeds], retain_graph)
+        return []
+    before = state._grad
+    try:
+        state.grad_enabled = create_graph
+        found = Sweep(retain_graph, create_graph, accumulate).run(roots, seeds, targets)
+    except BaseException:
+        if events.current is not None:
+            events.current.swept(ended=False)
+        raise
+    finally:
+        state.grad_enabled = before  # a Function of the user's may have changed other flags
+    if events.current is not None:
+        events.current.swept()
+    return found

@@ -1,0 +1,528 @@
+"""Python source for a program on arrays: one function with a line for each step.
+
+The text of an operation is read off its implementation: it runs once on operands that write down what is done to them
+(`Spy`), and what cannot be written down is called by name.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._engine import numpy_kernels
+from gradcli.execution import generated
+from gradcli.execution.namespaces import namespace
+from gradcli.graph.arrays import nearest_float
+from gradcli.graph.node import CONSTANT, Node
+from gradcli.primitives.movement import slices_of
+from gradcli.transforms.reverse import between
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.graph.node import Node
+
+Array = Any
+
+
+class Steps:
+    """A straight line of operations from some nodes of a graph to others."""
+
+    __slots__ = ("functions", "inputs", "order", "outputs", "size", "slots", "steps")
+
+    def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
+        given = set(inputs)
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        inner = [node for node in between(outputs, inputs) if node not in given]
+        self.slots = {node: slot for slot, node in enumerate((*self.inputs, *inner))}
+        self.size = len(self.slots)
+        self.order = inner
+        self.steps: list[Any] | None = None
+        self.functions: dict[Any, Any] = {}
+
+    def function(self, kind: np.dtype[Any]) -> Callable[..., list[Array]]:
+        """A function from the arrays of the inputs to those of the outputs."""
+        found = self.functions.get(kind)
+        if found is None:
+            script = Script(kind)
+            names = [f"v{i}" for i in range(len(self.inputs))]
+            results = straight(script, dict(zip(self.inputs, names, strict=True)), self.order, self.outputs)
+            found = self.functions[kind] = script.function("value", ", ".join(names), f"return [{', '.join(results)}]")
+        return found  # type: ignore[no-any-return]
+
+    def on_arrays(self, kind: np.dtype[Any], values: Sequence[Array]) -> list[Array]:
+        """The results on raw arrays of one format, step by step: for plans that are not worth a function yet."""
+        if kind in self.functions:
+            return self.function(kind)(*values)
+        if self.steps is None:
+            self.steps = [
+                (node, self.slots[node], tuple([self.slots[arg] for arg in node.args]), _params(node))
+                for node in self.order
+            ]
+        xp = names_for(kind)
+        slots: list[Any] = [None] * self.size
+        slots[: len(values)] = values
+        for node, out, args, params in self.steps:
+            if node.primitive is CONSTANT:
+                number = number_of(node, kind)
+                slots[out] = np.broadcast_to(number, node.shape) if node.shape else number
+            else:
+                slots[out] = node.primitive.impl(xp, *[slots[arg] for arg in args], **params)
+        return [slots[self.slots[result]] for result in self.outputs]
+
+    def on_operands(
+        self, kind: np.dtype[Any], values: Sequence[Any], lift: Callable[[Any], Any], apply: Callable[..., Any]
+    ) -> list[Any]:
+        """The results on operands: `lift` makes one of an array, `apply` applies an operation."""
+        slots: list[Any] = [None] * self.size
+        slots[: len(values)] = values
+        for node in self.order:
+            if node.primitive is CONSTANT:
+                slots[self.slots[node]] = lift(np.full(node.shape, number_of(node, kind)))
+            else:
+                args = tuple([slots[self.slots[arg]] for arg in node.args])
+                slots[self.slots[node]] = apply(node.primitive, args, node.params)
+        return [slots[self.slots[result]] for result in self.outputs]
+
+
+def _params(node: Node) -> dict[str, Any]:
+    if node.primitive is CONSTANT or node.primitive.pointwise:
+        return node.params
+    return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
+
+
+_FEW = 3  # so many slices, or fewer, are left alone
+
+
+class Joined:
+    """Slices of one array, written beside each other along the last axis but one of a new array."""
+
+    def __init__(self, node: Node, slices: Sequence[Node]) -> None:
+        self.array = slices[0].args[0]
+        shape = slices[0].shape
+        lead = len(node.shape) - 2
+        self.shape = node.shape
+        self.split = (*node.shape[:-1], *shape[lead:])
+        self.before = (slice(None),) * lead
+        self.where = [slices_of(**one.params) for one in slices]
+
+    def __call__(self, x: Any) -> Any:
+        found = np.empty(self.shape, x.dtype)
+        parts: Any = found.reshape(self.split)
+        for at, where in enumerate(self.where):
+            parts[(*self.before, at)] = x[where]
+        return found
+
+
+class AddedUp:
+    """Arrays added to zeros, each at its own places."""
+
+    def __init__(self, parts: Sequence[Node]) -> None:
+        self.shape = parts[0].shape
+        self.arrays = [part.args[0] for part in parts]
+        self.where = [slices_of(part.params["start"], part.params["step"], part.args[0].shape) for part in parts]
+
+    def __call__(self, *parts: Any) -> Any:
+        found = np.zeros(self.shape, parts[0].dtype)
+        for where, part in zip(self.where, parts, strict=True):
+            there = found[where]
+            there += part
+        return found
+
+
+def steps_of(order: Sequence[Node], uses: dict[Node, int]) -> tuple[dict[Node, Joined | AddedUp], set[Node]]:
+    """The nodes that are done in one step, and the nodes that are no longer needed for them."""
+    found: dict[Node, Joined | AddedUp] = {}
+    gone: set[Node] = set()
+    for node in order:
+        name = node.primitive.name
+        if name == "concat":
+            slices = _slices(node, uses)
+            if slices is not None:
+                found[node] = Joined(node, slices)
+                gone.update(slices, node.args)
+        elif name == "add" and node.shape:
+            parts, inner = _parts(node, uses)
+            if len(parts) > _FEW:
+                for one in inner:
+                    found.pop(one, None)
+                found[node] = AddedUp(parts)
+                gone.update(parts, inner)
+    return found, gone
+
+
+def _slices(node: Node, uses: dict[Node, int]) -> list[Node] | None:
+    """The slices of one array that a node joins, each as one row; None for anything else."""
+    if node.params["axis"] != -2 or len(node.args) <= _FEW or len(set(node.args)) != len(node.args):
+        return None
+    lead, found = node.shape[:-2], []
+    for part in node.args:
+        whole = part.args[0] if part.primitive.name == "reshape" else None
+        if whole is None or whole.primitive.name != "slice" or uses[part] != 1 or uses[whole] != 1:
+            return None
+        if part.shape != (*lead, 1, node.shape[-1]) or whole.shape[: len(lead)] != lead:
+            return None
+        if math.prod(whole.shape[len(lead) :]) != node.shape[-1] or whole.args[0] is not node.args[0].args[0].args[0]:
+            return None
+        found.append(whole)
+    return found
+
+
+def _parts(node: Node, uses: dict[Node, int]) -> tuple[list[Node], list[Node]]:
+    """What is added up below a sum, from left to right, if all of it lies among zeros; and the sums in between."""
+    parts: list[Node] = []
+    inner: list[Node] = []
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if one.primitive.name == "unslice" and uses[one] == 1:
+            parts.append(one)
+        elif one is node or (one.primitive.name == "add" and uses.get(one) == 1 and one.shape == node.shape):
+            if one is not node:
+                inner.append(one)
+            stack.extend(reversed(one.args))
+        else:
+            return [], []
+    return parts, inner
+
+
+_SMALL = 4096  # up to so many entries a repeated number is written out, which is faster than a view without strides
+
+
+_ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
+
+
+class _Opaque(Exception):
+    """An `impl` did something that cannot be written down."""
+
+
+def written(
+    script: Script, impl: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]
+) -> str | None:
+    """What an `impl` does as text, each part of it once; None where it cannot be written down."""
+    spies = [_Spy(script, arg, shape) for arg, shape in zip(args, shapes, strict=True)]
+    script.parts = []
+    try:
+        found = impl(_Names(script), *spies, **params)
+    except Exception:  # whatever a stand-in cannot do, the function itself can
+        return None
+    return _shared(script, found.text) if isinstance(found, _Spy) else None
+
+
+def _shared(script: Script, text: str) -> str:
+    """Give parts that occur several times a name where they occur first."""
+    for part in sorted(set(script.parts), key=len, reverse=True):
+        if text.count(part) > 1:
+            before, rest = text.split(part, 1)
+            name = f"c{script.shared}"
+            script.shared += 1
+            text = f"{before}({name} := {part}){rest.replace(part, name)}"
+    return text
+
+
+class _Names:
+    """The namespace as an `impl` under observation sees it."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def __getattr__(self, name: str) -> Any:
+        script = self._script
+
+        def called(*xs: Any, **options: Any) -> Any:
+            if not any(isinstance(x, _Spy) for x in xs):
+                raise _Opaque
+            return _Spy(script, _called(script, name, xs, options), None, True)
+
+        return called
+
+
+def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, Any]) -> str:
+    texts = [x.text if isinstance(x, _Spy) else None for x in xs]
+    if name == "reshape" and not options and len(xs) == 2:
+        return f"{texts[0]}.reshape({script.name(tuple(xs[1]))})"
+    if name == "transpose" and not options and len(xs) == 2 and isinstance(xs[0], _Spy):
+        return f"{texts[0]}.transpose({script.name(tuple(xs[1]))})"
+    if name == "sum" and script.backward and len(options) == 1 and xs[0].known and len(xs[0].known) == 2:
+        sums = numpy_kernels.sums_of(xs[0].known, options.get("axis", ()), script.kind)
+        if sums is not None:
+            return f"{script.name(sums)}({texts[0]})"
+    if name == "maximum" and len(xs) == 2 and not isinstance(xs[1], _Spy) and xs[1] == 0 and script.kind.kind == "f":
+        return f"{script.name(numpy_kernels.rectified)}({texts[0]}, {_plain(script, xs[1])})"
+    if name == "sum" and options.get("axis") in (-1, (-1,)) and set(options) <= {"axis", "keepdims"}:
+        return f"{script.name(numpy_kernels.along_rows)}({texts[0]}, {script.name(options.get('keepdims', False))})"
+    if name == "sum" and set(options) == {"axis"}:
+        return f"{script.name(numpy_kernels.added_up)}({texts[0]}, {script.name(options['axis'])})"
+    if name == "sum" and "axis" in options and set(options) == {"axis", "keepdims"}:
+        how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
+        return f"{script.name(numpy_kernels.added_up)}({texts[0]}, {how})"
+    if name == "expand_dims" and not options:
+        return f"{script.name(numpy_kernels.raised)}({texts[0]}, {_plain(script, xs[1])})"
+    if name in _ALONG:
+        known = getattr(script.xp, name)
+        given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
+        given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
+        return f"{script.name(_ALONG[name])}({script.name(known)}, {', '.join(given)})"
+    if name == "argmax" and set(options) == {"axis"}:
+        general = script.name(getattr(script.xp, name))
+        return (
+            f"{script.name(numpy_kernels.place_of_largest)}({general}, {texts[0]}, {_plain(script, options['axis'])})"
+        )
+    if name == "max" and "axis" in options and set(options) <= {"axis", "keepdims"}:
+        how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
+        return f"{script.name(numpy_kernels.largest)}({texts[0]}, {how})"
+    if name == "broadcast_to" and not options:
+        shape = tuple(xs[1])
+        small = script.backward and math.prod(shape) <= _SMALL and math.prod(xs[0].shape) == 1  # a value may be a view
+        repeated = numpy_kernels.written_out if small else np.broadcast_to
+        return f"{script.name(repeated)}({texts[0]}, {script.name(shape)})"
+    if name == "cast":
+        if xs[1] != "float":
+            raise _Opaque
+        return f"{texts[0]}.astype({script.name(script.kind)})"
+    function = numpy_kernels.of_scalars(name, getattr(script.xp, name))
+    given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
+    given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
+    return f"{script.name(function)}({', '.join(given)})"
+
+
+def _plain(script: Script, x: Any) -> str:
+    if isinstance(x, float) and script.kind.kind in "fc":
+        return script.name(np.asarray(x, script.kind))
+    parts = x if isinstance(x, tuple) else (x,)
+    if all(isinstance(part, (int, float, str, slice, type(None), np.generic)) for part in parts):
+        return script.name(x)
+    raise _Opaque
+
+
+def _operator(sign: str, swapped: bool = False) -> Any:
+    def method(self: _Spy, other: Any) -> _Spy:
+        text = other.text if isinstance(other, _Spy) else _plain(self.script, other)
+        left, right = (text, self.text) if swapped else (self.text, text)
+        return _Spy(self.script, f"({left} {sign} {right})", None, True)
+
+    return method
+
+
+class _Spy:
+    """A stand-in for an operand, which writes down what is done to it."""
+
+    __slots__ = ("known", "script", "text")
+
+    def __init__(self, script: Script, text: str, shape: Any, part: bool = False) -> None:
+        self.script = script
+        self.text = text
+        self.known = shape
+        if part:
+            script.parts.append(text)
+
+    @property
+    def shape(self) -> Any:
+        if self.known is None:
+            raise _Opaque
+        return self.known
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __bool__(self) -> bool:
+        raise _Opaque
+
+    def __getitem__(self, index: Any) -> _Spy:
+        return _Spy(self.script, f"{self.text}[{_plain(self.script, index)}]", None, True)
+
+    def __neg__(self) -> _Spy:
+        return _Spy(self.script, f"(-{self.text})", None, True)
+
+    __add__, __radd__ = _operator("+"), _operator("+", True)
+    __sub__, __rsub__ = _operator("-"), _operator("-", True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", True)
+    __lt__, __le__, __gt__, __ge__ = _operator("<"), _operator("<="), _operator(">"), _operator(">=")
+    __eq__, __ne__ = _operator("=="), _operator("!=")
+    __and__, __or__ = _operator("&"), _operator("|")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Script:
+    """Lines of a function, and the objects that they name."""
+
+    def __init__(self, kind: np.dtype[Any], prefix: str = "k") -> None:
+        self.kind = kind
+        self.prefix = prefix
+        self.xp = names_for(kind)
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {}
+        self.known: dict[int, str] = {}
+        self.parts: list[str] = []  # of the text that is being written: what may occur several times
+        self.shared = 0  # names given to such parts
+        self.backward = False  # whether these are gradients: their sums may be taken in any order
+
+    def name(self, value: Any) -> str:
+        """A name for an object."""
+        found = self.known.get(id(value))
+        if found is None:
+            found = self.known[id(value)] = f"{self.prefix}{len(self.names)}"
+            self.names[found] = value
+        return found
+
+    def number(self, node: Node) -> str:
+        """The text of a constant of the graph."""
+        value = number_of(node, self.kind)
+        return self.name(np.broadcast_to(value, node.shape) if node.shape else value)
+
+    def operation(self, node: Node, args: Sequence[str]) -> str:
+        """The text of one operation on named operands."""
+        primitive = node.primitive
+        if primitive.name == "cast" and node.params["kind"] == "float":
+            return f"{args[0]}.astype({self.name(self.kind)})"
+        if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args):
+            product = np.dot if node.args[0].shape[1] == 1 else np.matmul  # matmul has a slow loop for one column
+            return f"{self.name(product)}({args[0]}, {args[1]})"
+        pointwise = primitive.pointwise
+        shapes = [None if pointwise else arg.shape for arg in node.args]
+        params = node.params if pointwise else {**node.params, "ranks": tuple([len(arg.shape) for arg in node.args])}
+        return self.applied(primitive, args, shapes, params)
+
+    def applied(self, primitive: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]) -> str:
+        """The text of a declared operation on named operands."""
+        if primitive.name == "sigmoid" and self.kind == np.float32:
+            return f"{self.name(numpy_kernels.sigmoid)}({args[0]})"
+        return self.text(primitive.impl, args, shapes, params)
+
+    def text(self, impl: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]) -> str:
+        """The text of an `impl` on named operands: what it does, or a call of it."""
+        found = written(self, impl, args, shapes, params)
+        if found is not None:
+            return found
+        given = ", ".join([*args, *[f"{key}={self.name(value)}" for key, value in params.items()]])
+        return f"{self.name(impl)}({self.name(self.xp)}, {given})"
+
+    def function(self, title: str, arguments: str, end: str) -> Any:
+        """The finished function."""
+        body = "\n".join(f"    {line}" for line in [*self.lines, end])
+        scope = {**self.names, "__name__": "gradcli.eager.generated"}
+        return generated.function(f"def {title}({arguments}):\n{body}\n", scope, title)
+
+
+def _joined(script: Script, node: Node, names: dict[Node, str]) -> str | None:
+    """Two operations as one: a product with a step function, or with a number or 0, as a choice (relu and clamp go back
+    so); and where that is faster, the sigmoid of a negative.
+    """
+    if node.primitive.name == "sigmoid" and node.args[0].primitive.name == "neg" and script.kind == np.float32:
+        return f"{script.name(numpy_kernels.sigmoid_of_negative)}({names[node.args[0].args[0]]})"
+    if node.primitive.name != "mul" or script.kind.kind != "f":
+        return None
+    for step, other in (node.args, reversed(node.args)):
+        if step.primitive.name == "step" and other.primitive.name != "step":
+            at = step.args[0]
+            if at.primitive.name == "relu":  # what is not 0 is positive, or no number
+                return f"{script.name(numpy_kernels.passed)}({names[other]}, {names[at]} != 0)"
+            return f"{script.name(numpy_kernels.held_back)}({names[other]}, {names[at]} <= 0)"
+        if step.primitive.name == "where" and _is_number(step.args[2], 0) and step.args[1].primitive is CONSTANT:
+            factor = "" if _is_number(step.args[1], 1) else f" * {script.number(step.args[1])}"
+            return f"{script.name(numpy_kernels.passed)}({names[other]}{factor}, {names[step.args[0]]})"
+    return None
+
+
+def _is_number(node: Node, value: int) -> bool:
+    return node.primitive is CONSTANT and node.type.kind == "float" and node.params["value"] == value
+
+
+def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:
+    """Whether a broadcast may be left to the operations that use it: each has another operand of the whole shape."""
+    if node.primitive.name != "broadcast":
+        return False
+    for user in users:
+        others = [arg for arg in user.args if arg is not node]
+        if not user.primitive.pointwise or len(others) != 1 or len(user.args) != 2:
+            return False
+        if others[0].primitive.name == "broadcast" or others[0].primitive is CONSTANT:
+            return False
+    return True
+
+
+def _added_in_place(script: Script, node: Node, names: dict[Node, str], uses: dict[Node, int]) -> str | None:
+    """A sum into the memory of a product that nobody else reads."""
+    for product, other in (node.args, reversed(node.args)):
+        if product.primitive.name == "matmul" and uses.get(product, 0) == 1 and product.shape == node.shape:
+            return f"{script.name(np.add)}({names[product]}, {names[other]}, out={names[product]})"
+    return None
+
+
+def straight(
+    script: Script,
+    given: dict[Node, str],
+    order: Sequence[Node],
+    outputs: Sequence[Node],
+    turned: Sequence[Node] = (),
+) -> list[str]:
+    """Write the lines for some nodes; the names of the outputs.
+
+    What is used once and is short is written where it is used. Products in `turned` are laid out column by column.
+    """
+    names = dict(given)
+    uses: dict[Node, int] = {}
+    for node in order:
+        for arg in node.args:
+            uses[arg] = uses.get(arg, 0) + 1
+    for node in outputs:
+        uses[node] = uses.get(node, 0) + 2
+    users: dict[Node, list[Node]] = {}
+    for node in order:
+        for arg in node.args:
+            users.setdefault(arg, []).append(node)
+    together, gone = steps_of(order, uses)
+    last, by_column = set(outputs), set(turned)
+    for node in order:
+        if node in names or node in gone:
+            continue
+        step = together.get(node)
+        if step is not None:
+            given_names = [names[one] for one in ([step.array] if isinstance(step, Joined) else step.arrays)]
+            names[node] = f"t{len(script.lines)}"
+            script.lines.append(f"{names[node]} = {script.name(step)}({', '.join(given_names)})")
+            continue
+        if node not in last and _left_to_numpy(node, users.get(node, [])):
+            names[node] = names[node.args[0]]
+            continue
+        if node.primitive is CONSTANT:
+            names[node] = script.number(node)
+            continue
+        text = _joined(script, node, names)
+        if node in by_column and node.primitive.name == "matmul" and len(node.shape) == 2:
+            text = f"{script.name(numpy_kernels.turned_product)}({', '.join(names[arg] for arg in node.args)})"
+        if text is None and node.primitive.name == "add" and node.shape:
+            text = _added_in_place(script, node, names, uses)
+        if text is None:
+            text = script.operation(node, [names[arg] for arg in node.args])
+        if uses.get(node, 0) == 1 and node.primitive.pointwise and len(text) < 200:
+            names[node] = text
+            continue
+        name = f"t{len(script.lines)}"
+        script.lines.append(f"{name} = {text}")
+        names[node] = name
+    return [names[node] for node in outputs]
+
+
+def names_for(kind: np.dtype[Any]) -> Any:
+    """The namespace that computes with arrays of this format."""
+    return namespace(
+        "numpy", {"f": "float64" if kind == np.float64 else "float32", "c": "complex128"}.get(kind.kind, "float32")
+    )
+
+
+def number_of(node: Node, kind: np.dtype[Any]) -> Any:
+    """A constant of the graph in a format."""
+    if node.type.kind == "bool":
+        return np.bool_(node.params["value"])
+    value = nearest_float(node.params["value"])
+    if kind.kind in "fc":
+        return kind.type(value)
+    return kind.type(int(value)) if kind.kind in "iu" and value == int(value) else np.float32(value)

@@ -1,0 +1,542 @@
+"""Generated functions for what is called again and again: operators, and operations of known shapes.
+
+An operator that is called a hundred thousand times cannot afford questions. The functions made here ask the few that
+are needed (is anything unusual on, are the operands plain tensors of one float format) and take the long way of
+`record.py` if an answer is no. What they compute and what they save is read off the declarations, as everywhere.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core.modes import SPECIAL, caller, ours, outside, sequence, state
+from gradcli.eager._core.node import Saved, class_named, versions
+from gradcli.eager._core.tensor import Counter, Tensor
+from gradcli.eager._engine import numpy_kernels
+from gradcli.eager._engine.arguments import written
+from gradcli.eager._engine.cache import Cache
+from gradcli.eager._engine.codegen import Script
+from gradcli.eager._engine.plan import MOST_NODES, MOST_WAYS, plan_of
+from gradcli.eager._engine.promotion import FLOATS
+from gradcli.eager._engine.rule_node import RuleNode, source_of
+from gradcli.execution import generated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.eager._engine.plan import Plan
+
+# what is the same for every recorded result: the parts of a node that do not depend on the operation
+NODE = """
+            n._seq = next(sequence)
+            n.extra = None
+            f = _getframe(1)
+            code = f.f_code
+            if code is not caller.code:
+                if ours[f.f_globals.get("__name__")]:
+                    code = None
+                else:
+                    caller.code = code
+            if code is None:
+                n.place = outside(f)
+            else:
+                n._code = code
+                n._at = f.f_lasti
+            r._node = n
+            r._requires = True"""
+
+SILENT = """
+            r = new(Tensor)
+            r._raw = out
+            r._count = None
+            if m or not ({needed}):
+                r._node = None
+                r._requires = False
+                return r"""
+
+ONE = (
+    """
+def {name}(input, *, out=None):
+    m = state.mode
+    if m < 2 and out is None and isinstance(input, Tensor) and not input._odd:
+        a = input._raw
+        k = a.__class__
+        if k is float32 or k is float64:
+            double = k is float64
+            {scalar}
+        else:
+            d = a.dtype
+            double = d is F64
+            if not double and d is not F32:
+                return long_way(input)
+            out = {text}"""
+    + SILENT.format(needed="input._requires").replace("\n    ", "\n")
+    + """
+        n = Made()
+        n.ins = (input._node or input,)
+        n.way = (ways64[1] or made64(1)) if double else (ways32[1] or made32(1))
+        n.fits = None
+        {kept}
+        n.vers = {vers}"""
+    + NODE.replace("\n    ", "\n")
+    + """
+        return r
+    return long_way(input) if out is None else written("{name}", long_way, (input,), {{}}, out)
+"""
+)
+
+TWO = (
+    """
+def {name}({signature}):
+    m = state.mode
+    if m < 2{guard} and out is None and isinstance(input, Tensor) and not input._odd:
+        a = input._raw
+        k = a.__class__
+        if isinstance(other, Tensor):
+            b = other._raw
+            if other._odd:
+                return long_way({call})
+            if k is b.__class__ and (k is float32 or k is float64):
+                double = k is float64
+                fits = None
+                out = {text}
+            else:
+                d = a.dtype
+                double = d is F64
+                if d is not b.dtype or (not double and d is not F32):
+                    return long_way({call})
+                try:
+                    out = {text}
+                except (ValueError, TypeError):
+                    return long_way({call})
+                fits = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))"""
+    + SILENT.format(needed="input._requires or other._requires")
+    + """
+            n = Made()
+            if not other._requires:
+                i = 1
+                n.ins = (input._node or input, None)
+                {kept1}
+            elif input._requires:
+                i = 3
+                n.ins = (input._node or input, other._node or other)
+                {kept3}
+            else:
+                i = 2
+                n.ins = (None, other._node or other)
+                {kept2}
+            n.fits = fits
+            n.vers = {vers}
+        elif other.__class__ is float or other.__class__ is int:
+            if k is float32 or k is float64:
+                double = k is float64
+                y = (scalar64 if double else scalar32)[other]
+            else:
+                d = a.dtype
+                double = d is F64
+                if not double and d is not F32:
+                    return long_way({call})
+                y = (array64 if double else array32)[other]
+            b = y._raw
+            out = {text}"""
+    + SILENT.format(needed="input._requires")
+    + """
+            i = 1
+            n = Made()
+            n.ins = (input._node or input, None)
+            {kept1n}
+            n.fits = None
+            n.vers = {vers1n}
+        else:
+            return long_way({call})
+        n.way = (ways64[i] or made64(i)) if double else (ways32[i] or made32(i))"""
+    + NODE.replace("\n    ", "\n")
+    + """
+        return r
+    return long_way({call}) if out is None else written("{name}", long_way, {given}, out)
+"""
+)
+
+
+MOST_OPERANDS = 8  # a follower has lines for each operand; operations on more of them take the long way
+_recipes = Cache(MOST_NODES)
+
+_HEAD = """
+def follow(recipe, {xs}):
+    if {odd}:
+        if {inference}:
+            return None
+    {raws}
+    out, = recipe.value({arrays})
+    {apart}
+    r = new(Tensor)
+    r._raw = out
+    r._count = None
+    if state.mode:
+        r._node = None
+        r._requires = False
+        return r
+    i = 0{turned}"""
+
+_SOURCE = """
+    if x{k}._odd:
+        s{k} = source_of(x{k})
+        if s{k} is not None:
+            i += {bit}
+    elif x{k}._requires:
+        s{k} = x{k}._node or x{k}
+        i += {bit}
+    else:
+        s{k} = None"""
+
+_TAIL = """
+    if not i{low}:
+        r._node = None
+        r._requires = False
+        return r
+    n = recipe.made()
+    way, n.fits, keep = recipe.ways.get(i) or recipe.make(i)
+    n.way = way
+    n.ins = ({ins},)
+    n.saved = keep({xs}, r)
+    n.vers = None if {calm} else versions(n.saved)
+    f = _getframe(2)
+    while f is not None and ours[f.f_globals.get("__name__")]:
+        f = f.f_back
+    if f is None:
+        n._code, n._at = None, 0
+    else:
+        n._code, n._at = f.f_code, f.f_lasti
+    n._seq = next(sequence)
+    n.extra = None
+    r._node = n
+    r._requires = True
+    return r
+"""
+
+_SCOPE: dict[str, Any] = {
+    "Counter": Counter,
+    "Saved": Saved,
+    "Tensor": Tensor,
+    "alone": numpy_kernels.alone,
+    "_getframe": _getframe,
+    "__name__": "gradcli.eager.generated",
+    "ndarray": np.ndarray,
+    "new": object.__new__,
+    "ours": ours,
+    "sequence": sequence,
+    "source_of": source_of,
+    "state": state,
+    "versions": versions,
+}
+
+
+@cache
+def _follower(
+    count: int, shown: tuple[int, ...], moves: tuple[bool, ...], view: bool, products: tuple[int, ...]
+) -> Any:
+    """The function that follows recipes of so many operands."""
+    every = range(count)
+    xs = ", ".join(f"x{k}" for k in every)
+    if view:
+        raws = [f"a{k} = x{k}._raw if x{k}._raw.__class__ is ndarray else x{k}._array" for k in every]
+        apart = "pass"
+    else:
+        raws = [f"a{k} = x{k}._raw" for k in every]
+        same = " or ".join(f"out is a{k}" for k in every)
+        apart = f"if out.base is not None or {same}: out = alone(out)"
+    text = _HEAD.format(
+        xs=xs,
+        odd=" or ".join(f"x{k}._odd" for k in every),
+        inference=" or ".join(f"x{k}._inference" for k in every),
+        raws="; ".join(raws),
+        arrays=", ".join(f"a{k}" for k in every),
+        apart=apart,
+        turned="".join(f"\n    if not a{k}.flags.c_contiguous: i += {2 ** (count + k)}" for k in products),
+    )
+    text += "".join(_SOURCE.format(k=k, bit=2**k) for k in every if moves[k])
+    text += _TAIL.format(
+        low=f" & {2**count - 1}" if products else "",
+        xs=xs,
+        ins=", ".join(f"s{k}" if moves[k] else "None" for k in shown),
+        calm=" and ".join(f"((c := x{k}._count) is None or not c.value)" for k in every),
+    )
+    return generated.function(text, _SCOPE, "follow")
+
+
+@cache
+def _keeper(count: int, reads: tuple[int, ...], needs_out: bool) -> Any:
+    """The function from operands and the result to what a node saves; the result without its tensor."""
+    parts = "".join([*[f"x{k}, " for k in reads], "s, " if needs_out else ""])
+    xs = ", ".join(f"x{k}" for k in range(count))
+    result = "    s = Saved(); s._raw = r._raw; s._count = r._count = Counter()\n" if needs_out else ""
+    return generated.function(f"def keep({xs}, r):\n{result}    return ({parts})\n", _SCOPE, "keep")
+
+
+class Recipe:
+    """One operation on tensors of known shapes and formats."""
+
+    __slots__ = ("arrays", "follow", "kind", "made", "plan", "shown", "size", "value", "ways")
+
+    def __init__(
+        self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
+    ) -> None:
+        self.plan = plan
+        self.size = plan.size
+        self.kind = kind
+        self.made = class_named(RuleNode, name)
+        self.shown = shown
+        self.arrays = [(array.shape, array.dtype) for array in arrays]
+        self.value = plan.forward.function(kind)
+        products = () if view else plan.products()
+        self.ways: dict[int, Any] = {}
+        self.follow = _follower(len(arrays), shown, plan.differentiable, view, products)
+
+    def make(self, bits: int) -> Any:
+        """For a mask of operands that need a gradient: the way back, what has to be fitted, and what saves.
+
+        The bits above those of the operands say whose memory is not row by row.
+        """
+        count = len(self.arrays)
+        mask = tuple([bool(bits >> k & 1) for k in range(count)])
+        turned = tuple([k for k in range(count) if bits >> (count + k) & 1])
+        way = self.plan.way(mask, self.kind, self.shown, False, turned)
+        fits = None
+        if way.lacking or self.plan.pointwise:
+            shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None
+            if way.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
+                fits = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
+        if len(self.ways) >= MOST_WAYS:
+            self.ways.clear()
+        found = self.ways[bits] = (way, fits, _keeper(count, way.reads, way.needs_out))
+        return found
+
+
+def key_of(signature: Any, xs: Sequence[Any]) -> Any:
+    """By what a recipe is found; None where an operand is no tensor, and for many operands."""
+    if len(xs) > MOST_OPERANDS:
+        return None
+    try:
+        if len(xs) == 1:
+            raw = xs[0]._raw
+            return (signature, raw.shape, raw.dtype)
+        if len(xs) == 2:
+            raw, other = xs[0]._raw, xs[1]._raw
+            return (signature, raw.shape, raw.dtype, other.shape, other.dtype)
+        return (signature, *[part for x in xs for part in (x._raw.shape, x._raw.dtype)])
+    except AttributeError:
+        return None
+
+
+def find(key: Any) -> Recipe | None:
+    """The recipe of this key, if an operation was done so before."""
+    return _recipes.get(key)
+
+
+def keep(
+    key: Any,
+    plan: Plan,
+    kind: np.dtype[Any],
+    name: str,
+    shown: tuple[int, ...],
+    view: bool,
+    arrays: Sequence[Any],
+) -> None:
+    """Remember how an operation was done."""
+    _recipes.keep(key, Recipe(plan, kind, name, shown, view, arrays))
+
+
+def again(signature: Any, *xs: Any) -> Tensor | None:
+    """The result of an operation on these tensors, if there is a recipe and nothing unusual is on.
+
+    For callers that ask before they check their operands: a recipe exists only for what passed the checks.
+    """
+    if state.mode == SPECIAL:
+        return None
+    recipe: Recipe | None = _recipes.get(key_of(signature, xs))
+    return None if recipe is None else recipe.follow(recipe, *xs)
+
+
+F32, F64 = FLOATS
+_MANY = 4096
+
+
+class Number:
+    """A plain number in a format: as a scalar for scalars, as an array without axes for arrays, which is faster."""
+
+    __slots__ = ("_raw", "alone")
+    _count = None
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.alone = (self,)  # as what a node saves
+
+
+class Numbers(dict[Any, Number]):
+    """Numbers that were used before, by their value."""
+
+    def __init__(self, kind: np.dtype[Any], array: bool) -> None:
+        super().__init__()
+        self.kind = kind
+        self.array = array
+
+    def __missing__(self, value: Any) -> Number:
+        found = Number(np.asarray(value, self.kind) if self.array else self.kind.type(value))
+        if value:  # 0.0 and -0.0 would be one entry
+            if len(self) >= _MANY:
+                self.clear()
+            self[value] = found
+        return found
+
+
+class Ways:
+    """For each mask of operands that need a gradient the way back, made when it is first needed."""
+
+    def __init__(self, function: Any, params: dict[str, Any], count: int, kind: Any) -> None:
+        self.known: list[Any] = [None] * 2**count
+        self.made = (function, params, count, kind)
+
+    def make(self, mask: int) -> Any:
+        """The way for a mask of bits."""
+        function, params, count, kind = self.made
+        plan = plan_of(function, (), ("float",) * count, params, True)
+        bits = tuple([bool(mask >> i & 1) for i in range(count)])
+        found = self.known[mask] = plan.way(bits, kind, tuple(range(count)))
+        return found
+
+
+_SHARED: dict[str, Any] = {
+    "Counter": Counter,
+    "F32": F32,
+    "F64": F64,
+    "Saved": Saved,
+    "Tensor": Tensor,
+    "_getframe": _getframe,
+    "float32": np.float32,
+    "float64": np.float64,
+    "new": object.__new__,
+    "ours": ours,
+    "caller": caller,
+    "outside": outside,
+    "sequence": sequence,
+    "state": state,
+    "versions": versions,
+    "written": written,
+}
+_SHARED["array32"], _SHARED["array64"] = Numbers(F32, True), Numbers(F64, True)
+_SHARED["scalar32"], _SHARED["scalar64"] = Numbers(F32, False), Numbers(F64, False)
+
+
+def _expression(scripts: list[Script], primitive: Any, args: tuple[str, ...], params: dict[str, Any]) -> str:
+    texts = [script.applied(primitive, args, [None] * len(args), params) for script in scripts]
+    return texts[0] if texts[0] == texts[1] else f"({texts[1]} if double else {texts[0]})"
+
+
+def _of_a_number(text: str, scripts: list[Script]) -> str:
+    """The statement for one number: Python's own function, called directly where the text is nothing but its call."""
+    for script in scripts:
+        for name, function in script.names.items():
+            if text == f"{name}(a)" and hasattr(function, "precise"):
+                script.names[f"{name}p"], script.names[f"{name}f"] = function.precise, function.function
+                return f"try: out = k({name}p(a))\n            except (ValueError, OverflowError): out = {name}f(a)"
+    return f"out = {text}"
+
+
+def _tuple(parts: list[str]) -> str:
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _kept(parts: list[str]) -> str:
+    """The statement that saves; a result is saved without its tensor."""
+    if "r" not in parts:
+        return f"n.saved = {_tuple(parts)}"
+    line = "s = Saved(); s._raw = out; s._count = r._count = Counter(); n.saved = "
+    return line + _tuple(["s" if part == "r" else part for part in parts])
+
+
+def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope: dict[str, Any]) -> Any:
+    """A function that is written out when it is first called."""
+
+    def build() -> Any:
+        scripts = [Script(F32, "k"), Script(F64, "q")]
+        text = write(scripts)
+        for script in scripts:
+            scope.update(script.names)
+        function.__code__ = generated.function(text, scope, name).__code__
+        return function
+
+    scaled = "alpha=alpha, " if "alpha" in arguments else ""
+    parameters = arguments.replace(f"{scaled}out=out", f"*, {scaled}out=None".replace("=alpha", "=1"))
+    scope.update(_SHARED, build=build, __name__="gradcli.eager.generated")
+    text = f"def {name}({parameters}):\n    return build()({arguments})\n"
+    function: Any = generated.function(text, scope, name)
+    function.__kwdefaults__ = {"alpha": 1, "out": None} if "alpha" in arguments else {"out": None}
+    return function
+
+
+def _ways(primitive: Any, params: dict[str, Any], count: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for bits, kind in ((32, F32), (64, F64)):
+        ways = Ways(primitive, params, count, kind)
+        found[f"ways{bits}"], found[f"made{bits}"] = ways.known, ways.make
+    return found
+
+
+def unary(
+    name: str, primitive: Any, node: str, long_way: Callable[..., Any], params: dict[str, Any] | None = None
+) -> Any:
+    """A function of one tensor."""
+    given = params or {}
+
+    def write(scripts: list[Script]) -> str:
+        back = plan_of(primitive, (), ("float",), given, True).backward((True,))
+        text = _expression(scripts, primitive, ("a",), given)
+        return ONE.format(
+            name=name,
+            text=text,
+            scalar=_of_a_number(text, scripts),
+            kept=_kept([*(["input"] if back.reads else []), *(["r"] if back.needs_out else [])]),
+            vers=f"None if {_calm('input')} else versions(n.saved)" if back.reads else "None",
+        )
+
+    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_ways(primitive, given, 1)}
+    return _made(name, "input, out=out", write, scope)
+
+
+def _calm(operand: str) -> str:
+    """Whether an operand was never changed in place."""
+    return f"((c := {operand}._count) is None or not c.value)"
+
+
+def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], scaled: bool = False) -> Any:
+    """A function of a tensor and a tensor or number; `scaled`: with PyTorch's `alpha`."""
+
+    def write(scripts: list[Script]) -> str:
+        plan = plan_of(primitive, (), ("float", "float"), {}, True)
+        texts: dict[str, str] = {}
+        for mask in (1, 2, 3):
+            back = plan.backward((bool(mask & 1), bool(mask & 2)))
+            parts = [("input", "other")[i] for i in back.reads] + (["r"] if back.needs_out else [])
+            texts[f"kept{mask}"] = _kept(parts)
+            if mask == 1:
+                number = ["y" if part == "other" else part for part in parts]
+                texts["kept1n"] = "n.saved = y.alone" if number == ["y"] else _kept(number)
+        calm = f"{_calm('input')} and {_calm('other')}"
+        return TWO.format(
+            name=name,
+            signature="input, other, *, alpha=1, out=None" if scaled else "input, other, *, out=None",
+            given='(input, other), {"alpha": alpha}' if scaled else "(input, other), {}",
+            guard=" and alpha == 1" if scaled else "",
+            call="input, other, alpha=alpha" if scaled else "input, other",
+            text=_expression(scripts, primitive, ("a", "b"), {}),
+            vers="None" if texts["kept3"] == _kept([]) else f"None if {calm} else versions(n.saved)",
+            vers1n=f"None if {_calm('input')} else versions(n.saved)" if "input" in texts["kept1n"] else "None",
+            **texts,
+        )
+
+    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_ways(primitive, {}, 2)}
+    return _made(name, "input, other, alpha=alpha, out=out" if scaled else "input, other, out=out", write, scope)

@@ -1,0 +1,321 @@
+"""The gradients of an operation as a graph go in, the same gradients from what PyTorch saves come out; knows no rule.
+
+Only identities of values stand here: `sigmoid(-x)` is one minus the result, so that the input need not be kept. Then an
+operand that is changed in place, and memory that is held, are those of PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._engine.cache import Cache
+from gradcli.eager._engine.codegen import Script, Steps, straight
+from gradcli.graph.builder import Builder, building
+from gradcli.graph.node import Node, reachable
+from gradcli.graph.types import Type
+from gradcli.primitives import catalogue
+from gradcli.transforms.forward import push
+from gradcli.transforms.reverse import between, pull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Node
+
+# by operation what its gradients read, and what they read in its place, from the operand and the result
+_FROM_RESULT: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
+    "sigmoid": lambda x, out: (catalogue()["sigmoid"](-x), 1 - out),
+}
+_FROM_OPERANDS = ("div",)  # the result is computed again where it is read
+
+
+def saves_result(out: Node, leaves: Sequence[Node]) -> bool:
+    """Whether the result of an operation may be saved for its gradients."""
+    return out.primitive.name not in _FROM_OPERANDS or out.args != tuple(leaves)
+
+
+def from_result(builder: Builder, out: Node, leaves: Sequence[Node], found: list[Node | None]) -> list[Node | None]:
+    """The gradients with the result in place of the operand, where an identity says so; in an open builder."""
+    rule = _FROM_RESULT.get(out.primitive.name)
+    if rule is None or out.args != tuple(leaves):
+        return found
+    old, new = rule(leaves[0], out)
+    known: dict[Node, Node] = {old: new}
+    for node in between([node for node in found if node is not None], (*leaves, out, old)):
+        if node.args and node not in known and node is not out:
+            args = tuple([known.get(arg, arg) for arg in node.args])
+            known[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
+    return [None if node is None else known.get(node, node) for node in found]
+
+
+Array = Any
+MOST_NODES = 16_384  # of the graphs of all plans that are kept: about 60 MB
+MOST_WAYS = 64  # of one plan: there is one for each set of operands that need a gradient
+WARM = 3  # a plan for one shape is written out as a function at its third use: many are used once
+_plans = Cache(MOST_NODES)
+
+
+class Backward:
+    """The gradients of an operation for some of its operands, and what has to be saved for them."""
+
+    __slots__ = ("needs_out", "positions", "reads", "steps")
+
+    def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
+        wanted = [i for i, needed in enumerate(mask) if needed]
+        builder = plan.builder
+        with building(builder, reachable([plan.out, *plan.leaves])):
+            ct = builder.fresh_leaf(plan.out.type)
+            pulled = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
+            found = from_result(builder, plan.out, plan.leaves, pulled)
+        self.positions = [i for i, node in zip(wanted, found, strict=True) if node is not None]
+        results = [node for node in found if node is not None]
+        kept = plan.out not in plan.leaves and saves_result(plan.out, plan.leaves)
+        used = set(between(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
+        self.reads = tuple(i for i, leaf in enumerate(plan.leaves) if leaf in used)
+        self.needs_out = kept and plan.out in used
+        inputs = [ct, *[plan.leaves[i] for i in self.reads]]
+        if self.needs_out:
+            inputs.append(plan.out)
+        self.steps = Steps(inputs, results)
+
+
+class Tangent:
+    """The tangent of an operation's result from tangents of some operands, and the operands themselves."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
+        builder = plan.builder
+        moving = [leaf for leaf, moves in zip(plan.leaves, mask, strict=True) if moves]
+        with building(builder, reachable([plan.out, *plan.leaves])):
+            tangents = [builder.fresh_leaf(leaf.type) for leaf in moving]
+            (found,) = push(builder, [plan.out], dict(zip(moving, tangents, strict=True)))
+        stop = [] if plan.out in plan.leaves else [plan.out]
+        self.steps = None if found is None else Steps([*plan.leaves, *stop, *tangents], [found])
+
+
+class Way:
+    """How the nodes of one operation go back: for which operands, in which format, from what was saved.
+
+    `back(node, ct)` gives a tuple of gradients, in the order of the node's edges, None where there is none.
+    """
+
+    __slots__ = (
+        "back",
+        "backward",
+        "count",
+        "kind",
+        "lacking",
+        "mask",
+        "mixed",
+        "needs_out",
+        "params",
+        "reads",
+        "shown",
+        "turned",
+        "used",
+        "where",
+        "zeros",
+    )
+
+    def __init__(
+        self,
+        plan: Plan,
+        mask: tuple[bool, ...],
+        kind: np.dtype[Any],
+        shown: tuple[int, ...],
+        mixed: bool,
+        turned: tuple[int, ...],
+    ) -> None:
+        self.backward = plan.backward(mask)
+        self.kind = kind
+        self.count = len(mask)
+        self.mask = mask
+        self.zeros = plan.pointwise
+        self.params = plan.params
+        self.shown = shown
+        self.mixed = mixed
+        self.turned = turned
+        self.reads = self.backward.reads
+        self.needs_out = self.backward.needs_out
+        at = {i: place for place, i in enumerate(self.backward.positions)}
+        self.where = [at.get(i, -1) for i in shown]
+        self.lacking = any(mask[i] and at < 0 for i, at in zip(shown, self.where, strict=True))
+        self.used = 0
+        self.back: Any = self._written() if plan.pointwise else self._stepwise
+
+    def _stepwise(self, node: Any, ct: Array) -> tuple[Any, ...]:
+        self.used += 1
+        if self.used >= WARM:
+            self.back = self._written()
+            return self.back(node, ct)  # type: ignore[no-any-return]
+        saved = node.saved
+        for one in saved:
+            if one._count is not None:
+                node.check_versions()
+                break
+        values = [one._raw for one in saved]
+        if self.mixed:
+            values = [self.suited(value) for value in values]
+        if self.kind.kind == "c":
+            ct = np.conj(ct)
+        results = self.backward.steps.on_arrays(self.kind, [ct, *values])
+        if self.kind.kind == "c":
+            results = [np.conj(result) for result in results]
+        return tuple([None if at < 0 else results[at] for at in self.where])
+
+    def suited(self, value: Array) -> Array:
+        """A saved array in the format of the computation, if it is one of numbers with a point."""
+        return value.astype(self.kind) if value.dtype.kind in "fc" and value.dtype != self.kind else value
+
+    def _written(self) -> Any:
+        steps = self.backward.steps
+        script = Script(self.kind)
+        script.backward = True
+        count = len(steps.inputs) - 1
+        if count:
+            script.lines.append("saved = node.saved")
+            script.lines += [f"s{i} = saved[{i}]" for i in range(count)]
+            script.lines += _unchanged(count)
+            if self.mixed:
+                suited = script.name(self.suited)
+                script.lines += [f"v{i} = {suited}(s{i}._raw)" for i in range(count)]
+            else:
+                script.lines += [f"v{i} = s{i}._raw" for i in range(count)]
+        names = ["ct", *[f"v{i}" for i in range(count)]]
+        if self.kind.kind == "c":  # PyTorch's gradient is the conjugate of what the rules speak of
+            script.lines.append(f"ct = {script.name(np.conj)}(ct)")
+        at = self.backward.positions
+        turned = [steps.outputs[at.index(i)] for i in self.turned if i in at]
+        results = straight(script, dict(zip(steps.inputs, names, strict=True)), steps.order, steps.outputs, turned)
+        if self.kind.kind == "c":
+            results = [f"{script.name(np.conj)}({result})" for result in results]
+        lacking = f"{script.name(np.zeros_like)}(ct)" if self.zeros else "None"
+        masked = [self.mask[i] for i in self.shown]
+        shown = [
+            results[at] if at >= 0 else lacking if needed else "None"
+            for at, needed in zip(self.where, masked, strict=True)
+        ]
+        return script.function("back", "node, ct", f"return ({', '.join(shown)},)")
+
+
+def _unchanged(count: int) -> list[str]:
+    """The lines that ask whether saved values have the versions they had."""
+    counters = [f"(c := s{i}._count) is not None and c.value" for i in range(count)]
+    return [
+        "known = node.vers",
+        "if known is None:",
+        f"    if {' or '.join(f'({one})' for one in counters)}: node.check_versions()",
+        f"elif {' or '.join(f'({one} != known[{i}])' for i, one in enumerate(counters))}: node.check_versions()",
+    ]
+
+
+class Plan:
+    """One operation on operands of known types."""
+
+    __slots__ = (
+        "backwards",
+        "builder",
+        "differentiable",
+        "forward",
+        "leaves",
+        "multiplies",
+        "out",
+        "params",
+        "pointwise",
+        "size",
+        "tangents",
+        "used",
+        "ways",
+    )
+
+    def __init__(
+        self, function: Callable[..., Any], types: Sequence[Type], params: dict[str, Any], pointwise: bool
+    ) -> None:
+        self.builder = Builder(catalogue(), entries=2**62)
+        self.leaves = [self.builder.fresh_leaf(type) for type in types]
+        self.out: Node = function(*self.leaves, **params)
+        self.forward = Steps(self.leaves, [self.out])
+        self.params = params
+        self.pointwise = pointwise
+        self.multiplies = any(node.primitive.name == "matmul" for node in self.forward.order)
+        order = reachable([self.out])
+        self.size = len(order) + len(self.leaves)
+        moving = {self.out}
+        for node in reversed(order):
+            if node in moving and node.primitive.kind != "nondifferentiable":
+                moving.update(node.args)
+        self.differentiable = tuple([leaf in moving for leaf in self.leaves])
+        self.backwards: dict[tuple[bool, ...], Backward] = {}
+        self.tangents: dict[tuple[bool, ...], Tangent] = {}
+        self.ways: dict[Any, Way] = {}
+        self.used = 0
+
+    def value(self, kind: np.dtype[Any], arrays: Sequence[Array]) -> Array:
+        """The result on raw arrays of one format."""
+        self.used += 1
+        found = self.forward.functions.get(kind)
+        if found is None:
+            if not self.pointwise and self.used < WARM:
+                return self.forward.on_arrays(kind, arrays)[0]
+            found = self.forward.function(kind)
+        return found(*arrays)[0]
+
+    def backward(self, mask: tuple[bool, ...]) -> Backward:
+        """The plan of the gradients for the operands in this mask; made once."""
+        found = self.backwards.get(mask)
+        if found is None:
+            if len(self.backwards) >= MOST_WAYS:
+                self.backwards.clear()
+            found = self.backwards[mask] = Backward(self, mask)
+        return found
+
+    def tangent(self, mask: tuple[bool, ...]) -> Tangent:
+        """The plan of the result's tangent where the operands in this mask have tangents; made once."""
+        found = self.tangents.get(mask)
+        if found is None:
+            if len(self.tangents) >= MOST_WAYS:
+                self.tangents.clear()
+            found = self.tangents[mask] = Tangent(self, mask)
+        return found
+
+    def products(self) -> tuple[int, ...]:
+        """The operands that are matrices and whose gradients may be products: these have a layout to keep."""
+        return tuple([i for i, leaf in enumerate(self.leaves) if len(leaf.shape) == 2]) if self.multiplies else ()
+
+    def way(
+        self,
+        mask: tuple[bool, ...],
+        kind: np.dtype[Any],
+        shown: tuple[int, ...],
+        mixed: bool = False,
+        turned: tuple[int, ...] = (),
+    ) -> Way:
+        """How its nodes go back; made once. Gradients of `turned` operands are laid out column by column."""
+        key = (mask, kind, shown, mixed, turned)
+        found = self.ways.get(key)
+        if found is None:
+            if len(self.ways) >= MOST_WAYS:
+                self.ways.clear()
+            found = self.ways[key] = Way(self, mask, kind, shown, mixed, turned)
+        return found
+
+
+def plan_of(
+    function: Callable[..., Any],
+    shapes: tuple[tuple[int, ...], ...],
+    kinds: tuple[str, ...],
+    params: dict[str, Any],
+    pointwise: bool,
+) -> Plan:
+    """The plan of an operation; entry-by-entry operations have one plan for all shapes."""
+    key = (function, kinds if pointwise else (shapes, kinds), tuple(params.items()))
+    plan: Plan | None = _plans.get(key)
+    if plan is None:
+        types = [Type(kind, () if pointwise else shapes[i]) for i, kind in enumerate(kinds)]
+        plan = Plan(function, types, params, pointwise)
+        _plans.keep(key, plan)
+    return plan

@@ -1,0 +1,282 @@
+"""Recording: an operation runs on the payloads of tensors, and its result gets a node.
+
+This is the long way, which every operation can take: formats are joined, the plan of the operation runs on raw arrays,
+and a node keeps what the plan of its gradients will read. (Operators on tensors of one float format take the short
+way of `fastpath.py`, which does the same.) Broadcasting leaves no node; its gradient is summed by the node itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.diagnostics import GradcliError
+from gradcli.eager._core import devices, dtypes, events, tracer
+from gradcli.eager._core.modes import PLAIN, SILENT, SPECIAL, place, sequence, state
+from gradcli.eager._core.node import Node, class_named, versions
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine import fastpath
+from gradcli.eager._engine.plan import WARM, Plan, plan_of
+from gradcli.eager._engine.promotion import APART, WHOLE, kind_of
+from gradcli.eager._engine.rule_node import RuleNode, kept, kept_result, number, source_of
+from gradcli.graph.operand import Closed
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INDEX_ERRORS = {"GC303", "GC305"}
+_KINDS = {"f": "float", "c": "float", "i": "int", "u": "int", "b": "bool"}
+
+
+def apply(primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
+    """A declared operation on tensors and numbers, under the name that its declaration gives to its node."""
+    for x in xs:
+        if isinstance(x, Closed):
+            xs = tuple([_opened(x) for x in xs])
+            break
+    return record(primitive, xs, params, primitive.node_name(params))
+
+
+def _opened(x: Any) -> Any:
+    if not isinstance(x, Closed):
+        return x
+    primitive = catalogue()[x.primitive] if isinstance(x.primitive, str) else x.primitive
+    inner = [_opened(y) for y in x.xs]
+    return apply(primitive, tuple([y if isinstance(y, Tensor) else Tensor(np.asarray(float(y))) for y in inner]), {})
+
+
+def record(
+    function: Callable[..., Any],
+    xs: tuple[Any, ...],
+    params: dict[str, Any],
+    name: str,
+    *,
+    pointwise: bool | None = None,
+    whole: bool | None = None,
+    apart: tuple[int, ...] | None = None,
+    edges: int | tuple[int, ...] | None = None,
+    view: bool = False,
+) -> Tensor:
+    """The result of `function(*xs, **params)`, a function of operands such as a primitive.
+
+    `whole`: whole numbers stay whole. `apart`: operands that keep their own format. `edges`: which operands, or how
+    many of them, the node shows. `view`: the result may share memory. Raises RuntimeError or IndexError where operands
+    do not fit.
+    """
+    key = None
+    if state.mode != SPECIAL or state.told:
+        key = fastpath.key_of((function, name, edges, view, *params.values()), xs)
+        recipe = None if key is None else fastpath.find(key)
+        if recipe is not None:
+            told = state.told
+            if told:  # as if nobody recorded it
+                state.mode = PLAIN if state._grad else SILENT
+            try:
+                found = recipe.follow(recipe, *xs)
+            finally:
+                if told:
+                    state.mode = SPECIAL
+            if found is not None:
+                if events.current is not None:
+                    events.current.operation(name, xs, found)
+                return found  # type: ignore[no-any-return]
+    if tracer.current is not None and tracer.traced(xs):
+        options = {"pointwise": pointwise, "whole": whole, "apart": apart, "edges": edges, "view": view}
+        return tracer.current.operation(function, xs, params, name, options)  # type: ignore[no-any-return]
+    known = getattr(function, "name", "")
+    if pointwise is None:
+        pointwise = bool(getattr(function, "pointwise", False))
+    if apart is None:
+        apart = APART.get(known, ())
+    kind = kind_of(xs, apart, known in WHOLE if whole is None else whole)
+    arrays, mixed = _arrays(xs, apart, kind, pointwise, view)
+    kinds = tuple([_KINDS[array.dtype.kind] for array in arrays])
+    try:
+        plan = plan_of(function, () if pointwise else tuple([x.shape for x in arrays]), kinds, params, pointwise)
+        out = plan.value(kind, arrays)
+    except GradcliError as wrong:
+        first = wrong.diagnostics[0]
+        raise (IndexError if first.code in INDEX_ERRORS else RuntimeError)(first.message) from None
+    except ValueError as wrong:
+        shapes = " and ".join(str(list(array.shape)) for array in arrays)
+        raise RuntimeError(f"the sizes of tensors of shapes {shapes} must match, or be 1: {wrong}") from None
+    if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
+        out = out.astype(kind)
+    elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or whole):
+        out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
+    if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
+        out = out.copy()
+    if key is not None and not mixed and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
+        if pointwise or all(isinstance(x._raw, np.ndarray) for x in xs):
+            shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
+            fastpath.keep(key, plan, kind, name, shown, view, arrays)
+    result = Tensor(out)
+    if state._grad and not state._inference and out.dtype.kind in "fc":
+        attach(result, xs, arrays, plan, name, kind, edges, mixed)
+    if state.dual is not None and not view:  # the tangent of a view is a view
+        state.dual.passed(plan, xs, arrays, kind, result)
+    if events.current is not None:
+        events.current.operation(name, xs, result)
+    return result
+
+
+def _arrays(
+    xs: tuple[Any, ...], apart: tuple[int, ...], kind: np.dtype[Any], pointwise: bool, view: bool
+) -> tuple[list[Any], bool]:
+    """The payloads in the format of the computation, and whether any of them had another one."""
+    arrays: list[Any] = []
+    mixed = False
+    for i, x in enumerate(xs):
+        if isinstance(x, Tensor):
+            array = x._array if view else x._raw
+            if array.dtype != kind and i not in apart:
+                mixed = True
+                array = array.astype(kind)
+        elif i in apart:
+            array = np.asarray(x)
+        else:
+            array = kind.type(x) if pointwise else np.asarray(x, dtype=kind)
+        arrays.append(array if pointwise else np.asarray(array) if isinstance(array, np.generic) else array)
+    if not all(isinstance(array, (np.ndarray, np.generic)) for array in arrays):
+        devices.same(arrays)
+    return arrays, mixed
+
+
+def attach(
+    result: Tensor,
+    xs: tuple[Any, ...],
+    arrays: list[Any],
+    plan: Plan,
+    name: str,
+    kind: np.dtype[Any],
+    edges: int | tuple[int, ...] | None,
+    mixed: bool,
+) -> None:
+    """Give a result its node where an operand needs a gradient; RuntimeError for an inference tensor to be saved."""
+    sources = [
+        source_of(x) if moves and isinstance(x, Tensor) and x._raw.dtype.kind in "fc" else None
+        for x, moves in zip(xs, plan.differentiable, strict=True)
+    ]
+    mask = tuple([source is not None for source in sources])
+    if True not in mask:
+        return
+    shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
+    way = plan.way(mask, kind, shown, mixed or result._raw.dtype != kind)
+    node: RuleNode = class_named(RuleNode, name)()
+    node.ins = tuple([sources[i] for i in shown])
+    node.place = place()
+    node._seq = next(sequence)
+    node.extra = None
+    node.way = way
+    saved = []
+    for i in way.reads:
+        x = xs[i]
+        if isinstance(x, Tensor):
+            if x._inference:
+                raise RuntimeError(
+                    f"inference tensors cannot be saved for backward, and {name} has to save one; clone() it outside "
+                    "inference_mode"
+                )
+            saved.append(kept(x))
+        else:
+            saved.append(kept(number(arrays[i])))
+    if way.needs_out:
+        saved.append(kept_result(result, node))
+    node.saved = tuple(saved)
+    node.vers = versions(node.saved)
+    shape = result._raw.shape
+    if mixed or way.lacking or (plan.pointwise and any(mask[i] and xs[i]._raw.shape != shape for i in shown)):
+        node.fits = tuple([(xs[i]._raw.shape, xs[i]._raw.dtype) if mask[i] else None for i in shown])
+    else:
+        node.fits = None
+    result._requires = True
+    result._node = node
+
+
+class CastNode(Node):
+    """A change of format; its gradient is changed back."""
+
+    __slots__ = ("kind",)
+    kind: np.dtype[Any]
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradient in the format of the input."""
+        ct = cts[0]
+        if ct is None:
+            return [None]
+        if create_graph:
+            return [fitted(ct, ct._raw.shape, self.kind)]
+        if ct.dtype.kind == "c" and self.kind.kind != "c":
+            ct = ct.real
+        return [ct.astype(self.kind)]
+
+
+def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
+    """The entries in another format; the tensor itself where it has it."""
+    if x.dtype is to:
+        return x
+    if tracer.current is not None and isinstance(x, tracer.Traced):
+        return tracer.current.cast(x, to)  # type: ignore[no-any-return]
+    raw = x._raw
+    if raw.dtype.kind == "c" and to.np.kind != "c":
+        raw = raw.real
+    result = Tensor(raw.astype(to.np))
+    if state._grad and not state._inference and x.requires_grad and to.kind >= 2:
+        node = class_named(CastNode, "ToCopyBackward0")((source_of(x),), (), place())
+        node.kind = x._raw.dtype
+        result._requires, result._edge = True, (node, 0)
+    if state.dual is not None and x._tangent is not None and to.kind >= 2:
+        state.dual.give(result, cast(x._tangent, to))
+    if events.current is not None:
+        events.current.operation("ToCopyBackward0", (x,), result)
+    return result
+
+
+class CopyNode(Node):
+    """A copy: what arrives goes on as it is."""
+
+    __slots__ = ()
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The same gradient."""
+        return [cts[0]]
+
+
+def copied(x: Tensor, name: str) -> Tensor:
+    """The entries in memory of their own, with a node of this name."""
+    if tracer.current is not None and isinstance(x, tracer.Traced):
+        return tracer.current.copied(x)  # type: ignore[no-any-return]
+    result = Tensor(x._raw.copy())
+    if state._grad and not state._inference and x.requires_grad:
+        result._requires = True
+        result._edge = (class_named(CopyNode, name)((source_of(x),), (), place()), 0)
+    if state.dual is not None and x._tangent is not None:
+        state.dual.give(result, copied(x._tangent, name))
+    if events.current is not None:
+        events.current.operation(name, (x,), result)
+    return result
+
+
+def _summed(x: Any, *, shape: tuple[int, ...]) -> Any:
+    """The transpose of broadcasting, in graph operations."""
+    extra = len(x.shape) - len(shape)
+    axes = [i for i in range(len(x.shape)) if i < extra or (shape[i - extra] == 1 and x.shape[i] != 1)]
+    found = catalogue()["sum"](x, axis=tuple(i - len(x.shape) for i in axes))
+    return found if found.shape == shape else catalogue()["reshape"](found, shape=shape)
+
+
+def fitted(value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
+    """A gradient in the shape and format of its input, recorded: broadcasting is summed away."""
+    if value._raw.dtype != kind:
+        if value._raw.dtype.kind == "c" and kind.kind != "c":
+            value = value.real
+        value = cast(value, dtypes.of(kind))
+    if value._raw.shape != shape:
+        if 0 < value._raw.size < math.prod(shape):
+            expanded: Tensor = value.expand(shape)
+            return expanded
+        value = record(_summed, (value,), {"shape": shape}, "SumBackward1", pointwise=False)
+    return value

@@ -1,0 +1,259 @@
+"""The node of a declared operation: it runs the derivative rules of the declaration through a plan.
+
+On raw arrays the plan is a function; where a graph is wanted its steps run on tensors, and are recorded in turn. The
+`_saved_*` attributes have PyTorch's names: which values are saved, the plan says, and only the names of arguments that
+are not `self` and `other` stand here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core import dtypes
+from gradcli.eager._core.modes import state
+from gradcli.eager._core.node import Node, Output, Packed, Saved, class_named, saved_result
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine import numpy_kernels
+
+if TYPE_CHECKING:
+    from gradcli.eager._engine.plan import Way
+
+_OPERANDS = {
+    "PowBackward0": ("self", "exponent"),
+    "PowBackward1": ("self", "exponent"),
+    "PowBackward2": ("exponent", "self"),
+    "MmBackward0": ("self", "mat2"),
+    "BmmBackward0": ("self", "mat2"),
+    "MvBackward0": ("self", "vec"),
+    "DotBackward0": ("self", "tensor"),
+    "AddmmBackward0": ("input", "mat1", "mat2"),
+    "WhereBackward0": ("condition", "self", "other"),
+    "ClampBackward1": ("self", "min", "max"),
+    "ClampBackward0": ("self", "min", "max"),
+    "ClampMinBackward1": ("self", "min", "max"),
+    "ClampMaxBackward1": ("self", "min", "max"),
+    "MaskedFillBackward0": ("self", "mask", "value"),
+    "GatherBackward0": ("self", "index"),
+}
+_SEVERAL = (
+    "SumBackward1",
+    "MeanBackward1",
+    "AmaxBackward0",
+    "AminBackward0",
+    "LogsumexpBackward0",
+    "StdBackward0",
+    "VarBackward0",
+)
+_PARAMS = {"axis": "dim", "keepdims": "keepdim", "n": "exponent", "axes": "dims"}
+
+
+def saved_names(node: RuleNode) -> dict[str, Any]:
+    """By name the position among the saved values, or the value of a parameter, or None for what was not needed."""
+    name = type(node).__name__
+    operands = _OPERANDS.get(name, ("self", "other", "third"))
+    way = node.way
+    found: dict[str, Any] = {}
+    for at, i in enumerate(way.reads):
+        found[f"_saved_{operands[i] if i < len(operands) else f'input{i}'}"] = at
+    if way.needs_out:
+        found["_saved_result"] = len(way.reads)
+    for key, value in way.params.items():
+        if key in _PARAMS:
+            if key == "axis" and type(value) is int and name in _SEVERAL:
+                value = (value,)
+            found.setdefault(f"_saved_{_PARAMS[key]}", Fixed(value) if type(value) is int else value)
+    for operand in operands[: way.count]:
+        if way.count > 1 and name in ("MulBackward0", "DivBackward0", "MmBackward0", "BmmBackward0", "DotBackward0"):
+            found.setdefault(f"_saved_{operand}", None)
+    return found
+
+
+class Fixed(int):
+    """A whole number that is a parameter, not a position."""
+
+
+def source_of(x: Tensor) -> Any:
+    """Where a gradient of this tensor goes: its node (or an `Output` of it), the leaf itself, or None."""
+    if not x._odd:
+        return None if not x._requires else x if x._node is None else x._node
+    if not x.requires_grad:
+        return None
+    edge = x._current_edge()
+    if edge is None:
+        return x if x._stands_for is None else x._stands_for
+    return edge[0] if edge[0].outputs == 1 else Output(*edge)
+
+
+class RuleNode(Node):
+    """The node of a declared operation: its gradients come from the declaration, through a plan."""
+
+    __slots__ = ("fits", "way")
+    simple = True
+    __init__ = object.__init__  # made without arguments: whoever records an operation writes its fields
+    way: Way
+    fits: tuple[Any, ...] | None  # for each edge the shape and format of the input, where they may differ
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the inputs: arrays from arrays, or tensors from tensors where a graph is wanted."""
+        self.check_not_freed()
+        ct = cts[0]
+        if ct is None:
+            return [None] * len(self.ins)
+        if not create_graph:
+            if self.saved and type(self.saved[0]) is Packed:
+                found = self.from_packed(ct)
+            else:
+                found = list(self.way.back(self, ct))
+            return found if self.fits is None else fit(found, self.fits)
+        self.check_versions()
+        way = self.way
+        turned = way.kind.kind == "c"
+        if turned:
+            ct = ct.conj()
+        values = [ct, *[self.tensor_saved(i) for i in range(len(self.saved or ()))]]
+        results = way.backward.steps.on_operands(way.kind, values, number, self._applied)
+        if turned:
+            results = [result.conj() for result in results]
+        found = [None if at < 0 else results[at] for at in way.where]
+        return found if self.fits is None else fit_tensors(found, self.fits)
+
+    def from_packed(self, ct: Any) -> list[Any]:
+        """The gradients where hooks packed what was saved."""
+        way = self.way
+        values = [way.suited(one.tensor()._raw) for one in self.saved or ()]
+        turned = way.kind.kind == "c"
+        results = way.backward.steps.on_arrays(way.kind, [np.conj(ct) if turned else ct, *values])
+        return [None if at < 0 else np.conj(results[at]) if turned else results[at] for at in way.where]
+
+    def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
+        if primitive.name == "cast" and params["kind"] == "float":
+            cast: Tensor = xs[0].to(dtypes.of(self.way.kind))
+            return cast
+        result: Tensor = Tensor.bind(primitive, xs, params)
+        return result
+
+    def tensor_saved(self, i: int) -> Tensor:
+        """A saved value as a tensor: the operand itself, or the result with this node as its `grad_fn`."""
+        one = (self.saved or ())[i]
+        if type(one) is Packed:
+            return one.attached(self)
+        if isinstance(one, Tensor):
+            return one
+        result = Tensor(one._raw, False, one._count)
+        if type(one) is Saved:
+            result._requires, result._edge = True, (self, 0)
+            if one.tangent is not None and state.dual is not None:
+                state.dual.give(result, one.tangent)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            found = saved_names(self)
+            if name in found:
+                value = found[name]
+                if type(value) is not int or value is True or value is False:
+                    return value
+                self.check_not_freed()
+                return self.tensor_saved(value)
+            spoken = ", ".join(found) or "nothing"
+            raise AttributeError(f"{self.name()} saved {spoken}, so there is no {name}")
+        raise AttributeError(f"{self.name()} has no {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *saved_names(self)})
+
+
+class FixedNode(RuleNode):
+    """The node of an operation that moves entries to places that follow from shapes: it saved none of the user's."""
+
+    __slots__ = ()
+    keeps = True
+
+
+def fit(found: Any, fits: tuple[Any, ...]) -> list[Any]:
+    """Gradients in the shapes and formats of their inputs."""
+    results: list[Any] = []
+    for value, one in zip(found, fits):  # noqa: B905 - the keyword costs as much as the loop
+        if one is None:
+            results.append(None)
+        elif value is not None and value.shape == one[0] and value.dtype is one[1]:
+            results.append(value)
+        else:
+            results.append(fitted(value, *one))
+    return results
+
+
+def fit_tensors(found: Any, fits: tuple[Any, ...]) -> list[Any]:
+    """Gradients as tensors in the shapes and formats of their inputs."""
+    return [None if one is None else fitted_tensor(value, *one) for value, one in zip(found, fits, strict=True)]
+
+
+def fitted(value: Any, shape: tuple[int, ...], kind: Any) -> Any:
+    """A gradient in the shape and format of its input: broadcasting is summed away, and for a real input the real
+    part counts.
+    """
+    if value is None:
+        return np.zeros(shape, kind)
+    if value.dtype != kind:
+        if value.dtype.kind == "c" and kind.kind != "c":
+            value = value.real
+        value = value.astype(kind)
+    if value.shape == shape:
+        return value
+    extra = value.ndim - len(shape)
+    if extra < 0 or 0 < value.size < math.prod(shape):
+        return np.broadcast_to(value, shape)
+    axes = (*range(extra), *[i + extra for i, n in enumerate(shape) if n == 1 and value.shape[i + extra] != 1])
+    summed = numpy_kernels.column_sums(value) if axes == (0,) and value.ndim == 2 else np.add.reduce(value, axes)
+    return summed if summed.shape == shape else np.reshape(summed, shape)
+
+
+def fitted_tensor(value: Tensor | None, shape: tuple[int, ...], kind: Any) -> Tensor:
+    """A gradient that is a tensor, in the shape and format of its input."""
+    found: Tensor = Tensor(np.zeros(shape, kind)) if value is None else value._fitted(shape, kind)
+    return found
+
+
+def number(array: Any) -> Tensor:
+    """A number of a formula as an operand; pack hooks are not called for it."""
+    found = Tensor(array)
+    found._is_number = True
+    return found
+
+
+def kept(x: Tensor) -> Any:
+    """What a node keeps of a tensor that it saves: the tensor, or what the pack hook makes of it."""
+    if not state.saved_hooks:
+        return x
+    if x._is_number:
+        return Packed(x, lambda same: same, None, x._raw.shape)
+    pack, unpack = state.saved_hooks[-1]
+    return Packed(_packed(pack, x), unpack, source_of(x), x._raw.shape)
+
+
+def kept_result(x: Tensor, node: Node, output: int = 0) -> Any:
+    """What a node keeps of its own result: the payload, never the tensor, or what the pack hook makes of it."""
+    if not state.saved_hooks:
+        return saved_result(x._raw, x._counter, output)
+    pack, unpack = state.saved_hooks[-1]
+    return Packed(_packed(pack, x.detach()), unpack, output, x._raw.shape)
+
+
+def _packed(pack: Any, x: Tensor) -> Any:
+    hooks, grad = state.saved_hooks, state.grad_enabled
+    state.saved_hooks = ()
+    state.grad_enabled = False
+    try:
+        return pack(x)
+    finally:
+        state.saved_hooks, state.grad_enabled = hooks, grad
+
+
+def renamed(x: Tensor, name: str) -> Tensor:
+    """The same tensor, whose node has another name."""
+    if isinstance(x._node, RuleNode):
+        x._node.__class__ = class_named(RuleNode, name)
+    return x

@@ -1,0 +1,198 @@
+"""Complex tensors: parts, conjugates, moduli and angles, with gradients by PyTorch's convention.
+
+The gradient of a real loss L by z = a + bi is dL/da + i dL/db, the conjugate of the derivative that the rules of
+declared operations speak of. Those rules run on conjugates (`RuleNode`); the few operations that are not holomorphic
+have nodes of their own here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core import events
+from gradcli.eager._core.modes import place, recording, state
+from gradcli.eager._core.node import Node, class_named
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.rule_node import fitted_tensor, kept, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Way = Callable[..., tuple[Tensor | None, ...]]
+
+
+class ComplexNode(Node):
+    """A node whose gradient is a function of tensors, so that it can be differentiated again."""
+
+    __slots__ = ("way",)
+    way: Way
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the inputs."""
+        self.check_not_freed()
+        if cts[0] is None:
+            return [None] * len(self.ins)
+        self.check_versions()
+        ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(cts[0])
+        xs = [one if isinstance(one, Tensor) else one.tensor() for one in self.saved or ()]
+        found = self.way(ct, *xs)
+        if create_graph:
+            return list(found)
+        return [None if one is None else one._raw for one in found]
+
+
+def _operation(raw: Any, xs: tuple[Tensor, ...], name: str, way: Way, save: bool) -> Tensor:
+    result = Tensor(raw)
+    if recording() and any(x.requires_grad for x in xs):
+        saved = tuple([kept(x) for x in xs]) if save else ()
+        node = class_named(ComplexNode, name)(tuple([source_of(x) for x in xs]), saved, place())
+        node.way = way
+        result._requires, result._edge = True, (node, 0)
+    if events.current is not None:
+        events.current.operation(name, xs, result)
+    return result
+
+
+def _pushed(result: Tensor, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """The tangent of a function that is linear over the reals."""
+    if state.dual is not None and x._tangent is not None:
+        state.dual.give(result, function(x._tangent))
+    return result
+
+
+def _part(input: Tensor, at: int) -> Tensor:
+    found: Tensor = view_as_real(input).select(-1, at)
+    return found
+
+
+def real(input: Tensor) -> Tensor:
+    """The real part; a real tensor as it is."""
+    return input if input.dtype.kind < 3 else _part(input, 0)
+
+
+def imag(input: Tensor) -> Tensor:
+    """The imaginary part; RuntimeError for a real tensor."""
+    if input.dtype.kind < 3:
+        raise RuntimeError("imag is only for complex tensors; this one is real")
+    return _part(input, 1)
+
+
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate; a real tensor as it is."""
+    if input.dtype.kind < 3:
+        return input
+    found = _operation(np.conj(input._raw), (input,), "ConjBackward0", lambda ct: (conj(ct),), False)
+    return _pushed(found, input, conj)
+
+
+def complex_(real: Tensor, imag: Tensor) -> Tensor:
+    """The complex tensor of two real ones."""
+    if real.dtype is not imag.dtype or real.dtype.kind != 2:
+        raise RuntimeError(f"complex() needs two float tensors of one dtype, not {real.dtype} and {imag.dtype}")
+    kind = np.complex128 if real._raw.dtype == np.float64 else np.complex64
+
+    def way(ct: Tensor) -> tuple[Tensor | None, ...]:
+        parts = (ct.real, ct.imag)
+        return tuple(
+            [fitted_tensor(part, x._raw.shape, x._raw.dtype) for part, x in zip(parts, (real, imag), strict=True)]
+        )
+
+    raw = (real._raw + 1j * imag._raw).astype(kind)
+    return _operation(raw, (real, imag), "ComplexBackward0", way, False)
+
+
+def abs_(input: Tensor) -> Tensor:
+    """The modulus of complex numbers."""
+
+    def way(ct: Tensor, x: Tensor) -> tuple[Tensor]:
+        return (ct * sgn(x),)
+
+    return _operation(np.abs(input._raw), (input,), "AbsBackward0", way, True)
+
+
+def sgn(input: Tensor) -> Tensor:
+    """z / |z|, and 0 at 0; the sign of real numbers."""
+
+    if input.dtype.kind < 3:
+        return input.sign()  # type: ignore[no-any-return]
+    size = np.abs(input._raw)
+    raw = np.where(size == 0, 0, input._raw / np.where(size == 0, 1, size)).astype(input._raw.dtype)
+
+    def way(ct: Tensor, x: Tensor) -> tuple[Tensor]:
+        modulus = abs_(x)
+        unit = x / modulus
+        along = unit * real(conj(ct) * unit)
+        return ((ct - along) / modulus,)
+
+    return _operation(raw[()], (input,), "SgnBackward0", way, True)
+
+
+def angle(input: Tensor) -> Tensor:
+    """The argument of complex numbers; 0 or pi for real ones."""
+    if input.dtype.kind < 3:
+        raw = np.where(np.isnan(input._raw), input._raw, np.where(input._raw < 0, np.pi, 0.0))
+        return Tensor(raw.astype(input._raw.dtype if input.dtype.kind == 2 else np.float32)[()])
+
+    def way(ct: Tensor, x: Tensor) -> tuple[Tensor]:
+        squared = real(x * conj(x))
+        turned = x * Tensor(np.asarray(1j, x._raw.dtype))
+        return (turned * ct / squared,)
+
+    return _operation(np.angle(input._raw).astype(input._raw.real.dtype), (input,), "AngleBackward0", way, True)
+
+
+def view_as_real(input: Tensor) -> Tensor:
+    """Real and imaginary parts along a new last axis."""
+    raw = np.stack([input._raw.real, input._raw.imag], axis=-1)
+
+    def way(ct: Tensor) -> tuple[Tensor]:
+        return (complex_(ct.select(-1, 0), ct.select(-1, 1)),)
+
+    return _pushed(_operation(raw, (input,), "ViewAsRealBackward0", way, False), input, view_as_real)
+
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """The complex tensor whose parts lie along the last axis, which has size 2."""
+    if input.ndim == 0 or input.shape[-1] != 2:
+        raise RuntimeError("view_as_complex() needs a last dimension of size 2")
+    return complex_(input.select(-1, 0), input.select(-1, 1))
+
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """The complex tensor of moduli and angles."""
+    kind = np.complex128 if abs._raw.dtype == np.float64 else np.complex64
+
+    def way(ct: Tensor, size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
+        unit = complex_(turn.cos(), turn.sin())
+        along = conj(unit) * ct
+        across = imag(along) * size
+        pairs = zip((real(along), across), (size, turn), strict=True)
+        one, other = (fitted_tensor(part, x._raw.shape, x._raw.dtype) for part, x in pairs)
+        return one, other
+
+    raw = (abs._raw * np.exp(1j * angle._raw)).astype(kind)
+    return _operation(raw, (abs, angle), "PolarBackward0", way, True)
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the format is one of complex numbers."""
+    return input.dtype.kind == 3
+
+
+TABLE: dict[str, Any] = {
+    "real": real,
+    "imag": imag,
+    "conj": conj,
+    "complex": complex_,
+    "sgn": sgn,
+    "angle": angle,
+    "view_as_real": view_as_real,
+    "view_as_complex": view_as_complex,
+    "polar": polar,
+    "is_complex": is_complex,
+    "resolve_conj": lambda input: input,
+    "resolve_neg": lambda input: input,
+    "conj_physical": conj,
+}

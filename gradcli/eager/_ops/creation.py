@@ -1,0 +1,344 @@
+"""Creation: `tensor`, `zeros`, `arange`, `eye`, and the constructors of old programs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core import devices, dtypes, events
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import checked, sizes
+from gradcli.eager._engine.arguments import made as written_into
+from gradcli.eager._engine.record import cast
+
+if TYPE_CHECKING:
+    from gradcli.eager._engine.arguments import Number
+
+
+def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """A new leaf with a copy of the data; whole numbers become int64, others the default float format.
+
+    Raises ValueError for rows of different lengths, RuntimeError for a format that cannot require grad.
+    """
+    given = data if isinstance(data, (list, tuple)) else (data,)
+    if isinstance(data, Tensor):
+        warn("to copy a tensor, use clone().detach(), and requires_grad_(True) after it", UserWarning)
+        data = data._array
+    array = _array(data)
+    if dtype is None:
+        dtype = dtypes.of(array.dtype) if hasattr(data, "dtype") else dtypes.of_number(array[()])
+    found = _leaf(np.array(array, dtype=dtype.np), requires_grad)
+    if events.current is not None:
+        events.current.cut("torch.tensor()", given, found)
+    return found
+
+
+def _array(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        data = _plain(data)
+    array = np.asarray(data)
+    if array.size == 0 and not hasattr(data, "dtype"):
+        array = array.astype(dtypes.get_default_dtype().np)
+    if array.dtype.kind not in "biufc":
+        if array.dtype.kind == "O":
+            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+        raise TypeError(f"a tensor cannot be made from entries of type {array.dtype}")
+    return array
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data._array
+    return [_plain(one) for one in data] if isinstance(data, (list, tuple)) else data
+
+
+def _leaf(array: Any, requires_grad: bool) -> Tensor:
+    found = Tensor(array if array.ndim else array[()])
+    return found.requires_grad_() if requires_grad else found
+
+
+def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The data as a tensor: a tensor of this format as it is, an array without a copy."""
+    if isinstance(data, Tensor):
+        return data if dtype is None else cast(data, dtype)
+    if isinstance(data, np.ndarray):
+        return from_numpy(data) if dtype is None else cast(from_numpy(data), dtype)
+    return tensor(data, dtype=dtype)
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor that shares the memory of a NumPy array."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy() needs an array, not {type(array).__name__}")
+    dtypes.of(array.dtype)
+    return Tensor(array)
+
+
+def _shape(given: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = tuple(given[0])
+        if not given:
+            return ()
+    if any(isinstance(n, Tensor) and n.ndim for n in given):
+        raise TypeError("a size must be a whole number (tuple of ints), not a tensor with axes")
+    found = sizes(given, named)
+    if found and min(found) < 0:
+        raise RuntimeError(f"a tensor cannot have negative dimensions: {list(found)}")
+    return found
+
+
+def _type(dtype: dtypes.dtype | None) -> Any:
+    return (dtype or dtypes.get_default_dtype()).np
+
+
+def zeros(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros of a shape."""
+    return _leaf(np.zeros(_shape(given, size), _type(dtype)), requires_grad)
+
+
+def ones(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones of a shape."""
+    return _leaf(np.ones(_shape(given, size), _type(dtype)), requires_grad)
+
+
+def empty(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Entries of a shape to be written; they are zeros."""
+    return zeros(*given, size=size, dtype=dtype, requires_grad=requires_grad)
+
+
+def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """One number, repeated over a shape."""
+    if isinstance(fill_value, (str, bytes)):
+        raise TypeError(f"full(): argument 'fill_value' must be Number, not {type(fill_value).__name__}")
+    kind = dtypes.of_number(fill_value) if dtype is None else dtype
+    return _leaf(np.full(_shape((size,)), fill_value, kind.np), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones on the diagonal of a matrix."""
+    return _leaf(np.eye(n, m, dtype=_type(dtype)), requires_grad)
+
+
+def arange(
+    start: Number | None = None,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from `start` (0 where only one is given) below `end`, `step` apart."""
+    if end is None:
+        start, end = 0, start
+    if end is None:
+        raise TypeError("arange() needs an end")
+    start = 0 if start is None else start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) / step < 0:
+        raise RuntimeError("upper bound and lower bound are inconsistent with the sign of the step")
+    whole = all(isinstance(n, int) for n in (start, end, step))
+    kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
+    return _leaf(np.arange(start, end, step).astype(kind.np), requires_grad)
+
+
+def linspace(
+    start: float, end: float, steps: int, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
+) -> Tensor:
+    """So many numbers at equal distances, both ends included."""
+    return _leaf(np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype)), requires_grad)
+
+
+def zeros_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape and format of a tensor."""
+    return _leaf(np.zeros(input._array.shape, (dtype or input.dtype).np), requires_grad)
+
+
+def ones_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape and format of a tensor."""
+    return _leaf(np.ones(input._array.shape, (dtype or input.dtype).np), requires_grad)
+
+
+def empty_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """Entries to be written, in the shape and format of a tensor; they are zeros."""
+    return zeros_like(input, dtype=dtype, requires_grad=requires_grad)
+
+
+def full_like(
+    input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
+) -> Tensor:
+    """One number in the shape and format of a tensor."""
+    return _leaf(np.full(input._array.shape, fill_value, (dtype or input.dtype).np), requires_grad)
+
+
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Powers of a base with exponents at equal distances, both ends included."""
+    exponents = np.linspace(start, end, steps, dtype=np.float64)
+    return _leaf((base**exponents).astype(_type(dtype)), requires_grad)
+
+
+def scalar_tensor(s: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor without axes, of the default float format unless another is asked for."""
+    return _leaf(np.asarray(s, _type(dtype)), requires_grad)
+
+
+def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """The rows and columns of the entries on and below a diagonal."""
+    return Tensor(np.stack(np.tril_indices(row, offset, col)).astype(np.int64))
+
+
+def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """The rows and columns of the entries on and above a diagonal."""
+    return Tensor(np.stack(np.triu_indices(row, offset, col)).astype(np.int64))
+
+
+def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def method(self: Tensor, *args: Any, dtype: dtypes.dtype | None = None, **options: Any) -> Tensor:
+        return make(*args, dtype=dtype or self.dtype, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`{name[4:]}` in the format of a tensor."
+    return method
+
+
+def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function with PyTorch's options about devices and memory."""
+
+    if make.__name__ not in _FREE:
+        make = checked(make)
+
+    @functools.wraps(make)
+    def made(*args: Any, device: Any = None, pin_memory: bool = False, layout: Any = None, **options: Any) -> Tensor:
+        where = None if device is None else devices.device(device)
+        if "dtype" in options:
+            options["dtype"] = dtypes.meant(options["dtype"])
+        if "out" in options and make.__name__ in _INTO:
+            if options["out"] is not None:
+                return written_into(make.__name__, make, args, options)
+            del options["out"]
+        found = make(*args, **options)
+        if where is not None and where.type != "cpu":
+            found._raw = devices.moved(found._array, where)
+        return found
+
+    return made
+
+
+_INTO = (  # these take `out`
+    *(
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "eye",
+        "arange",
+        "linspace",
+        "logspace",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+    ),
+    *("normal",),
+)
+_FREE = ("tensor", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
+TABLE = {
+    function.__name__: placed_on_device(function)
+    for function in (
+        *(tensor, as_tensor, zeros, ones, empty, full, eye, arange, linspace, logspace, scalar_tensor),
+        *(zeros_like, ones_like, empty_like, full_like, tril_indices, triu_indices),
+    )
+}
+TABLE["from_numpy"] = from_numpy
+TABLE["asarray"] = TABLE["as_tensor"]
+METHODS = {f"new_{name}": _like(f"new_{name}", TABLE[name]) for name in ("zeros", "ones", "empty", "full", "tensor")}
+
+
+FORMATS = {
+    "HalfTensor": dtypes.float16,
+    "FloatTensor": dtypes.float32,
+    "DoubleTensor": dtypes.float64,
+    "ByteTensor": dtypes.uint8,
+    "CharTensor": dtypes.int8,
+    "ShortTensor": dtypes.int16,
+    "IntTensor": dtypes.int32,
+    "LongTensor": dtypes.int64,
+    "BoolTensor": dtypes.bool,
+}
+
+
+def entries_of(first: Any, *rest: Any) -> Any:
+    """The entries of `torch.Tensor(...)`: a list in the default format, or zeros of given sizes.
+
+    TypeError for a number with a point, as in PyTorch.
+    """
+    kind = dtypes.get_default_dtype().np
+    sizes = [size for size in (first, *rest) if type(size) is int]
+    if type(first) is int:
+        return np.zeros(sizes, kind)
+    if isinstance(first, float):
+        raise TypeError("torch.Tensor takes sizes or a sequence: torch.tensor(3.5) makes a tensor of a number")
+    if isinstance(first, (list, tuple)):
+        return tensor(first, dtype=dtypes.get_default_dtype())._array
+    return np.asarray(first)
+
+
+class _Typed(type):
+    """The type of such a constructor: a tensor of the format is an instance of it."""
+
+    dtype: dtypes.dtype
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor) and value.dtype == cls.dtype
+
+    def __call__(cls, *sizes: Any) -> Tensor:
+        """A tensor of given entries, or of given sizes (then with zeros)."""
+        if len(sizes) == 1 and not isinstance(sizes[0], int):
+            return tensor(sizes[0], dtype=cls.dtype)
+        return Tensor(np.zeros(sizes or (0,), cls.dtype.np))
+
+
+TYPED: dict[str, Any] = {
+    name: _Typed(name, (), {"dtype": kind, "__module__": "torch"}) for name, kind in FORMATS.items()
+}
+
+
+class _Variable(type):
+    """The type of `Variable`: every tensor is an instance of it."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def __call__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        """A leaf that shares the memory and the version of a tensor. TypeError for what is no tensor."""
+        if data is None:
+            data = empty(0)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if volatile:
+            warn("volatile was removed and has no effect: use no_grad() instead")
+        return data.detach().requires_grad_(bool(requires_grad))
+
+
+class Variable(metaclass=_Variable):
+    """The old name of tensors.
+
+    >>> import gradcli.eager as torch
+    >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
+
+
+Variable.__module__ = "torch.autograd.variable"

@@ -1,0 +1,574 @@
+"""Indexing: `x[...]`, `select`, `gather`, `index_select`, `scatter` and the like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core import dtypes, tracer
+from gradcli.eager._core.events import noted
+from gradcli.eager._core.node import class_named
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import Traced, known
+from gradcli.eager._engine.multi_output import of_node
+from gradcli.eager._engine.record import cast, record
+from gradcli.eager._engine.rule_node import FixedNode, RuleNode
+from gradcli.eager._ops.elementwise import need_mask
+from gradcli.eager._ops.reductions import Found
+from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
+from gradcli.primitives import catalogue
+from gradcli.primitives.indexing import index as graph_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.eager._engine.arguments import Operand
+
+
+_INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
+
+
+def _sliced(x: Any, *, axis: int, start: int, step: int, size: int) -> Any:
+    rank = len(x.shape)
+    starts, steps, counts = [0] * rank, [1] * rank, list(x.shape)
+    starts[axis], steps[axis], counts[axis] = start, step, size
+    return catalogue()["slice"](x, start=tuple(starts), step=tuple(steps), size=tuple(counts))
+
+
+def _selected(x: Any, *, axis: int, at: int) -> Any:
+    shape = tuple(n for i, n in enumerate(x.shape) if i != len(x.shape) + axis)
+    return catalogue()["reshape"](_sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The part at one position of an axis."""
+    axis = axis_of(dim, input.ndim)
+    size = input.shape[axis]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return viewed(input, _selected, {"axis": axis, "at": index % size}, "SelectBackward0")
+
+
+def narrow(input: Tensor, dim: int, start: int, length: int, step: int = 1) -> Tensor:
+    """The part of an axis from a position on."""
+    axis = axis_of(dim, input.ndim)
+    if start + length > input.shape[axis]:
+        raise RuntimeError(f"narrow(): start {start} and length {length} exceed size {input.shape[axis]}")
+    return viewed(input, _sliced, {"axis": axis, "start": start, "step": step, "size": length}, "SliceBackward0")
+
+
+def _items(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _is_plain(item: Any) -> bool:
+    if isinstance(item, Tensor):
+        return item.ndim == 0 and item.dtype.kind == 1 and not is_old_mask(item) and not isinstance(item, Traced)
+    return (
+        item is None or item is Ellipsis or (isinstance(item, (int, slice, np.integer)) and not isinstance(item, bool))
+    )
+
+
+def _expanded(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
+    used = 0
+    for item in items:
+        if item is None or item is Ellipsis:
+            continue
+        is_mask = not _is_plain(item) and positions_of(item).dtype == np.bool_
+        used += positions_of(item).ndim if is_mask else 1
+    if used > x.ndim:
+        raise IndexError(f"too many indices for a tensor of dimension {x.ndim}")
+    rest = [slice(None)] * (x.ndim - used)
+    for at, item in enumerate(items):
+        if item is Ellipsis:
+            return [*items[:at], *rest, *items[at + 1 :]]
+    return [*items, *rest]
+
+
+def is_old_mask(item: Any) -> bool:
+    """Whether an index is a tensor or array of dtype uint8, which is a mask as it was before there was torch.bool."""
+    array = item._raw if isinstance(item, Tensor) else item
+    return isinstance(item, (Tensor, np.ndarray)) and bool(array.dtype == np.uint8)
+
+
+def positions_of(item: Any) -> Any:
+    """The array of an index: truth values, or whole numbers. IndexError for other formats."""
+    if isinstance(item, str):
+        raise TypeError(f"a tensor is not indexed by text, as {item!r}")
+    array = item._array if isinstance(item, Tensor) else np.asarray(item)
+    if is_old_mask(item):
+        return array.astype(np.bool_)
+    if array.dtype not in _INDEX_KINDS and (array.size or isinstance(item, Tensor)):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return array
+
+
+def refuse_old_mask(items: Sequence[Any], value: Any) -> None:
+    """RuntimeError for one number put where a mask of dtype uint8 holds."""
+    masks = [one for one in items if isinstance(one, (Tensor, np.ndarray)) and one.ndim]
+    if len(masks) == 1 and is_old_mask(masks[0]) and (value._raw.size if isinstance(value, Tensor) else 1) == 1:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got a mask of dtype torch.uint8: use .bool()")
+
+
+def part(x: Tensor, index: Any) -> Tensor:
+    """x[index] for plain indices: a view through Select, Slice and Unsqueeze."""
+    items = _items(index)
+    found, dim = x, 0
+    for item in _expanded(x, items):
+        if item is None:
+            found = unsqueeze(found, dim)
+            dim += 1
+        elif isinstance(item, slice):
+            size = found.shape[dim]
+            start, stop, step = item.indices(size)
+            if step < 0:
+                raise ValueError("a slice of a tensor needs a step greater than zero")
+            count = len(range(start, stop, step))
+            if count != size or step != 1:
+                found = narrow_by(found, dim, start if count else 0, step, count)
+            dim += 1
+        else:
+            found = select(found, dim, int(item))
+    if found is x:
+        if not x.ndim or items == (Ellipsis,):
+            return viewed(x, _same, {}, "AliasBackward0")
+        return narrow_by(x, 0, 0, 1, x.shape[0])
+    return found
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
+    """A slice along one axis."""
+    params = {"axis": axis_of(dim, x.ndim), "start": start, "step": step, "size": size}
+    return viewed(x, _sliced, params, "SliceBackward0")
+
+
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """x[index], for every index of PyTorch's."""
+    items = _items(index)
+    if all(_is_plain(item) for item in items):
+        return part(x, index)
+    layout: list[Any] = []
+    arrays: list[Tensor] = []
+    axis = 0
+    for item in _expanded(x, items):
+        if item is None:
+            layout.append("new")
+        elif isinstance(item, slice):
+            layout.append((item.start, item.stop, item.step))
+            axis += 1
+        else:
+            array = positions_of(item)
+            if not array.ndim and array.dtype == np.bool_:  # an axis of one entry, or of none
+                x, array = unsqueeze(x, axis), array.reshape(1)
+            if array.dtype == np.bool_ and array.shape != x._raw.shape[axis : axis + array.ndim]:
+                raise IndexError(
+                    f"the shape of the mask {list(array.shape)} at index {axis} does not match the shape of the "
+                    f"indexed tensor {list(x.shape)}"
+                )
+            axis += array.ndim if array.dtype == np.bool_ else 1
+            for one in np.nonzero(array) if array.dtype == np.bool_ else (array,):
+                layout.append("at")
+                if isinstance(item, Traced):
+                    arrays.append(cast(item, dtypes.int64))
+                    continue
+                arrays.append(Tensor(np.asarray(one).astype(np.int64)))
+    _check_bounds(x, layout, arrays)
+    apart = tuple(range(1, len(arrays) + 1))
+    params = {"layout": tuple(layout)}
+    return record(_gathered, (x, *arrays), params, "IndexBackward0", whole=True, apart=apart, edges=1, pointwise=False)
+
+
+def _check_bounds(x: Tensor, layout: list[Any], arrays: list[Tensor]) -> None:
+    axis, waiting = 0, iter(arrays)
+    for kind in layout:
+        if kind == "new":
+            continue
+        if kind == "at":
+            array, size = known(next(waiting)), x.shape[axis]
+            if array is not None and array.size and (array.min() < -size or array.max() >= size):
+                raise IndexError(f"an index is out of bounds for dimension {axis} with size {size}")
+        axis += 1
+
+
+def _gathered(x: Any, *arrays: Any, layout: tuple[Any, ...]) -> Any:
+    waiting = iter(arrays)
+    items = [None if kind == "new" else next(waiting) if kind == "at" else slice(*kind) for kind in layout]
+    return graph_index(x, tuple(items))
+
+
+def assignment(x: Tensor, index: Any, value: Any) -> tuple[Tensor, Any, Callable[[Tensor], Tensor] | None]:
+    """What `x[index] = value` changes, and how: plain indices copy a value into a view, others put entries.
+
+    The view, the value and None; or the tensor, the value and the function that puts its entries.
+    """
+    items = _items(index)
+    recording = tracer.current is not None and tracer.traced((x, value))
+    if not recording and all(_is_plain(item) for item in items):
+        target = part(x, index)
+        return target, _without_leading_ones(value, target.ndim) if isinstance(value, Tensor) else value, None
+    value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._raw.dtype))
+    refuse_old_mask(items, value)
+    plain = tuple(
+        positions_of(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items
+    )
+    numbers = np.full(x._raw.shape, -1, np.int64)
+    wanted = numbers[plain].shape
+    value = _without_leading_ones(value, len(wanted))
+    try:
+        source = np.broadcast_to(np.arange(value._raw.size).reshape(value._raw.shape), wanted)
+    except ValueError:
+        raise RuntimeError(f"shape mismatch: {list(value.shape)} cannot be put where {list(wanted)} is") from None
+    numbers[plain] = source
+    hit, at = Tensor(numbers >= 0), Tensor(np.maximum(numbers, 0).reshape(-1))
+    return (
+        x,
+        value,
+        lambda old: record(_put, (old, value, hit, at), {}, "IndexPutBackward0", whole=True, apart=(2, 3), edges=2),
+    )
+
+
+def _without_leading_ones(value: Tensor, rank: int) -> Tensor:
+    """A value without the axes of size 1 in front that are too many for a place of some rank."""
+    extra = 0
+    while extra < value.ndim - rank and value.shape[extra] == 1:
+        extra += 1
+    return reshape(value, tuple(value.shape[extra:])) if extra else value
+
+
+def _put(x: Any, value: Any, hit: Any, at: Any) -> Any:
+    reshape = catalogue()["reshape"]
+    size = 1
+    for n in value.shape:
+        size *= n
+    moved = catalogue()["take_along"](reshape(value, shape=(size,)), at, axis=-1)
+    return catalogue()["where"](hit, reshape(moved, shape=x.shape), x)
+
+
+Shape = tuple[int, ...]
+
+
+def numbers(x: Tensor) -> Any:
+    """The position of each entry in the flattened tensor, in its shape."""
+    return np.arange(x._raw.size).reshape(x._raw.shape)
+
+
+def fixed(x: Tensor) -> Tensor:
+    """A tensor whose entries were moved to places that follow from shapes: backward may run twice."""
+    if isinstance(x._node, RuleNode):
+        x._node.__class__ = class_named(FixedNode, type(x._node).__name__)
+    return x
+
+
+def picked(x: Tensor, positions: Any, name: str) -> Tensor:
+    """The entries at positions of the flattened tensor, in the shape of the positions."""
+    at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
+    params = {"shape": tuple(positions.shape)}
+    return record(_picked, (x, at), params, name, whole=True, apart=(1,), edges=1, pointwise=False)
+
+
+def flat(x: Any) -> Any:
+    size = 1
+    for n in x.shape:
+        size *= n
+    return catalogue()["reshape"](x, shape=(size,))
+
+
+def _picked(x: Any, at: Any, *, shape: Shape) -> Any:
+    return catalogue()["reshape"](catalogue()["take_along"](flat(x), at, axis=-1), shape=shape)
+
+
+# --- along an axis -------------------------------------------------------------------------------------------
+
+
+LONG = ("int64",)
+
+
+def need_index(
+    index: Tensor,
+    name: str,
+    formats: tuple[str, ...] = ("int32", "int64"),
+    error: type[Exception] = RuntimeError,
+) -> None:
+    """An error for positions in another format."""
+    if index.dtype.name not in formats:
+        raise error(f"{name}(): Expected dtype {' or '.join(formats)} for index, but got {index.dtype}")
+
+
+def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
+    """Positions that `index` names along an axis, for each of its entries; RuntimeError or IndexError outside."""
+    axis = axis_of(dim, x.ndim)
+    need_index(index, name)
+    array = index._array
+    if array.ndim != x.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as the tensor")
+    if array.size and (array.min() < 0 or array.max() >= x.shape[axis]):
+        raise RuntimeError(f"an index is out of bounds for dimension {dim} with size {x.shape[axis]}")
+    places = list(np.indices(array.shape, sparse=True))
+    places[axis] = array
+    return numbers(x)[tuple(places)]
+
+
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """For each position in an index tensor, the entry there along an axis."""
+    return picked(input, along(input, dim, index, "gather"), "GatherBackward0")
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`gather`, with the other axes repeated to fit."""
+    need_index(indices, "take_along_dim", LONG)
+    if dim is None:
+        return take(input, indices)
+    from gradcli.eager._ops.views import expand
+
+    axis = axis_of(dim, input.ndim)
+    ones = [[1 if i == input.ndim + axis else n for i, n in enumerate(t.shape)] for t in (input, indices)]
+    sizes = np.broadcast_shapes(*[tuple(one) for one in ones])
+    whole, index = list(sizes), list(sizes)
+    whole[axis], index[axis] = input.shape[axis], indices.shape[axis]
+    return gather(expand(input, tuple(whole)), dim, expand(indices, tuple(index)))
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The parts of an axis at some positions."""
+    need_index(index, "index_select")
+    array = index._array
+    size = input.shape[dim]
+    if array.size and (array.min() < 0 or array.max() >= size):
+        raise IndexError(f"an index is out of bounds for dimension {dim} with size {size}")
+    return picked(input, np.take(numbers(input), array.reshape(-1), axis=dim), "IndexSelectBackward0")
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """The entries at positions of the flattened tensor."""
+    array, size = index._array, input._raw.size
+    if array.dtype != np.int64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {index.dtype}")
+    if array.size and (array.min() < -size or array.max() >= size):
+        raise IndexError(f"an index is out of range for a tensor of {size} entries")
+    return picked(input, array % max(size, 1), "TakeBackward0")
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The entries where a mask holds, as a vector."""
+    if mask._raw.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected a mask of dtype torch.bool")
+    shape = np.broadcast_shapes(input._raw.shape, mask._raw.shape)
+    positions = np.broadcast_to(numbers(input), shape)[np.broadcast_to(mask._array, shape)]
+    return picked(input, positions, "MaskedSelectBackward0")
+
+
+# --- in order ------------------------------------------------------------------------------------------------
+
+
+def _found(x: Tensor, at: Any, dim: int, name: str, keepdim: bool = True) -> Found:
+    places = list(np.indices(at.shape, sparse=True))
+    places[dim] = at
+    positions = numbers(x)[tuple(places)]
+    if not keepdim:
+        positions, at = positions.squeeze(dim), at.squeeze(dim)
+    return of_node(Found, name)(picked(x, positions, name), noted("indices", (x,), Tensor(at.astype(np.int64))))
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+    """The k largest (or smallest) entries along an axis, and where they stood."""
+    if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    if isinstance(input, Traced):
+        from gradcli.eager._ops.reductions import sort
+
+        values, at = sort(input, dim, largest)
+        axis = dim % input.ndim
+        kept = tuple([slice(k) if i == axis else slice(None) for i in range(input.ndim)])
+        return of_node(Found, "TopkBackward0")(part(values, kept), part(at, kept))
+    array = input._array
+    order = np.argsort(-array if largest and array.dtype.kind != "b" else array, axis=dim, kind="stable")
+    return _found(input, np.take(order, range(k), axis=dim), dim, "TopkBackward0")
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+    """The k-th smallest entry along an axis, and where it stood."""
+    if not 1 <= k <= input.shape[dim]:
+        raise RuntimeError("kthvalue(): selected number k out of range")
+    order = np.argsort(input._array, axis=dim, kind="stable")
+    return _found(input, np.take(order, [k - 1], axis=dim), dim, "KthvalueBackward0", keepdim)
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle entry, the lower one of two; along an axis also where it stood."""
+    if dim is None:
+        order = np.argsort(input._array.reshape(-1), kind="stable")
+        return picked(input, order[(input._raw.size - 1) // 2], "MedianBackward0")
+    order = np.argsort(input._array, axis=dim, kind="stable")
+    return _found(input, np.take(order, [(input.shape[dim] - 1) // 2], axis=dim), dim, "MedianBackward1", keepdim)
+
+
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Found:
+    """The most frequent entry along an axis, the smallest of several, and where it stood last."""
+    rows = np.moveaxis(input._array, dim, -1)
+    places = np.empty(rows.shape[:-1], np.int64)
+    for at in np.ndindex(places.shape):
+        known, counts = np.unique(rows[at], return_counts=True)
+        places[at] = np.flatnonzero(rows[at] == known[counts.argmax()])[-1]
+    return _found(input, np.expand_dims(places, dim), dim, "ModeBackward0", keepdim)
+
+
+def _extreme_so_far(input: Tensor, dim: int, largest: bool) -> Found:
+    array = np.moveaxis(input._array, dim, 0)
+    at = np.zeros(array.shape, np.int64)
+    for i in range(1, array.shape[0]):
+        before = np.take_along_axis(array, at[i - 1][None], axis=0)[0]
+        taken = array[i] >= before if largest else array[i] <= before
+        at[i] = np.where(taken, i, at[i - 1])
+    return _found(input, np.moveaxis(at, 0, dim), dim, f"Cum{'max' if largest else 'min'}Backward0")
+
+
+def cummax(input: Tensor, dim: int) -> Found:
+    """The largest entry so far along an axis, and where it stood."""
+    return _extreme_so_far(input, dim, True)
+
+
+def cummin(input: Tensor, dim: int) -> Found:
+    """The smallest entry so far along an axis, and where it stood."""
+    return _extreme_so_far(input, dim, False)
+
+
+# --- diagonals, windows, repetitions ---------------------------------------------------------------------------
+
+
+def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) -> Tensor:
+    """x with the entries of `source` (a tensor of the shape of the positions, or a number) at some positions."""
+    flat = positions.reshape(-1)
+    last = np.full(x._raw.size, -1, np.int64)
+    last[flat] = np.arange(flat.size)
+    hit = Tensor((last >= 0).reshape(x._raw.shape))
+    if not isinstance(source, Tensor):
+        return record(_filled, (x, hit, source), {}, name, whole=True, apart=(1,), edges=1, pointwise=True)
+    at = Tensor(np.maximum(last, 0))
+    return record(_placed, (x, source, hit, at), {}, name, whole=True, apart=(2, 3), edges=edges, pointwise=False)
+
+
+def _filled(x: Any, hit: Any, value: Any) -> Any:
+    return catalogue()["where"](hit, value, x)
+
+
+def _placed(x: Any, source: Any, hit: Any, at: Any) -> Any:
+    moved = catalogue()["take_along"](flat(source), at, axis=-1)
+    return catalogue()["where"](hit, catalogue()["reshape"](moved, shape=tuple(x.shape)), x)
+
+
+def added_at(x: Tensor, positions: Any, source: Tensor, name: str, alpha: float = 1) -> Tensor:
+    """x with the entries of `source` added at some positions; one that is named twice gets both."""
+    at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
+    params = {"alpha": alpha}
+    return record(_added_at, (x, source, at), params, name, whole=True, apart=(2,), edges=2, pointwise=False)
+
+
+def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
+    size = 1
+    for n in x.shape:
+        size *= n
+    put = catalogue()["put_along"](flat(source), at, axis=-1, size=size)
+    put = catalogue()["reshape"](put, shape=tuple(x.shape))
+    return x + (put if alpha == 1 else put * alpha)
+
+
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None) -> Tensor:
+    """The tensor with entries of `src`, or a number, put at positions along an axis."""
+    source = value if src is None else src
+    positions = along(input, dim, index)
+    if isinstance(source, Tensor):
+        return placed(input, positions, _part(source, index), "ScatterBackward0")
+    return placed(input, positions, source, "ScatterBackward1")
+
+
+def _part(source: Tensor, index: Tensor) -> Tensor:
+    if source._raw.shape == index._raw.shape:
+        return source
+    return getitem(source, tuple(slice(n) for n in index._raw.shape))
+
+
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """The tensor with entries of `src` added at positions along an axis."""
+    return added_at(input, along(input, dim, index), _part(src, index), "ScatterAddBackward0")
+
+
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """The tensor with entries of `src` joined to those at positions along an axis: by "sum" or by "mean"."""
+    if reduce not in ("sum", "mean"):
+        raise RuntimeError(
+            f"scatter_reduce: reduce is 'sum' or 'mean' here, not {reduce!r}; group by a mask for others"
+        )
+    positions = np.asarray(along(input, dim, index))
+    counts = np.bincount(positions.reshape(-1), minlength=input._raw.size).reshape(input._raw.shape)
+    kept = np.ones(counts.shape) if include_self else counts == 0
+    parts = np.maximum(counts + int(include_self), 1) if reduce == "mean" else np.ones(counts.shape)
+    kind = input._raw.dtype
+    at, factor, share = Tensor(positions.reshape(-1)), Tensor(kept.astype(kind)), Tensor(parts.astype(kind))
+    xs = (input, _part(src, index), at, factor, share)
+    return record(_reduced, xs, {}, "ScatterReduceBackward0", whole=True, apart=(2,), edges=2, pointwise=False)
+
+
+def _reduced(x: Any, source: Any, at: Any, factor: Any, share: Any) -> Any:
+    return _added_at(x * factor, source, at, alpha=1) / share
+
+
+def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
+    if not x._raw.ndim:
+        return np.zeros((), np.int64)
+    count = x._raw.shape[dim]
+    if ((index._array < -count) | (index._array >= count)).any():
+        raise IndexError(f"index out of range in self: dimension {dim} has {count} entries")
+    return np.take(numbers(x), index._array.reshape(-1), axis=dim)
+
+
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """The tensor with parts of `source` added at positions of an axis."""
+    need_index(index, "index_add")
+    return added_at(input, _rows(input, dim, index), source, "IndexAddBackward0", alpha)
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """The tensor with parts of `source` put at positions of an axis."""
+    need_index(index, "index_copy", LONG)
+    return placed(input, _rows(input, dim, index), source, "IndexCopyBackward0")
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
+    """The tensor with a number at positions of an axis."""
+    need_index(index, "index_fill", LONG, IndexError)
+    return placed(input, _rows(input, dim, index), value, "IndexFillBackward0")
+
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The tensor with the first entries of `source` where a mask holds; RuntimeError for a mask of another dtype."""
+    need_mask(mask, "masked_scatter")
+    positions = numbers(input)[np.broadcast_to(mask._array, input._raw.shape)]
+    return placed(input, positions, getitem(reshape(source, (-1,)), slice(positions.size)), "MaskedScatterBackward0")
+
+
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """The tensor with entries put, or added, where index tensors say."""
+    if not accumulate:
+        refuse_old_mask(indices, values)
+    positions = numbers(input)[tuple([positions_of(one) for one in indices])]
+    source = values if values._raw.shape == positions.shape else expand(values, positions.shape)
+    if accumulate:
+        return added_at(input, positions, source, "IndexPutBackward0")
+    return placed(input, positions, source, "IndexPutBackward0")
+
+
+TABLE: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(select, narrow, gather, take_along_dim, index_select, take, masked_select, topk, kthvalue, median),
+        *(mode, cummax, cummin, scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill),
+        *(masked_scatter, index_put),
+    )
+}

@@ -1,0 +1,449 @@
+"""In-place operations: the entries, the version and the history of a tensor and its base change.
+
+The new value is computed out of place, from a copy that keeps the old history, and then written. A change of a view
+rewrites the history of its base: `CopySlices` leads to the base as it was and to what was written. Other views take
+over the new history when someone asks, through `AsStridedBackward0`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import random
+from gradcli.eager._core import events, modes, tracer
+from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
+from gradcli.eager._core.node import Node, Saved, class_named, saved_result
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import checked, sizes
+from gradcli.eager._engine.backward import hand_over
+from gradcli.eager._engine.plan import plan_of
+from gradcli.eager._engine.record import cast, copied, record
+from gradcli.eager._engine.rule_node import fitted, fitted_tensor, renamed, source_of
+from gradcli.eager._ops import elementwise, indexing, joining, matmul, reductions, views
+from gradcli.eager._ops.elementwise import where
+from gradcli.eager._ops.views import follow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.eager._engine.arguments import Operand
+
+
+def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, ...] = ()) -> Tensor:
+    """Replace the entries of x by `function(old x)`; RuntimeError where PyTorch refuses it."""
+    if tracer.current is not None and tracer.traced((x, *others)):
+        return tracer.current.change(x, function)  # type: ignore[no-any-return]
+    tracked = recording() and (x.requires_grad or any(isinstance(y, Tensor) and y.requires_grad for y in others))
+    if tracked:
+        refuse(x)
+    old, tangent = x, x._tangent
+    if tracked or tangent is not None:
+        old = Tensor(x._array.copy(), x.requires_grad)
+        old._edge = x._current_edge()
+        if tangent is not None:
+            before = Tensor(tangent._array.copy(), tangent.requires_grad)
+            before._edge = tangent._current_edge()
+            state.dual.give(old, before)
+        if events.current is not None:
+            events.current.same(old, x)
+    result = function(old)
+    raw, new = x._array, result._raw
+    if new.shape != raw.shape:
+        raise RuntimeError(f"the in-place result has shape {list(result.shape)}, but the tensor {list(x.shape)}")
+    if new.dtype is not raw.dtype and result.dtype.kind > x.dtype.kind:
+        raise RuntimeError(f"the result type {result.dtype} can't be cast to the desired output type {x.dtype}")
+    if not raw.flags.writeable:
+        raise RuntimeError("several entries of an expanded tensor share one memory location: clone() it before writing")
+    raw[...] = new
+    if x._inference and not modes.is_inference_mode_enabled():  # too late for the entries, as in PyTorch
+        raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
+    x._counter.bump(place())
+    if state.dual is not None and x._raw.dtype.kind in "fc":
+        state.dual.changed(x, result._tangent)
+    if tracked and result.requires_grad:
+        rewrite(x, cast(result, x.dtype))
+    if events.current is not None:
+        events.current.changed(x, result)
+    return x
+
+
+def refuse(x: Tensor) -> None:
+    """RuntimeError for tensors whose history cannot be rewritten."""
+    root = x if x._base is None else x._base
+    refuse_made(x)
+    if x is not root and x._node is None and not root.is_leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation: this view was made before its "
+            "base had a history, and has not been looked at since; make the view again"
+        )
+    if root.is_leaf and root._requires:
+        what = "a leaf Variable" if x is root else "a view of a leaf Variable"
+        raise RuntimeError(
+            f"{what} that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()"
+        )
+
+
+def refuse_made(x: Tensor) -> None:
+    """RuntimeError for views whose history cannot be rewritten, because of how they were made."""
+    if x._made == "no_grad":
+        raise RuntimeError(
+            "a view that was made in no_grad mode, or its base, was changed in place with grad mode enabled: make both "
+            "inside no_grad(), or both outside"
+        )
+    if x._made == "several":
+        raise RuntimeError(
+            "a view that is one of several outputs (unbind, split, iteration), or its base, was changed in place; "
+            "clone() it before"
+        )
+
+
+def rewrite(x: Tensor, result: Tensor) -> None:
+    """Give x the history of the tensor that was computed for it, and its base too."""
+    edge = result._current_edge()
+    assert edge is not None
+    base = x._base
+    if base is None:
+        node = edge[0]
+        node.saved = tuple(
+            [
+                saved_result(x._array, x._counter) if type(one) is Saved and one._raw is result._raw else one
+                for one in node.saved or ()
+            ]
+        )
+        hand_over(x, x._edge, edge)
+        x._edge, x._requires = edge, True
+        return
+    written: Any = source_of(result)
+    if isinstance(edge[0], OverwriteNode):  # a copy into a view leads straight to what was copied
+        source = edge[0].source
+        if source is None:
+            written = None
+        elif source == (x._array.shape, x._array.dtype):
+            written = edge[0].ins[1]
+    copy = class_named(CopySlices, "CopySlices")((source_of(base), written), (), place())
+    assert isinstance(copy, CopySlices)
+    hit = np.zeros(base._array.shape, np.bool_)
+    plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
+    plan.forward.on_arrays(hit.dtype, [hit])[0][...] = True
+    copy.hit, copy.path = Tensor(hit), x._path
+    base._edge, base._requires = (copy, 0), True
+    x._renew()
+
+
+def renew(view: Tensor) -> None:
+    """Give a view the history that its base has now."""
+    base = view._base
+    assert base is not None
+    refuse_made(view)
+    view._seen = view._counter.value
+    with modes.enable_grad():
+        fresh = record(
+            follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, whole=True, pointwise=False
+        )
+    view._edge, view._requires = fresh._edge, fresh._requires
+    if events.current is not None:
+        events.current.same(view, fresh)
+
+
+class CopySlices(Node):
+    """What the base of a view becomes when the view is changed in place."""
+
+    __slots__ = ("hit", "path")
+    hit: Tensor
+    path: tuple[Any, ...]
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradient outside the view for the old base, and that inside it for what was written."""
+        if cts[0] is None:
+            return [None, None]
+        ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(np.asarray(cts[0]))
+        kept = None if self.inputs[0] is None else where(self.hit, 0.0, ct)
+        inner = record(follow, (ct,), {"path": self.path}, "AsStridedBackward0", whole=True, pointwise=False)
+        if create_graph:
+            return [kept, inner]
+        return [None if kept is None else kept._array, inner._array]
+
+
+class OverwriteNode(Node):
+    """What a tensor becomes when all its entries are replaced: nothing flows to the old ones."""
+
+    __slots__ = ("kind", "shape", "source")
+    shape: tuple[int, ...]
+    kind: Any
+    source: tuple[tuple[int, ...], Any] | None
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """Zeros for the old entries, the gradient itself for the new ones."""
+        ct = cts[0]
+        zeros = np.zeros(self.shape, self.kind)
+        found: list[Any] = [Tensor(zeros) if create_graph else zeros]
+        if len(self.inputs) > 1:
+            new = None
+            if ct is not None and self.source is not None:
+                new = fitted_tensor(ct, *self.source) if create_graph else fitted(ct, *self.source)
+            found.append(new)
+        return found
+
+
+def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
+    array = value._array if isinstance(value, Tensor) else np.asarray(value)
+    try:
+        result = Tensor(np.broadcast_to(array, old._array.shape).astype(old._array.dtype))
+    except ValueError:
+        raise RuntimeError(f"the sizes {list(array.shape)} and {list(old.shape)} must match, or be 1") from None
+    flows = isinstance(value, Tensor) and value.requires_grad
+    if recording() and (old.requires_grad or flows):
+        sources = (source_of(old), source_of(value) if isinstance(value, Tensor) else None)[:edges]
+        node = class_named(OverwriteNode, name)(sources, (), place())
+        assert isinstance(node, OverwriteNode)
+        node.shape, node.kind = old._array.shape, old._array.dtype
+        node.source = (array.shape, array.dtype) if flows else None
+        result._requires, result._edge = True, (node, 0)
+    moved = value._tangent if isinstance(value, Tensor) else None
+    if state.dual is not None and (moved is not None or old._tangent is not None):
+        kind = old._array.dtype
+        still = Tensor(np.zeros(old._array.shape, kind))
+        if moved is not None:
+            moved = copied(fitted_tensor(moved, old._array.shape, kind), "CloneBackward0")
+        state.dual.give(result, still if moved is None else moved)
+    if events.current is not None:
+        events.current.operation(name, (value,), result)
+    return result
+
+
+def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
+    """Replace the entries by those of another tensor, repeated to the shape and changed to the format."""
+    return change(self, lambda old: overwritten(old, src, "CopyBackwards", 2), (src,))
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Replace the entries by zeros."""
+    self._added = 0
+    return change(self, lambda old: overwritten(old, 0, "ZeroBackward0", 1))
+
+
+def fill_(self: Tensor, value: Operand) -> Tensor:
+    """Replace the entries by a number, or by that of a 0-d tensor."""
+    name, edges = ("FillBackward3", 2) if isinstance(value, Tensor) else ("FillBackward2", 1)
+    return change(self, lambda old: overwritten(old, value, name, edges), (value,))
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Forget the history; RuntimeError for a view."""
+    if self._base is not None:
+        raise RuntimeError("a view cannot be detached in place: use detach()")
+    self._edge, self._requires, self._retains = None, False, False
+    self._own_tangent = None
+    return self
+
+
+def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Callable[..., Tensor]:
+    def in_place(self: Tensor, *args: Any, generator: Any = None, **options: Any) -> Tensor:
+        source = generator or random.default_generator
+        raw = np.asarray(draw(source, self, *args, **options)).astype(self._raw.dtype)
+        if raw.shape != self._raw.shape:  # a row, as the numbers are drawn
+            raw = random.laid_out(raw, self._array)
+        return change(self, lambda old: overwritten(old, Tensor(raw), node, 1))
+
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = f"Replace the entries by random numbers: `{name}`."
+    return in_place
+
+
+def _normal(source: Any, x: Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
+    contiguous = x._array.flags.c_contiguous
+    return source.normal((x._raw.size,), float(mean), float(std), x.dtype.name, contiguous=contiguous)
+
+
+def _uniform(source: Any, x: Tensor, low: float = 0.0, high: float = 1.0) -> Any:
+    return source.uniform((x._raw.size,), float(low), float(high), x.dtype.name)
+
+
+def _bernoulli(source: Any, x: Tensor, p: Any = 0.5) -> Any:
+    bound = p._raw if isinstance(p, Tensor) else p
+    return source.rand(x._raw.shape, "float64") < bound
+
+
+def _random(source: Any, x: Tensor, low: int = 0, high: int | None = None) -> Any:
+    if high is None:
+        low, high = (0, low) if low else (0, 2**24 if x._raw.dtype == np.float32 else 2**53)
+    return source.randint(low, high, (x._raw.size,))
+
+
+def _exponential(source: Any, x: Tensor, lambd: float = 1.0) -> Any:
+    return -np.log1p(-source.rand((x._raw.size,), "float64")) / lambd
+
+
+_DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+
+
+def _directly(ufunc: Any, x: Tensor, other: Any) -> bool:
+    """Whether arithmetic without history was written straight into the memory: what an optimiser's step does."""
+    raw = x._raw
+    alone = isinstance(raw, np.generic)  # a number has no memory that others could see
+    if state.mode == SPECIAL or x._inference or not (alone or isinstance(raw, np.ndarray)):
+        return False
+    if isinstance(other, Tensor):
+        if state.mode == PLAIN and (x.requires_grad or other.requires_grad):
+            return False
+        value = other._raw
+        if value.dtype is not raw.dtype or value.shape != raw.shape:
+            return False
+    elif other.__class__ is float and not (state.mode == PLAIN and x.requires_grad):
+        value = raw.dtype.type(other)
+    else:
+        return False
+    if raw.dtype.kind != "f" or not (alone or raw.flags.writeable):
+        return False
+    if alone:
+        x._raw = ufunc(raw, value)
+    else:
+        ufunc(raw, value, out=raw)
+    x._counter.bump(place())
+    return True
+
+
+def _changing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    ufunc = _DIRECT.get(name)
+    guarded = checked(function)
+    check, least = getattr(guarded, "check", None), getattr(guarded, "least", 1)
+    several = name in elementwise.SEVERAL
+    alone = check is None and not several
+
+    def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if ufunc is not None and len(args) == 1 and not kwargs and _directly(ufunc, self, args[0]):
+            return self
+        if check is not None:
+            check((self, *args))
+            if 1 + len(args) + len(kwargs) < least:
+                raise TypeError(f"{name}_() takes {least - 1} arguments, but {len(args) + len(kwargs)} were given")
+        elif alone and args:
+            raise TypeError(f"{name}_() takes no arguments ({len(args)} given)")
+        elif several and (len(args) != 1 or not isinstance(args[0], (Tensor, int, float, complex, np.generic))):
+            if "other" not in kwargs:
+                raise TypeError(f"{name}_() takes a tensor or a number")
+        return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
+
+    in_place.__name__ = in_place.__qualname__ = f"{name}_"
+    in_place.__doc__ = f"`{name}`, written into the tensor itself."
+    return in_place
+
+
+_IN_PLACE = {
+    "SqueezeBackward0": "SqueezeBackward3",
+    "SqueezeBackward1": "SqueezeBackward4",
+    "UnsqueezeBackward0": "UnsqueezeBackward1",
+    "TBackward0": "TBackward1",
+    "TransposeBackward0": "TransposeBackward1",
+}
+
+
+def _comparing(name: str) -> Callable[..., Tensor]:
+    function = elementwise.TABLE[name]
+
+    def in_place(self: Tensor, other: Any) -> Tensor:
+        found = function(self.detach(), other.detach() if isinstance(other, Tensor) else other)
+        node = f"{name.capitalize()}Backward{int(isinstance(other, Tensor))}"
+        return change(self, lambda old: overwritten(old, found, node, 1))
+
+    in_place.__name__ = in_place.__qualname__ = f"{name}_"
+    in_place.__doc__ = f"`{name}`, written into the tensor itself as ones and zeros."
+    return in_place
+
+
+def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    check = checked(function).check
+
+    def in_place(self: Tensor, *args: Any) -> Tensor:
+        check((self, *args))
+        if self._base is not None:
+            raise RuntimeError(f"{name}_() on a view is not supported: use {name}()")
+        if recording() and self.requires_grad:
+            refuse(self)
+        old = Tensor(self._array, self._requires, self._counter)
+        old._edge = self._edge
+        found = function(old, *args)
+        self._counter.bump(place())
+        self._raw = found._raw
+        if state.dual is not None:
+            state.dual.moved(self, function, args)
+        if found._node is not None:
+            self._edge = renamed(found, _IN_PLACE[type(found._node).__name__])._edge
+        return self
+
+    in_place.__name__ = in_place.__qualname__ = f"{name}_"
+    in_place.__doc__ = f"`{name}`, of the tensor itself."
+    return in_place
+
+
+def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Tensor:
+    """Replace the entries of the diagonal by a number."""
+    if self.ndim < 2:
+        raise RuntimeError("fill_diagonal_: dimensions must be larger than 1")
+    positions = np.arange(min(self.shape)) * (
+        self.shape[1] + 1 if self.ndim == 2 else sum(np.cumprod(self.shape[1:])) + 1
+    )
+    return change(
+        self, lambda old: indexing.placed(old, positions, fill_value, "FillDiagonalBackward0", 1), (fill_value,)
+    )
+
+
+def setitem(x: Tensor, index: Any, value: Any) -> None:
+    """x[index] = value."""
+    target, value, put = indexing.assignment(x, index, value)
+    if put is None:
+        copy_(target, value)
+    else:
+        change(x, put, (value,))
+
+
+def resize_(self: Tensor, *size: Any) -> Tensor:
+    """Another number of entries; RuntimeError for a tensor that requires grad."""
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape = sizes(size)
+    flat = np.zeros(int(np.prod(shape)), self._raw.dtype)
+    kept = self._array.reshape(-1)[: flat.size]
+    flat[: kept.size] = kept
+    self._raw = flat.reshape(shape)
+    return self
+
+
+_POINTWISE = (
+    "add sub mul pow exp exp2 log log2 log10 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sigmoid relu neg abs sign floor ceil trunc round clamp clip reciprocal masked_fill remainder square log1p expm1 "
+    "erf erfc erfinv lgamma digamma atan2 xlogy sinc"
+)
+_ENTRYWISE = (
+    "div fmod frac logit clamp_min clamp_max nan_to_num copysign floor_divide float_power deg2rad rad2deg threshold"
+)
+_SELECTING = "scatter scatter_add index_add index_copy index_fill masked_scatter index_put"
+_RESHAPING = "squeeze unsqueeze t transpose swapaxes swapdims"
+
+_Table = dict[str, Any]
+TABLE: _Table = {function.__name__: function for function in (copy_, zero_, fill_, detach_, fill_diagonal_, resize_)}
+_GROUPS: tuple[tuple[_Table, str], ...] = (
+    (elementwise.TABLE, _POINTWISE),
+    (elementwise.TABLE, _ENTRYWISE),
+    (indexing.TABLE, _SELECTING),
+    (matmul.TABLE, "addcmul addcdiv lerp addmm addmv baddbmm"),
+    (joining.TABLE, "tril triu"),
+    (reductions.TABLE, "cumsum cumprod"),
+)
+for _table, _names in _GROUPS:
+    TABLE.update({f"{name}_": _changing(name, _table[name]) for name in _names.split()})
+TABLE.update({f"{name}_": _comparing(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")})
+TABLE.update({f"{name}_": _reshaping(name, views.TABLE[name]) for name in _RESHAPING.split()})
+TABLE.update(
+    normal_=_drawn("normal_", "NormalBackward0", _normal),
+    uniform_=_drawn("uniform_", "UniformBackward0", _uniform),
+    bernoulli_=_drawn("bernoulli_", "BernoulliBackward2", _bernoulli),
+    random_=_drawn("random_", "RandomBackward2", _random),
+    exponential_=_drawn("exponential_", "ExponentialBackward0", _exponential),
+)
+_ALSO = {"multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "negative": "neg"}
+_ALSO["absolute"] = "abs"
+TABLE.update({f"{name}_": TABLE[f"{usual}_"] for name, usual in _ALSO.items()})
+TABLE.update({f"arc{name[1:]}_": TABLE[f"{name}_"] for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")})

@@ -1,0 +1,438 @@
+"""Joining, splitting and rearranging: `cat`, `stack`, `split`, `flip`, `roll`, `tril` and the like."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core import events
+from gradcli.eager._core.modes import place, recording
+from gradcli.eager._core.node import Node, class_named
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import sizes
+from gradcli.eager._engine.record import record
+from gradcli.eager._engine.rule_node import source_of
+from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
+from gradcli.eager._ops.views import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    axis_of,
+    expand,
+    permute,
+    reshape,
+    unsqueeze,
+    view,
+    viewed,
+)
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
+
+
+_TOGETHER = 256  # that are joined at once: where a gradient is cut apart, each part asks for the sizes before it
+
+
+def _joined(*xs: Any, axis: int) -> Any:
+    concat = catalogue()["concat"]
+    while len(xs) > _TOGETHER:
+        groups = [xs[i : i + _TOGETHER] for i in range(0, len(xs), _TOGETHER)]
+        xs = tuple([group[0].bind(concat, group, {"axis": axis}) for group in groups])
+    return xs[0].bind(concat, xs, {"axis": axis})
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors joined along an axis that they have."""
+    xs = _several(tensors, "cat")
+    return record(_joined, xs, {"axis": axis_of(dim, xs[0].ndim)}, "CatBackward0", whole=True)
+
+
+def _stacked(*xs: Any, axis: int) -> Any:
+    rank = len(xs[0].shape) + 1
+    at = rank + axis
+    shape = (*xs[0].shape[:at], 1, *xs[0].shape[at:])
+    return _joined(*[catalogue()["reshape"](x, shape=tuple(shape)) for x in xs], axis=axis)
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new axis."""
+    xs = _several(tensors, "stack")
+    if any(x._array.shape != xs[0]._array.shape for x in xs):
+        raise RuntimeError("stack expects each tensor to be equal size")
+    return record(_stacked, xs, {"axis": axis_of(dim, xs[0].ndim + 1)}, "StackBackward0", whole=True)
+
+
+def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
+    xs = tuple(tensors)
+    if not xs:
+        raise (ValueError if what == "cat" else RuntimeError)(f"{what}() needs a non-empty list of tensors")
+    if not all(isinstance(x, Tensor) for x in xs):
+        raise TypeError(f"{what}() joins tensors only")
+    return xs
+
+
+def _scripted(x: Any, *, name: str, **params: Any) -> Any:
+    primitive = catalogue()[name]
+    return (primitive.call or primitive.definition)(x, **params)  # type: ignore[misc]
+
+
+def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+    """The entries in the opposite order along some axes."""
+    params = {"name": "flip", "axis": sizes(given, dims, "dims")}
+    return record(_scripted, (input,), params, "FlipBackward0", whole=True)
+
+
+def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
+    """The entries moved along axes; what leaves at one end enters at the other."""
+    axis = tuple(dims) if isinstance(dims, (list, tuple)) else dims
+    shift = tuple(shifts) if isinstance(shifts, (list, tuple)) else shifts
+    return record(_scripted, (input,), {"name": "roll", "shift": shift, "axis": axis}, "RollBackward0", whole=True)
+
+
+def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
+    """The tensor repeated as a whole, so many times along each axis. RuntimeError for fewer numbers than axes."""
+    times = sizes(given, repeats, "repeats")
+    if len(times) < input.ndim:
+        raise RuntimeError(
+            f"Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: {len(times)} "
+            f"against {input.ndim}"
+        )
+    if any(n < 0 for n in times):
+        raise RuntimeError(f"a tensor cannot be repeated a negative number of times: {list(times)}")
+    return record(_scripted, (input,), {"name": "tile", "reps": times}, "RepeatBackward0", whole=True)
+
+
+def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+    """The tensor repeated as a whole, so many times along each axis, once along the axes that are not named."""
+    times = sizes(given, dims, "dims")
+    return repeat(input, (1,) * (input.ndim - len(times)) + times)
+
+
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The entries on and below a diagonal, zeros above."""
+    return record(_scripted, (input,), {"name": "tril", "k": diagonal}, "TrilBackward0", whole=True)
+
+
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The entries on and above a diagonal, zeros below."""
+    return record(_scripted, (input,), {"name": "triu", "k": diagonal}, "TriuBackward0", whole=True)
+
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix."""
+    return record(_scripted, (input,), {"name": "trace"}, "TraceBackward0", whole=True)
+
+
+# --- several results ---------------------------------------------------------------------------------------
+
+
+class PartsNode(Node):
+    """The node of a tensor taken apart: the gradients of the parts are put together again, zeros for unused ones."""
+
+    __slots__ = ("axis", "outputs", "shapes", "type")
+    axis: int
+    shapes: tuple[Shape, ...]
+    type: Any
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradient of the whole."""
+        parts = []
+        for ct, shape in zip(cts, self.shapes, strict=True):
+            if ct is None:
+                ct = np.zeros(shape, self.type)
+            parts.append(ct if isinstance(ct, Tensor) else Tensor(ct))
+        whole = stack(parts, self.axis) if self.name() == "UnbindBackward0" else cat(parts, self.axis)
+        return [whole if create_graph else whole._array]
+
+
+def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor, ...]:
+    node = None
+    if recording() and x.requires_grad:
+        node = class_named(PartsNode, name)((source_of(x),), (), place())
+        node.outputs = len(parts)
+        assert isinstance(node, PartsNode)
+        node.axis, node.type = axis, x._array.dtype
+        node.shapes = tuple([part._array.shape for part in parts])
+    for i, part in enumerate(parts):
+        part._made = part._made or "several"
+        if node is not None:
+            part._requires, part._edge = True, (node, i)
+        if events.current is not None:
+            events.current.operation(name, (x,), part)
+    return tuple(parts)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The parts along an axis, one for each position; one node for all of them."""
+    axis = axis_of(dim, input.ndim)
+    if not input.ndim:
+        input._current_edge()  # a view that may not be used says so first
+        raise IndexError("a 0-d tensor cannot be unbound")
+    parts = [select(input, axis, i) for i in range(input.shape[axis])]
+    return _apart(input, parts, axis, "UnbindBackward0")
+
+
+def split(
+    input: Tensor, split_size_or_sections: Sizes, dim: int = 0, *, node: str = "SplitBackward0"
+) -> tuple[Tensor, ...]:
+    """Parts of a size along an axis, the last one may be smaller; or parts of given sizes."""
+    axis = axis_of(dim, input.ndim)
+    size = input.shape[axis]
+    if isinstance(split_size_or_sections, int):
+        each = split_size_or_sections
+        if each < 0 or (not each and size):
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
+        each = max(each, 1)
+        counts = [min(each, size - start) for start in range(0, size, each)]
+        name = node
+    else:
+        counts = list(split_size_or_sections)
+        name = "SplitWithSizesBackward0"
+        if sum(counts) != size:
+            raise RuntimeError(f"split_with_sizes expects sizes that sum to {size}, not {counts}")
+    parts, start = [], 0
+    for count in counts:
+        parts.append(narrow(input, axis, start, count))
+        start += count
+    return _apart(input, parts, axis, name)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most so many parts of equal size along an axis."""
+    if not input.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = input.shape[axis_of(dim, input.ndim)]
+    return split(input, max(-(-size // chunks), 1), dim)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Joined along the second axis, vectors along their only one."""
+    xs = [x if x.ndim else reshape(x, (1,)) for x in tensors]
+    return cat(xs, 0 if xs[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Joined along the first axis, vectors as rows."""
+    return cat([atleast_2d(x) for x in tensors], 0)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Joined along the third axis."""
+    return cat([unsqueeze(y, 2) if y.ndim < 3 else y for y in (atleast_2d(x) for x in tensors)], 2)
+
+
+def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
+    """So many parts of nearly equal size along an axis, or parts that begin at given places."""
+    size = input.shape[axis_of(dim, input.ndim)]
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        ends = [sum(size // count + (k < size % count) for k in range(i + 1)) for i in range(count)]
+    else:
+        ends = [*[min(end, size) for end in indices_or_sections], size]
+    return tuple([narrow(input, dim, start, end - start) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+
+
+def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
+    """Parts along the second axis, of a vector along its only one."""
+    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+
+
+def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
+    """Parts along the first axis."""
+    return tensor_split(input, indices_or_sections, 0)
+
+
+def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Vectors repeated over the grid that they span; `xy` exchanges the first two axes."""
+    xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if any(x.ndim > 1 for x in xs):
+        raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[:2] = [1, 0]
+    shape = tuple([xs[i].numel() for i in places])
+    return tuple(
+        [
+            expand(view(x, tuple([-1 if j == place else 1 for j in range(len(xs))])), shape)
+            for x, place in zip(xs, places, strict=True)
+        ]
+    )
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along a diagonal, zeros elsewhere."""
+    xs = tuple([atleast_2d(x) for x in tensors])
+    return record(_blocks, xs, {}, "BlockDiagBackward0", whole=True, pointwise=False)
+
+
+def _blocks(*xs: Any) -> Any:
+    width = 0
+    for x in xs:
+        width += x.shape[1]
+    rows, left = [], 0
+    for x in xs:
+        pad = catalogue()["unslice"]
+        rows.append(pad(x, start=(0, left), step=(1, 1), shape=(x.shape[0], width)))
+        left += x.shape[1]
+    return _joined(*rows, axis=-2)
+
+
+def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
+    """The differences of neighbours along an axis."""
+    from gradcli.eager._ops.elementwise import sub
+
+    for _ in range(n):
+        size = input.shape[axis_of(dim, input.ndim)]
+        input = sub(narrow(input, dim, 1, size - 1), narrow(input, dim, 0, size - 1))
+    return input
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two axes, as the last axis; of a contiguous matrix a view."""
+    rank = input.ndim
+    one, two = axis_of(dim1, rank) + rank, axis_of(dim2, rank) + rank
+    if one == two:
+        raise RuntimeError("diagonal dimensions cannot be identical")
+    if rank == 2 and (one, two) == (0, 1) and input._raw.flags.c_contiguous and input._raw.size:
+        rows, columns = input.shape
+        start = offset if offset >= 0 else -offset * columns
+        count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+        params = {"start": start, "step": columns + 1, "size": count}
+        return viewed(input, _diagonal, params, "DiagonalBackward0")
+    return fixed(picked(input, np.diagonal(numbers(input), offset, one, two), "DiagonalBackward0"))
+
+
+def _diagonal(x: Any, *, start: int, step: int, size: int) -> Any:
+    return catalogue()["slice"](flat(x), start=(start if size else 0,), step=(step,), size=(size,))
+
+
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    if input.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise RuntimeError(f"diag(): expected 1-D or 2-D tensor, got {input.ndim}-D")
+    return fixed(picked(input, np.diagonal(numbers(input), diagonal), "DiagonalBackward0_copy"))
+
+
+def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
+    """Matrices with the last axis on their diagonal."""
+    size = input.shape[-1] + abs(offset)
+    shape = (*input.shape[:-1], size, size)
+    positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
+    at = Tensor(np.ascontiguousarray(positions).reshape(-1))
+    how: dict[str, Any] = {"whole": True, "apart": (1,), "edges": 1, "pointwise": False}
+    return fixed(record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", **how))
+
+
+def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:
+    size = 1
+    for n in shape:
+        size *= n
+    return catalogue()["reshape"](catalogue()["put_along"](flat(x), at, axis=-1, size=size), shape=shape)
+
+
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows along an axis, one after the other, with the entries of each as the last axis."""
+    axis = axis_of(dimension, input.ndim) + input.ndim
+    if size > input.shape[axis]:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {dimension} is {input.shape[axis]} but size is {size}"
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(numbers(input), size, axis=axis)
+    return fixed(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
+
+
+def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 0) -> Tensor:
+    """The entries at regular distances in memory."""
+    positions = np.full(tuple(size), storage_offset)
+    for i, (n, by) in enumerate(zip(size, stride, strict=True)):
+        positions = positions + (np.arange(n) * by).reshape([-1 if j == i else 1 for j in range(len(size))])
+    if positions.size and positions.max() >= input._raw.size:
+        raise RuntimeError("as_strided(): sizes and strides reach outside the storage")
+    return fixed(picked(input, positions, "AsStridedBackward0"))
+
+
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned by right angles in the plane of two axes."""
+    return fixed(picked(input, np.rot90(numbers(input), k, tuple(dims)), "Rot90Backward0"))
+
+
+def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
+    """Each entry repeated, one after the other."""
+    if dim is None:
+        input, dim = reshape(input, (-1,)), 0
+    if isinstance(repeats, Tensor):
+        if repeats.dtype.name not in ("int32", "int64"):
+            raise NotImplementedError(f"repeat_interleave is not implemented for repeats of dtype {repeats.dtype}")
+        return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), "IndexSelectBackward0")
+    from gradcli.eager._ops.views import clone, expand, unsqueeze
+
+    axis = axis_of(dim, input.ndim) + input.ndim
+    wide = unsqueeze(input, axis + 1)
+    shape = list(wide.shape)
+    shape[axis + 1] = repeats
+    whole = list(input.shape)
+    whole[axis] *= repeats
+    return reshape(clone(expand(wide, tuple(shape))), tuple(whole))
+
+
+def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
+    """Some axes moved to other places."""
+    rank = input.ndim
+    given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
+    old, new = ([axis_of(d, rank) + rank for d in dims] for dims in given)
+    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
+        raise RuntimeError(
+            f"movedim: source {given[0]} and destination {given[1]} must name as many distinct dimensions"
+        )
+    rest = iter([i for i in range(rank) if i not in old])
+    goes = dict(zip(new, old, strict=True))
+    return permute(input, tuple([goes[i] if i in goes else next(rest) for i in range(rank)]))
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """The second axis in the opposite order."""
+    return flip(input, 1)
+
+
+def flipud(input: Tensor) -> Tensor:
+    """The first axis in the opposite order."""
+    return flip(input, 0)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every choice of one entry from each of some vectors, a row for each choice."""
+    if any(x.ndim != 1 for x in tensors):
+        raise RuntimeError("cartesian_prod expects 1-D tensors")
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([reshape(grid, (-1,)) for grid in meshgrid(*tensors, indexing="ij")], 1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of r entries of a vector, a row for each choice."""
+    if input.ndim != 1:
+        raise RuntimeError("combinations expects a 1-D tensor")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(choose(range(input._raw.size), r)), np.int64).reshape(-1, r)
+    return reshape(index_select(input, 0, Tensor(rows.reshape(-1))), tuple(rows.shape))
+
+
+TABLE: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(cat, stack, flip, roll, repeat, tile, tril, triu, trace, unbind, split, chunk, hstack, vstack),
+        *(dstack, atleast_1d, atleast_2d, atleast_3d, tensor_split, hsplit, vsplit, meshgrid, block_diag, diff),
+        *(diagonal, diag, diag_embed, unfold, as_strided, rot90, repeat_interleave, movedim, fliplr, flipud),
+        *(cartesian_prod, combinations),
+    )
+}
+TABLE.update(concat=cat, concatenate=cat, row_stack=vstack, moveaxis=movedim)

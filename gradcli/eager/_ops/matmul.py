@@ -1,0 +1,444 @@
+"""Products of vectors, matrices and stacks of them: `matmul`, `addmm`, `einsum` and the like."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.fastpath import again
+from gradcli.eager._engine.record import record
+from gradcli.eager._engine.rule_node import renamed
+from gradcli.eager._ops.elementwise import as_tensor_or_number, mul
+from gradcli.eager._ops.joining import diagonal
+from gradcli.eager._ops.reductions import graph_norm
+from gradcli.eager._ops.reductions import sum as summed
+from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsqueeze, view
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.eager._engine.arguments import Operand
+
+
+def _product(one: Tensor, other: Tensor, node: str) -> Tensor:
+    if one.dtype is not other.dtype:
+        raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
+    return record(_multiplied, (one, other), {}, node, whole=True)
+
+
+def _multiplied(x: Any, y: Any) -> Any:
+    call = catalogue()["matmul"].call
+    assert call is not None
+    return call(x, y)
+
+
+def _tensors(name: str, one: Any, other: Any) -> None:
+    for x in (one, other):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}() needs two tensors, not {type(x).__name__}")
+
+
+_MM = (_multiplied, "MmBackward0", None, False)
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices."""
+    known = again(_MM, input, mat2)
+    if known is not None:
+        return known
+    _tensors("mm", input, mat2)
+    if input.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError("mm() needs two matrices")
+    return _product(input, mat2, "MmBackward0")
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector."""
+    _tensors("mv", input, vec)
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError("mv() needs a matrix and a vector")
+    return _product(input, vec, "MvBackward0")
+
+
+def dot(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of two vectors."""
+    _tensors("dot", input, other)
+    if input.ndim != 1 or other.ndim != 1:
+        raise RuntimeError("dot() needs two vectors: 1D tensors expected")
+    return _product(input, other, "DotBackward0")
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two stacks of matrices."""
+    _tensors("bmm", input, mat2)
+    if input.ndim != 3 or mat2.ndim != 3:
+        raise RuntimeError("bmm() needs two stacks of matrices")
+    return _product(input, mat2, "BmmBackward0")
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product, built from the same nodes as PyTorch builds it from."""
+    known = again(_MM, input, other)
+    if known is not None:
+        return known
+    _tensors("matmul", input, other)
+    ranks = (input.ndim, other.ndim)
+    if 0 in ranks:
+        raise RuntimeError("both arguments of matmul need to be at least 1D")
+    if ranks == (1, 1):
+        return dot(input, other)
+    if ranks == (2, 1):
+        return mv(input, other)
+    if ranks == (1, 2):
+        return squeeze(mm(unsqueeze(input, 0), other), 0, node="SqueezeBackward4")
+    if ranks == (2, 2):
+        return mm(input, other)
+    if ranks[1] <= 2 or ranks[0] == 1:
+        if ranks[0] == 1:
+            return squeeze(matmul(unsqueeze(input, 0), other), -2)
+        if ranks[1] == 1:
+            return squeeze(matmul(input, unsqueeze(other, 1)), -1)
+        lead = tuple(input.shape[:-1])
+        rows = reshape(input, (int(np.prod(lead)), input.shape[-1]))
+        return view(mm(rows, other), (*lead, other.shape[-1]), node="UnsafeViewBackward0")
+    stacks = np.broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
+    count = int(np.prod(stacks))
+    left = reshape(expand(input, (*stacks, *input.shape[-2:])), (count, *input.shape[-2:]))
+    right = reshape(expand(other, (*stacks, *other.shape[-2:])), (count, *other.shape[-2:]))
+    return view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]), node="UnsafeViewBackward0")
+
+
+Shape = tuple[int, ...]
+
+
+def _raised(x: Any, shape: Shape) -> Any:
+    """A graph operand repeated to a shape."""
+    if tuple(x.shape) == shape:
+        return x
+    raised = (1,) * (len(shape) - len(x.shape)) + tuple(x.shape)
+    if raised != tuple(x.shape):
+        x = catalogue()["reshape"](x, shape=raised)
+    return catalogue()["broadcast"](x, shape=shape)
+
+
+def _times(x: Any, factor: float) -> Any:
+    return x if factor == 1 else x * factor
+
+
+def _added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) -> Any:
+    call = catalogue()["matmul"].call
+    assert call is not None
+    product = _times(call(one, other), alpha)
+    return product if beta == 0 else _times(_raised(x, tuple(product.shape)), beta) + product
+
+
+def _added(name: str, node: str, ranks: tuple[int, int]) -> Callable[..., Tensor]:
+    def function(input: Tensor, one: Tensor, other: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        if (one.ndim, other.ndim) != ranks:
+            raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
+        if one.dtype is not other.dtype or input.dtype is not one.dtype:
+            raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
+        params = {"beta": beta, "alpha": alpha}
+        return record(_added_product, (input, one, other), params, node, whole=True, pointwise=False)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "beta * input + alpha * (the product of the other two)."
+    return function
+
+
+addmm = _added("addmm", "AddmmBackward0", (2, 2))
+addmv = _added("addmv", "AddmvBackward0", (2, 1))
+baddbmm = _added("baddbmm", "BaddbmmBackward0", (3, 3))
+
+
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """input + value * tensor1 * tensor2, entry by entry."""
+    xs = (input, tensor1, tensor2)
+    return record(_addcmul, xs, {"value": value}, "AddcmulBackward0", pointwise=True, whole=True)
+
+
+def _addcmul(x: Any, one: Any, other: Any, *, value: float) -> Any:
+    return x + _times(one * other, value)
+
+
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """input + value * tensor1 / tensor2, entry by entry."""
+    return record(_addcdiv, (input, tensor1, tensor2), {"value": value}, "AddcdivBackward0", pointwise=True)
+
+
+def _addcdiv(x: Any, one: Any, other: Any, *, value: float) -> Any:
+    return x + _times(one / other, value)
+
+
+def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    """input + weight * (end - input): between the two."""
+    several = isinstance(weight, Tensor)
+    xs = (input, end, as_tensor_or_number(weight))
+    return record(_lerp, xs, {}, f"LerpBackward{int(several)}", pointwise=True, edges=3 if several else 2)
+
+
+def _lerp(x: Any, end: Any, weight: Any) -> Any:
+    return x + weight * (end - x)
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """The product of every entry of one vector with every entry of another."""
+    if input.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError("outer() needs two vectors: 1D tensors expected")
+    return mul(view(input, (input.shape[0], 1)), vec2)  # type: ignore[no-any-return]
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of two vectors, the first of them conjugated."""
+    if input.dtype.kind == 3:
+        from gradcli.eager._ops.complex_numbers import conj
+
+        return dot(conj(input), other)
+    return renamed(dot(input, other), "VdotBackward0")
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sums of the products along the last axes."""
+    if not input.ndim or not other.ndim:
+        return mul(input, other)  # type: ignore[no-any-return]
+    return tensordot(input, other, ([-1], [-1]))
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """The sums of products over some axes of each."""
+    if isinstance(dims, int):
+        left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        left, right = ([axis_of(d, x.ndim) + x.ndim for d in ds] for x, ds in zip((a, b), dims, strict=True))
+    if [a.shape[i] for i in left] != [b.shape[i] for i in right]:
+        raise RuntimeError("tensordot() needs equal sizes in the contracted dimensions")
+    free_a = [i for i in range(a.ndim) if i not in left]
+    free_b = [i for i in range(b.ndim) if i not in right]
+    shape = (*[a.shape[i] for i in free_a], *[b.shape[i] for i in free_b])
+    count = math.prod(a.shape[i] for i in left)
+    one, other = permute(a, (*free_a, *left)), permute(b, (*right, *free_b))
+    if not free_a and not free_b:
+        return reshape(dot(reshape(one, (count,)), reshape(other, (count,))) if one.ndim > 1 else dot(one, other), ())
+    return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product."""
+    rank = max(input.ndim, other.ndim)
+    one = (1,) * (rank - input.ndim) + tuple(input.shape)
+    two = (1,) * (rank - other.ndim) + tuple(other.shape)
+    left = view(input, tuple(n for i in one for n in (i, 1)), node="UnsafeViewBackward0")
+    right = view(other, tuple(n for j in two for n in (1, j)), node="UnsafeViewBackward0")
+    shape = tuple(i * j for i, j in zip(one, two, strict=True))
+    return view(mul(left, right), shape, node="UnsafeViewBackward0")
+
+
+def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+    """The cross product of vectors of three entries."""
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3")
+    axis = axis_of(dim, input.ndim)
+    return record(_cross, (input, other), {"axis": axis}, "LinalgCrossBackward0", whole=True, pointwise=False)
+
+
+def _cross(x: Any, y: Any, *, axis: int) -> Any:
+    def turned(v: Any, by: int) -> Any:
+        call = catalogue()["roll"].call or catalogue()["roll"].definition
+        assert call is not None
+        return call(v, shift=-by, axis=axis)
+
+    return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
+
+
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of a difference."""
+    return record(_dist, (input, other), {"p": float(p)}, "DistBackward0", pointwise=False)
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+    """The distances between the rows of two matrices."""
+    return record(_cdist, (x1, x2), {"p": float(p)}, "CdistBackward0", pointwise=False)
+
+
+def _dist(x: Any, y: Any, *, p: float) -> Any:
+    shape = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
+    return graph_norm(_raised(x, shape) - _raised(y, shape), ord=p, axis=None, keepdims=False)
+
+
+def _cdist(x: Any, y: Any, *, p: float) -> Any:
+    reshape = catalogue()["reshape"]
+    *lead, rows, size = x.shape
+    *other, columns, _ = y.shape
+    shape = (*np.broadcast_shapes(tuple(lead), tuple(other)), rows, columns, size)
+    one, two = reshape(x, shape=(*lead, rows, 1, size)), reshape(y, shape=(*other, 1, columns, size))
+    return graph_norm(_raised(one, shape) - _raised(two, shape), ord=p, axis=-1, keepdims=False)
+
+
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of several matrices, in the order that needs the fewest multiplications."""
+    xs = list(tensors)
+    if len(xs) < 2:
+        raise RuntimeError("multi_dot() needs at least 2 tensors")
+    found = _chain(xs)
+    return view(found, tuple(found.shape))
+
+
+def _chain(xs: list[Tensor]) -> Tensor:
+    count = len(xs)
+    sizes = [xs[0].shape[0], *[x.shape[1] for x in xs]]
+    cost = [[0] * count for _ in xs]
+    cut = [[0] * count for _ in xs]
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            options = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], -k) for k in range(i, j)]
+            cost[i][j], last = min(options)
+            cut[i][j] = -last
+    done: dict[tuple[int, int], Tensor] = {(i, i): x for i, x in enumerate(xs)}
+    stack = [(0, count - 1)]
+    while stack:
+        i, j = stack[-1]
+        left, right = (i, cut[i][j]), (cut[i][j] + 1, j)
+        waiting = [part for part in (left, right) if part not in done]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        done[stack.pop()] = mm(done[left], done[right])
+    return done[0, count - 1]
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sums of products along an axis."""
+    from gradcli.eager._ops.elementwise import mul
+    from gradcli.eager._ops.reductions import sum as summed
+
+    return summed(mul(x, y), dim)
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sums of products in Einstein's notation: `ij,jk->ik`. Raises RuntimeError where the equation does not fit."""
+    if not isinstance(equation, str):
+        kind = ValueError if not operands else TypeError
+        raise kind("einsum() takes an equation in letters, and at least one operand after it")
+    xs = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
+    inputs, output = _parsed(equation, xs)
+    order = [*output, *sorted({letter for letters in inputs for letter in letters} - set(output))]
+    sizes: dict[str, int] = {}
+    aligned = []
+    for x, letters in zip(xs, inputs, strict=True):
+        x, letters = _diagonals(x, letters)
+        for letter, n in zip(letters, x.shape, strict=True):
+            if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
+                raise RuntimeError(f"einsum(): operands do not broadcast: {letter} has sizes {sizes[letter]} and {n}")
+            sizes[letter] = max(sizes[letter], n)
+        held = [letter for letter in order if letter in letters]
+        for letter in order:
+            if letter not in letters:
+                x = unsqueeze(x, x.ndim)
+                letters = [*letters, letter]
+        x = permute(x, [letters.index(letter) for letter in order])
+        aligned.append((x, set(held)))
+    total, known = aligned[0]
+    rank = len(output)
+    if len(aligned) == 1:
+        axes = tuple(range(rank, len(order)))
+        return summed(total, axes) if axes else total
+    for i, (other, held_by_other) in enumerate(aligned[1:], 2):
+        later = {letter for _, rest in aligned[i:] for letter in rest}
+        out = [at for at, letter in enumerate(order) if at >= rank and letter not in later]
+        total = _pair(total, other, out)
+        known |= held_by_other
+    return reshape(total, tuple(total.shape[:rank])) if total.ndim != rank else total
+
+
+def _parsed(equation: str, xs: list[Tensor]) -> tuple[list[list[str]], list[str]]:
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(xs):
+        raise RuntimeError(f"einsum(): {len(terms)} subscripts for {len(xs)} operands")
+    dots = max(
+        [x.ndim - len(term.replace("...", "")) for term, x in zip(terms, xs, strict=True) if "..." in term] or [0]
+    )
+    inputs = []
+    for term, x in zip(terms, xs, strict=True):
+        count = x.ndim - len(term.replace("...", "")) if "..." in term else 0
+        names = [f".{dots - count + i}" for i in range(count)]
+        head, _, tail = term.partition("...")
+        letters = [*head, *names, *tail]
+        if len(letters) != x.ndim:
+            raise RuntimeError(f"einsum(): the subscript {term} does not fit an operand of {x.ndim} dimensions")
+        inputs.append(letters)
+    ellipsis = [f".{i}" for i in range(dots)]
+    if arrow:
+        head, _, tail = right.partition("...")
+        output = [*head, *(ellipsis if "..." in right else []), *tail]
+    else:
+        flat = [letter for letters in inputs for letter in letters if letter[0] != "."]
+        output = [*ellipsis, *sorted(letter for letter in set(flat) if flat.count(letter) == 1)]
+    known = {letter for letters in inputs for letter in letters}
+    if len(set(output)) != len(output) or not set(output) <= known:
+        raise RuntimeError(f"einsum(): the output {right} repeats a subscript, or names one that no operand has")
+    return inputs, output
+
+
+def _diagonals(x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
+    """The diagonal where a subscript occurs twice in one operand."""
+    for letter in dict.fromkeys(letters):
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            x = diagonal(x, 0, first, second)
+            letters = [*[one for i, one in enumerate(letters) if i not in (first, second)], letter]
+    return x, letters
+
+
+def _pair(left: Tensor, right: Tensor, out: list[int]) -> Tensor:
+    """The sum of the products of two aligned operands over some axes, which keep size 1: through one bmm."""
+    rank = left.ndim
+    both, only_left, only_right = [], [], []
+    for i in range(rank):
+        a, b = left.shape[i] != 1, right.shape[i] != 1
+        if i in out:
+            if a and not b:
+                left = summed(left, i, True)
+            elif b and not a:
+                right = summed(right, i, True)
+        elif a and b:
+            both.append(i)
+        elif a:
+            only_left.append(i)
+        elif b:
+            only_right.append(i)
+        else:
+            both.append(i)
+    over = list(out)
+    lead = math.prod(left.shape[i] for i in both)
+    rows = math.prod(left.shape[i] for i in only_left)
+    inner_size = math.prod(left.shape[i] for i in over)
+    columns = math.prod(right.shape[i] for i in only_right)
+    one = reshape(permute(left, [*both, *only_left, *over, *only_right]), (lead, rows, inner_size))
+    other = reshape(permute(right, [*both, *over, *only_right, *only_left]), (lead, inner_size, columns))
+    shape = [
+        *[left.shape[i] for i in both],
+        *[left.shape[i] for i in only_left],
+        *[1 for _ in over],
+        *[right.shape[i] for i in only_right],
+    ]
+    order = [*both, *only_left, *over, *only_right]
+    product = view(bmm(one, other), tuple(shape))
+    return permute(product, [order.index(i) for i in range(rank)])
+
+
+TABLE: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(mm, mv, dot, bmm, matmul, addmm, addmv, baddbmm, addcmul, addcdiv, lerp, outer, vdot, inner),
+        *(tensordot, kron, cross, dist, cdist, einsum),
+    )
+}
+TABLE["ger"] = outer

@@ -1,0 +1,507 @@
+"""Reductions: sums, means, extremes, norms, counts and everything else along axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.eager._core import dtypes, tracer
+from gradcli.eager._core.events import noted
+from gradcli.eager._core.modes import warn
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.multi_output import named, of_node, one_node
+from gradcli.eager._engine.record import cast, record
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager._core import dtypes
+    from gradcli.eager._core.tensor import Tensor
+    from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
+
+Axes = int | tuple[int, ...] | None
+
+
+def axes_of(dim: Any) -> Axes:
+    """The axes that `dim` names; None for all of them."""
+    return (tuple(dim) or None) if isinstance(dim, (list, tuple)) else dim
+
+
+def reduced(name: str, x: Tensor, dim: Any, keepdim: bool, node: str, whole: bool = False, **more: Any) -> Tensor:
+    params = {"name": name, "axis": axes_of(dim), "keepdims": keepdim, **more}
+    return record(called, (x,), params, node, whole=whole)
+
+
+def called(x: Any, *, name: str, **params: Any) -> Any:
+    """A declared function by its script name, in NumPy's signature."""
+    primitive = catalogue()[name]
+    return (primitive.call or primitive.definition)(x, **params)  # type: ignore[misc]
+
+
+def as_asked(found: Tensor, dtype: dtypes.dtype | None) -> Tensor:
+    """A result in the format that was asked for: NumPy adds and multiplies short whole numbers as long ones."""
+    return found if dtype is None or found.dtype is dtype else cast(found, dtype)
+
+
+def converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
+    """The tensor in the format that a reduction was asked to compute in."""
+    return input if dtype is None else cast(input, dtype)
+
+
+def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The sum of the entries, over all axes or some."""
+    input = converted(input, dtype)
+    if input.dtype.kind < 2 and dtype is None:
+        input = cast(input, dtypes.int64)
+    found = reduced("sum", input, dim, keepdim, "SumBackward0" if dim is None else "SumBackward1", whole=True)
+    return found if dtype is None else as_asked(found, dtype)
+
+
+def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The average of the entries; RuntimeError for whole numbers."""
+    input = converted(input, dtype)
+    if input.dtype.kind < 2:
+        raise RuntimeError(f"mean() needs a floating point dtype, and this is {input.dtype}")
+    return reduced("mean", input, dim, keepdim, "MeanBackward0" if dim is None else "MeanBackward1")
+
+
+def _need_point(name: str, x: Tensor) -> None:
+    if x.dtype.kind < 2:
+        raise RuntimeError(f"{name} only supports floating point and complex dtypes, and this is {x.dtype}")
+
+
+def _ddof(correction: Any, unbiased: Any, dim: Any) -> tuple[int, Any]:
+    """PyTorch's two ways to say what the number of entries is lowered by."""
+    if isinstance(dim, bool):  # var(False): the old signature
+        unbiased, dim = dim, None
+    if unbiased is not None:
+        return int(unbiased), dim
+    return 1 if correction is None else correction, dim
+
+
+def _count(x: Tensor, dim: Any) -> int:
+    axes = axes_of(dim)
+    if axes is None:
+        return int(x._raw.size)
+    return int(np.prod([x.shape[i] for i in (axes if isinstance(axes, tuple) else (axes,))]))
+
+
+def _spread(name: str, node: str, x: Tensor, dim: Any, keepdim: bool, correction: Any, unbiased: Any) -> Tensor:
+    ddof, dim = _ddof(correction, unbiased, dim)
+    _need_point(name, x)
+    if _count(x, dim) <= ddof:
+        warn(f"{name}(): degrees of freedom is <= 0: fewer entries than the correction asks for", UserWarning)
+        params = {"axis": axes_of(dim), "keepdims": keepdim}
+        return record(_undefined, (x,), params, node, pointwise=False)
+    return reduced(name, x, dim, keepdim, node, ddof=ddof)
+
+
+def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return called((x - x) / (x - x), name="sum", axis=axis, keepdims=keepdims)
+
+
+def var(
+    input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Tensor:
+    """The variance, divided by the number of entries less `correction`."""
+    return _spread("var", "VarBackward0", input, dim, keepdim, correction, unbiased)
+
+
+def std(
+    input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Tensor:
+    """The square root of the variance."""
+    return _spread("std", "StdBackward0", input, dim, keepdim, correction, unbiased)
+
+
+def var_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The variance and the mean."""
+    _need_point("var_mean", input)
+    first = reduced("var", input, dim, keepdim, "VarMeanBackward0", ddof=correction)
+    both = one_node("VarMeanBackward0", first, reduced("mean", input, dim, keepdim, "VarMeanBackward0"))
+    return both[0], both[1]
+
+
+def std_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean."""
+    _need_point("std_mean", input)
+    first = reduced("std", input, dim, keepdim, "StdMeanBackward0", ddof=correction)
+    both = one_node("StdMeanBackward0", first, reduced("mean", input, dim, keepdim, "StdMeanBackward0"))
+    return both[0], both[1]
+
+
+def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The sum of the entries that are numbers."""
+    if input.dtype.kind < 2:
+        return sum(input, dim, keepdim)
+    missing = Tensor(np.isnan(input._raw))
+    params = {"axis": axes_of(dim), "keepdims": keepdim}
+    return record(_nansum, (input, missing), params, "NansumBackward0", apart=(1,), edges=1, pointwise=False)
+
+
+def _nansum(x: Any, missing: Any, *, axis: Any, keepdims: bool) -> Any:
+    return called(
+        catalogue()["where"](missing, x.builder.constant(0, x.shape), x), name="sum", axis=axis, keepdims=keepdims
+    )
+
+
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The product of the entries."""
+    input = converted(input, dtype)
+    if input.dtype.kind < 2 and dtype is None:
+        input = cast(input, dtypes.int64)
+    found = reduced("prod", input, dim, keepdim, "ProdBackward0" if dim is None else "ProdBackward1", whole=True)
+    return as_asked(found, dtype)
+
+
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether every entry is not zero."""
+    return _truth(np.all, input, dim, keepdim)
+
+
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether some entry is not zero."""
+    return _truth(np.any, input, dim, keepdim)
+
+
+def _truth(function: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    found = np.asarray(function(x._array, axis=axes_of(dim), keepdims=keepdim))
+    if x._raw.dtype == np.uint8:  # from before there was torch.bool
+        found = found.astype(np.uint8)
+    return noted(function.__name__, (x,), Tensor(found))
+
+
+def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Tensor:
+    """The logarithm of the sum of exponentials."""
+    return reduced("logsumexp", input, dim, keepdim, "LogsumexpBackward0")
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """The logarithm of the running sums of exponentials."""
+    return record(_logcumsumexp, (input,), {"axis": dim}, "LogcumsumexpBackward0", pointwise=False)
+
+
+def _logcumsumexp(x: Any, *, axis: int) -> Any:
+    known = catalogue()
+    shift = known["detach"](called(x, name="amax", axis=axis, keepdims=True))
+    shift = known["broadcast"](shift, shape=tuple(x.shape))
+    return shift + known["log"](called(known["exp"](x - shift), name="cumsum", axis=axis))
+
+
+def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
+    """How many entries are not zero."""
+    return Tensor(np.asarray(np.count_nonzero(input._array, axis=axes_of(dim))))
+
+
+def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
+    """Exponentials divided by their sum along an axis."""
+    return record(called, (converted(input, dtype),), {"name": "softmax", "axis": dim}, "SoftmaxBackward0")
+
+
+def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The logarithm of softmax."""
+    return record(called, (converted(input, dtype),), {"name": "log_softmax", "axis": dim}, "LogSoftmaxBackward0")
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
+    """Running sums along an axis."""
+    found = record(called, (converted(input, dtype),), {"name": "cumsum", "axis": dim}, "CumsumBackward0", whole=True)
+    return as_asked(found, dtype)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
+    """Running products along an axis."""
+    found = record(called, (converted(input, dtype),), {"name": "cumprod", "axis": dim}, "CumprodBackward0", whole=True)
+    return as_asked(found, dtype)
+
+
+class Extremes(NamedTuple):
+    """The smallest and the largest entry."""
+
+    min: Tensor
+    max: Tensor
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
+    """The smallest and the largest entry."""
+    low = reduced("amin", input, dim, keepdim, "AminmaxBackward0", whole=True)
+    high = reduced("amax", input, dim, keepdim, "AminmaxBackward0", whole=True)
+    return named(Extremes, "aminmax")(*one_node("AminmaxBackward0", low, high))
+
+
+def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The largest entry; several share the gradient."""
+    return reduced("amax", input, dim, keepdim, "AmaxBackward0", whole=True)
+
+
+def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The smallest entry; several share the gradient."""
+    return reduced("amin", input, dim, keepdim, "AminBackward0", whole=True)
+
+
+class Found(NamedTuple):
+    """Entries and their positions."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _chosen(x: Tensor, positions: Any, dim: int, node: str, keepdim: bool) -> Found:
+    """The entries at positions along an axis, which keep their node's gradient to themselves."""
+    axis = dim - x._array.ndim if dim >= 0 else dim
+    found = record(
+        _taken, (x, Tensor(positions)), {"axis": axis, "kept": keepdim}, node, whole=True, apart=(1,), edges=1
+    )
+    at = Tensor(positions if keepdim else np.asarray(positions.squeeze(axis)))
+    return of_node(Found, node)(found, noted("indices", (x,), at))
+
+
+def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
+    found = catalogue()["take_along"](x, index, axis=axis)
+    rank = len(found.shape)
+    return (
+        found
+        if kept
+        else catalogue()["reshape"](found, shape=tuple(n for i, n in enumerate(found.shape) if i != rank + axis))
+    )
+
+
+def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
+    if isinstance(dim, Tensor):
+        from gradcli.eager._ops import elementwise
+
+        return elementwise.TABLE[f"{name}imum"](x, dim)
+    if dim is None:
+        return record(_whole_extreme, (x,), {"name": name}, f"{name.capitalize()}Backward1", whole=True)
+    if tracer.current is not None and tracer.traced((x,)):
+        place = _place_of(f"arg{name}", x, dim, True)
+        params = {"axis": dim - x.ndim if dim >= 0 else dim, "kept": keepdim}
+        node = f"{name.capitalize()}Backward0"
+        found = record(_taken, (x, place), params, node, whole=True, apart=(1,), edges=1)
+        shown: Tensor = place if keepdim else place.reshape(tuple(found.shape))
+        return named(Found, name)(found, shown)
+    at = np.expand_dims(getattr(np, f"arg{name}")(x._array, axis=dim), dim)
+    return _chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
+
+
+def _whole_extreme(x: Any, *, name: str) -> Any:
+    call = catalogue()[name].call
+    assert call is not None
+    return call(x)
+
+
+def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest entry; along an axis also its position; of two tensors entry by entry."""
+    return _extreme("max", input, dim, keepdim)
+
+
+def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest entry; along an axis also its position; of two tensors entry by entry."""
+    return _extreme("min", input, dim, keepdim)
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
+    """The entries in order along an axis, and where they stood."""
+    if tracer.current is not None and tracer.traced((input,)):
+        axis = dim - input._raw.ndim if dim >= 0 else dim
+        keys = record(catalogue()["neg"], (input,), {}, "NegBackward0") if descending else input
+        at = record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
+        params = {"axis": axis, "kept": True}
+        found = record(_taken, (input, at), params, "SortBackward0", whole=True, apart=(1,), edges=1)
+        return named(Found, "sort")(found, at)
+    array = -input._array if descending else input._array
+    return _chosen(input, np.argsort(array, axis=dim, kind="stable"), dim, "SortBackward0", True)
+
+
+def _place_of(name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    """The position of the largest or smallest entry: an operation of its own while a function is recorded."""
+    if tracer.current is not None and tracer.traced((x,)):
+        params = {"name": name, "axis": dim, "keepdims": keepdim}
+        return record(called, (x,), params, name, whole=True, pointwise=False)
+    if not x._raw.size and dim is None:
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0")
+    return noted(name, (x,), Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdim))))
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The position of the largest entry, the first of several."""
+    return _place_of("argmax", input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The position of the smallest entry, the first of several."""
+    return _place_of("argmin", input, dim, keepdim)
+
+
+def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
+    if dtype is not None:
+        x = cast(x, dtype)
+    if x.dtype.kind < 2:
+        raise RuntimeError(f"norm() expected a floating point or complex tensor as input, got {x.dtype}")
+    if x.dtype.kind == 3:
+        from gradcli.eager._ops.complex_numbers import abs_
+
+        x = abs_(x)
+    params = {"ord": float(ord), "axis": axes_of(dim), "keepdims": keepdim}
+    return record(graph_norm, (x,), params, "LinalgVectorNormBackward0", pointwise=False)
+
+
+def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
+    """The p-norm in graph operations."""
+    known, how = catalogue(), {"axis": axis, "keepdims": keepdims}
+    if ord == 2:
+        return called(x, name="norm", **how)
+    size = known["abs"](x)
+    if ord in (float("inf"), float("-inf")):
+        return called(size, name="amax" if ord > 0 else "amin", **how)
+    if ord == 1:
+        return called(size, name="sum", **how)
+    if ord == 0:
+        return called(known["abs"](known["sign"](x)), name="sum", **how)
+    total = called(size ** int(ord) if ord == int(ord) else known["pow"](size, ord), name="sum", **how)
+    return known["pow"](total, 1 / ord)
+
+
+def norm(
+    input: Tensor, p: Order = "fro", dim: Dims = None, keepdim: bool = False, dtype: dtypes.dtype | None = None
+) -> Tensor:
+    """The p-norm of the entries, over all axes or some."""
+    if p is None or p == "fro":
+        p = 2
+    elif isinstance(p, str):
+        raise RuntimeError(f"norm() knows 'fro' and numbers, not {p!r}; torch.linalg.matrix_norm has 'nuc'")
+    return vector_norm(input, p, dim, keepdim, dtype=dtype)
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different entries in ascending order; with where they stood, and how often."""
+    found, inverse, counts = np.unique(input._array, return_inverse=True, return_counts=True, axis=dim)
+    values = noted("unique", (input,), Tensor(found))
+    if not return_inverse and not return_counts:
+        return values
+    shape = input._raw.shape if dim is None else (input.shape[dim],)
+    more = [Tensor(inverse.reshape(shape).astype(np.int64))] if return_inverse else []
+    return (values, *more, *([Tensor(counts.astype(np.int64))] if return_counts else []))
+
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each whole number occurs, or the sum of its weights."""
+    if input.dtype.kind != 1:
+        raise NotImplementedError(f"bincount is not implemented for {input.dtype}: it needs whole numbers")
+    if input.ndim != 1:
+        raise RuntimeError("bincount() needs a vector of whole numbers that are not negative")
+    counted = np.bincount(input._array, None if weights is None else weights._array, minlength)
+    return noted("bincount", (input,), Tensor(counted if weights is None else counted.astype(weights._raw.dtype)))
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Where entries are not zero: a row for each of them, or a vector for each axis."""
+    found = np.nonzero(input._array)
+    if as_tuple:
+        return tuple([noted("nonzero", (input,), Tensor(one)) for one in found])
+    return noted("nonzero", (input,), Tensor(np.stack(found, axis=1) if found else np.zeros((0, 0), np.int64)))
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """Where entries are not zero, a row for each of them."""
+    return nonzero(input)  # type: ignore[no-any-return]
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """Where the entries of an ordered axis stood."""
+    array = -input._array if descending else input._array
+    return noted("argsort", (input,), Tensor(np.argsort(array, axis=dim, kind="stable")))
+
+
+def searchsorted(sorted_sequence: Tensor, input: Operand, *, right: bool = False, out_int32: bool = False) -> Tensor:
+    """Where values would have to be put into an ordered vector."""
+    values = input._array if isinstance(input, Tensor) else np.asarray(input)
+    return Tensor(np.asarray(np.searchsorted(sorted_sequence._array, values, "right" if right else "left")))
+
+
+def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
+    """Between which boundaries values lie."""
+    return searchsorted(boundaries, input, right=right)
+
+
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many entries lie in each of some bins of equal width."""
+    low, high = (min, max) if min != max else (float(input._raw.min()), float(input._raw.max()))
+    counts, _ = np.histogram(input._array, bins, (low, high))
+    return Tensor(counts.astype(input._raw.dtype))
+
+
+def isin(elements: Operand, test_elements: Operand) -> Tensor:
+    """Which entries occur in another tensor."""
+    return Tensor(np.isin(*[x._array if isinstance(x, Tensor) else x for x in (elements, test_elements)]))
+
+
+def result_type(one: Operand, other: Operand) -> dtypes.dtype:
+    """The format in which two operands meet."""
+    from gradcli.eager._engine.promotion import kind_of
+
+    return dtypes.of(kind_of((one, other), (), True))
+
+
+def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
+    """The smallest format that holds both."""
+    return dtypes.common([type1, type2], [], [])
+
+
+def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
+    """Whether results of a format may be written into another one: not from a higher category into a lower one."""
+    return from_.kind <= to.kind
+
+
+def _need_format(name: str, kind: Any) -> None:
+    if kind is not None and not isinstance(kind, dtypes.dtype):
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {kind.__class__.__name__}")
+
+
+class finfo:
+    """The limits of a float format."""
+
+    def __init__(self, type: dtypes.dtype | None = None) -> None:
+        _need_format("finfo", type)
+        kind = type or dtypes.get_default_dtype()
+        if kind.kind < 2:
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo for {kind}")
+        known = np.finfo(kind.np)
+        self.bits, self.dtype = int(known.bits), kind.name
+        self.eps, self.max, self.min = float(known.eps), float(known.max), float(known.min)
+        self.tiny = self.smallest_normal = float(known.tiny)
+        self.resolution = float(known.resolution)
+
+
+class iinfo:
+    """The limits of a format of whole numbers."""
+
+    def __init__(self, type: dtypes.dtype) -> None:
+        _need_format("iinfo", type)
+        if type.kind != 1:
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo for {type}")
+        known = np.iinfo(type.np)
+        self.bits, self.dtype, self.max, self.min = int(known.bits), type.name, int(known.max), int(known.min)
+
+
+FUNCTIONS: dict[str, Any] = {
+    function.__name__: function
+    for function in (searchsorted, bucketize, result_type, promote_types, can_cast, finfo, iinfo)
+}
+
+
+TABLE: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(sum, mean, var, std, prod, all, any, logsumexp, softmax, log_softmax, cumsum, cumprod, var_mean),
+        *(std_mean, nansum, logcumsumexp, count_nonzero, amax, amin, max, min, sort, argmax, argmin, aminmax),
+        *(norm, unique, bincount, nonzero, argwhere, argsort, histc, isin),
+    )
+}

@@ -1,0 +1,357 @@
+"""The methods and operators of the tensor, from the tables of functions beside this module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager import linalg
+from gradcli.eager._core import devices, dtypes
+from gradcli.eager._core.events import noted
+from gradcli.eager._core.modes import place, recording
+from gradcli.eager._core.node import Node, class_named
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine import backward as sweep
+from gradcli.eager._engine import fastpath
+from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.record import apply, cast, fitted
+from gradcli.eager._engine.rule_node import source_of
+from gradcli.eager._ops import (
+    complex_numbers,
+    creation,
+    elementwise,
+    indexing,
+    inplace,
+    joining,
+    matmul,
+    reductions,
+    sampling,
+    statistics,
+    views,
+)
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager._engine.arguments import Operand
+
+
+def backward(
+    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    """Add the gradient of this tensor into the `.grad` of the leaves."""
+    sweep.backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def to(
+    self: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False
+) -> Tensor:
+    """The tensor in another format, or on another device."""
+    dtype = dtypes.meant(dtype)
+    for one in map(dtypes.meant, args):
+        if isinstance(one, dtypes.dtype):
+            dtype = one
+        elif isinstance(one, Tensor):
+            dtype = one.dtype
+            device = one.device
+        elif not isinstance(one, bool):
+            device = one
+    if device is not None and devices.device(device) != self.device:
+        self = _carried(self, device)
+    if dtype is None or dtype is self.dtype:
+        return views.clone(self) if copy else self
+    return cast(self, dtype)
+
+
+def _carried(x: Tensor, to: Any) -> Tensor:
+    """A copy on another device, with a node that carries the gradient back."""
+    raw = devices.moved(x._array, to)
+    result = Tensor(raw)
+    if recording() and x.requires_grad:
+        node = class_named(CarryNode, "ToCopyBackward0")((source_of(x),), (), place())
+        node.device = x.device
+        result._requires, result._edge = True, (node, 0)
+    return noted("ToCopyBackward0", (x,), result)
+
+
+class CarryNode(Node):
+    """A copy to another device; its gradient is carried back."""
+
+    __slots__ = ("device",)
+    device: Any
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradient on the device of the input."""
+        ct = cts[0]
+        if ct is None:
+            return [None]
+        return [_carried(ct, self.device) if create_graph else devices.moved(ct, self.device)]
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on a GPU; AssertionError where there is none."""
+    return to(self, "cuda" if device is None else device)
+
+
+def where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
+    """The entries where the condition holds, else those of `other`."""
+    found: Tensor = elementwise.where(condition, self, other)
+    return found
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the format of another one."""
+    return to(self, other)
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory in the shape of another tensor."""
+    return views.view(self, tuple(other.shape))
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The entries in the shape of another tensor."""
+    return views.reshape(self, tuple(other.shape))
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor type, or the tensor in another format."""
+    if dtype is not None:
+        kind = getattr(dtype, "dtype", dtype)  # torch.FloatTensor and the like
+        if isinstance(dtype, Tensor) or not isinstance(kind, (str, dtypes.dtype)):
+            raise TypeError("dtype must be a type, str, or dtype object")
+        if isinstance(kind, str):
+            word = kind.rpartition(".")[2]
+            named = {f"{spoken}Tensor": name for name, spoken in _TYPES.items()}.get(word, word)
+            if named not in _TYPES:
+                raise ValueError(f"invalid type: {kind!r}")
+            kind = getattr(dtypes, named)
+        return to(self, kind)
+    return f"torch.{_TYPES[self.dtype.name]}Tensor"
+
+
+_TYPES = {
+    "float32": "Float",
+    "float64": "Double",
+    "float16": "Half",
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """How many entries lie between neighbours along each axis, or along one."""
+    array = self._array
+    steps = tuple([step // array.itemsize for step in array.strides])
+    return steps if dim is None else steps[dim]
+
+
+def storage_offset(self: Tensor) -> int:
+    """Where in the memory of its base a view begins, counted in entries."""
+    base = self if self._base is None else self._base
+    start = [x._array.__array_interface__["data"][0] for x in (self, base)]
+    return int((start[0] - start[1]) // self._array.itemsize)
+
+
+def contains(self: Tensor, value: Any) -> bool:
+    """Whether some entry equals a number."""
+    return bool((self._raw == (value._raw if isinstance(value, Tensor) else value)).any())
+
+
+def reduce(self: Tensor, protocol: int) -> Any:
+    """For pickle and copy: a tensor is made of its array; RuntimeError for one that is not a leaf."""
+    if not self.is_leaf:
+        raise RuntimeError("only leaf tensors can be pickled; use detach() for others")  # allowed: a message
+    return (rebuilt, (self._array, self._requires))
+
+
+def rebuilt(array: Any, requires_grad: bool) -> Tensor:
+    """A tensor of its parts."""
+    return Tensor(array, requires_grad)
+
+
+def matrix_transpose(self: Tensor) -> Tensor:
+    """`.mT`: the last two axes exchanged."""
+    return views.transpose(self, -2, -1)
+
+
+def rank(self: Tensor) -> int:
+    return int(self._raw.ndim)
+
+
+def is_signed(self: Tensor) -> bool:
+    return self._raw.dtype.kind not in "ub"
+
+
+def set_real(self: Tensor, value: Any) -> None:
+    """Write the real parts."""
+    raise RuntimeError("writing to .real is not supported: make the tensor with torch.complex(real, imag)")
+
+
+def view(self: Tensor, *given: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """The same memory in another shape; with a format, its entries as that format where the sizes are equal."""
+    if dtype is not None:
+        given = (dtype,)
+    if len(given) == 1 and isinstance(given[0], dtypes.dtype):
+        kind = given[0]
+        if kind.itemsize != self.dtype.itemsize:
+            raise RuntimeError("view(dtype) needs a format of the same size")
+        return Tensor(self._array.view(kind.np), False, self._counter)
+    return views.view(self, *given) if size is None else views.view(self, size)
+
+
+def iterated(self: Tensor) -> Any:
+    if not self.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(joining.unbind(self))
+
+
+def reversed(self: Tensor) -> Tensor:
+    return joining.flip(self, 0) if self.ndim else self
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    return self.shape if dim is None else self.shape[dim]
+
+
+def formatted(kind: dtypes.dtype) -> Any:
+    def method(self: Tensor) -> Tensor:
+        return cast(self, kind)
+
+    return method
+
+
+_NOT_METHODS = {
+    *("rsub", "where", "cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack", "meshgrid"),
+    *("block_diag", "einsum", "tensordot", "real", "imag", "complex", "polar", "view_as_complex", "cdist", "threshold"),
+    *("atleast_1d", "atleast_2d", "atleast_3d", "var_mean", "std_mean", "trapezoid"),
+}
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (Tensor, int, float, complex, np.generic))
+
+
+def _operator(function: Any, swapped: bool = False) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        if not _number(other):
+            return NotImplemented
+        return function(other, self) if swapped else function(self, other)
+
+    return method
+
+
+def _in_place(name: str) -> Any:
+    function = inplace.TABLE[name]
+
+    def method(self: Tensor, other: Any) -> Any:
+        return function(self, other) if _number(other) else NotImplemented
+
+    return method
+
+
+def _equal(self: Tensor, other: Any) -> Any:
+    return elementwise.TABLE["eq"](self, other) if _number(other) else False
+
+
+def _not_equal(self: Tensor, other: Any) -> Any:
+    return elementwise.TABLE["ne"](self, other) if _number(other) else True
+
+
+METHODS_ONLY = (
+    *("view", "expand", "expand_as", "repeat", "contiguous", "fill_diagonal_", "copy_", "zero_", "masked_fill_"),
+    *("normal_", "uniform_", "bernoulli_", "random_", "exponential_", "unfold"),
+)
+# methods that small steps are made of; they take tensors and sizes, and speak up themselves
+HOT = frozenset(
+    {"matmul", "mm", "bmm", "mv", "dot", "t", "view", "reshape", "clone", "detach", "contiguous", "expand", "zero_"}
+)
+TABLES = (
+    *(elementwise.TABLE, reductions.TABLE, views.TABLE, joining.TABLE, indexing.TABLE, matmul.TABLE, linalg.TABLE),
+    *(complex_numbers.TABLE, inplace.TABLE, creation.METHODS, statistics.TABLE),
+)
+
+
+def equip() -> None:
+    """Give the tensor its methods and operators."""
+    methods: dict[str, Any] = {}
+    for table in TABLES:
+        methods.update({name: function for name, function in table.items() if name not in _NOT_METHODS})
+    methods = {
+        name: checked(function, method=True) if name not in HOT else function
+        for name, function in methods.items()
+        if callable(function)
+    }
+    p, i = elementwise.TABLE, inplace.TABLE
+    for name, sign in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "truediv")):
+        primitive = catalogue()[name]
+        short = fastpath.binary(f"__{sign}__", primitive, primitive.node_name({}), _operator(p[name]))
+        methods[f"__{sign}__"] = short
+        if name in ("add", "mul"):
+            methods[f"__r{sign}__"] = short
+        methods[f"__i{sign}__"] = _in_place(f"{name}_")
+    methods["__pow__"], methods["__ipow__"] = _operator(p["pow"]), _in_place("pow_")
+    methods["__rsub__"] = _operator(p["rsub"])
+    methods["__rtruediv__"] = _operator(elementwise.true_divide, swapped=True)
+    methods["__rpow__"] = _operator(p["pow"], swapped=True)
+    methods["__mod__"] = _operator(p["remainder"])
+    methods["__imod__"] = _in_place("remainder_")
+    methods["__floordiv__"] = _operator(elementwise.TABLE["floor_divide"])
+    methods["__rfloordiv__"] = _operator(elementwise.TABLE["floor_divide"], swapped=True)
+    for name in ("lt", "le", "gt", "ge"):
+        methods[f"__{name}__"] = _operator(p[name])
+    methods.update(__eq__=_equal, __ne__=_not_equal, __hash__=lambda self: id(self))
+    methods.update(__neg__=p["neg"], __abs__=p["abs"], __pos__=lambda self: self, __invert__=elementwise.inverted)
+    methods.update({f"__{name}__": p[f"bitwise_{name}"] for name in ("and", "or", "xor")})
+    methods["__matmul__"] = matmul.matmul
+    methods["__getitem__"], methods["__setitem__"] = indexing.getitem, inplace.setitem
+    methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain)
+    methods.update(bind=staticmethod(apply), _entries=staticmethod(creation.entries_of))
+    methods.update(_take_over=inplace.renew, _fitted=fitted)
+    methods["__iter__"] = iterated
+    methods["__reversed__"] = reversed
+    methods["T"], methods["mT"] = property(views.reversed_axes), property(matrix_transpose)
+    methods["H"] = methods["mH"] = property(views.adjoint)
+    methods["real"], methods["imag"] = property(complex_numbers.real, set_real), property(complex_numbers.imag)
+    methods["is_cuda"] = property(lambda self: self.device.type == "cuda")
+    methods["itemsize"] = property(lambda self: self.dtype.itemsize)
+    methods["is_sparse"] = methods["is_meta"] = property(lambda self: False)
+    methods["nbytes"] = property(lambda self: self._raw.size * self.dtype.itemsize)
+    methods.update(
+        to=to,
+        cuda=cuda,
+        where=checked(where, method=True),
+        type=type_,
+        stride=stride,
+        storage_offset=storage_offset,
+    )
+    methods.update(cpu=lambda self: to(self, "cpu"), is_floating_point=lambda self: self.dtype.is_floating_point)
+    methods.update(numel=lambda self: int(self._raw.size), nelement=lambda self: int(self._raw.size))
+    methods.update(
+        dim=rank,
+        ndimension=rank,
+        size=size,
+        type_as=checked(type_as, method=True),
+        view_as=checked(view_as, method=True),
+        reshape_as=checked(reshape_as, method=True),
+    )
+    methods.update(element_size=lambda self: self.dtype.itemsize, _is_view=lambda self: self._base is not None)
+    methods.update(__contains__=contains, __reduce_ex__=reduce, is_signed=is_signed)
+    methods.update(bernoulli=sampling.bernoulli, multinomial=checked(sampling.multinomial, method=True))
+    methods.update(view=view, requires_grad_=Tensor.requires_grad_, __complex__=lambda self: complex(self.item()))
+    methods.update(is_nonzero=bool)
+    # tensors of one process: memory is shared as it is, and never pinned
+    methods.update(share_memory_=lambda self: self, is_shared=lambda self: True, is_pinned=lambda self: False)
+    methods.update(is_contiguous=lambda self: bool(self._array.flags.c_contiguous))
+    for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble"):
+        methods[name] = formatted(getattr(dtypes, name))
+    methods["byte"], methods["char"] = formatted(dtypes.uint8), formatted(dtypes.int8)
+    assert set(i) <= set(methods)
+    for name, method in methods.items():
+        setattr(Tensor, name, method)

@@ -1,0 +1,312 @@
+"""Views and reshapes: the same entries in another shape or order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager._core.modes import PLAIN, once, recording, state
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import sizes
+from gradcli.eager._engine.fastpath import again
+from gradcli.eager._engine.record import copied, record
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
+
+Shape = tuple[int, ...]
+
+
+def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
+    """The result of a movement that shares the memory of x where NumPy can share it."""
+    result = again((function, node, None, True, *params.values()), x)
+    if result is None:
+        result = record(function, (x,), params, node, view=True, whole=True, pointwise=False)
+    out, memory = result._array, x._raw
+    if out.base is not memory and (out.base is None or out.base is not memory.base):
+        if out.size and not np.may_share_memory(out, memory):
+            if state.dual is not None and x._tangent is not None:
+                state.dual.give(result, viewed(x._tangent, function, params, node))
+            return result
+    counter = result._count = x._count or x._counter
+    result._odd = True
+    if x._base is None:
+        result._base = x
+        result._path = ((function, tuple(params.items())),)
+    else:
+        result._base = x._base
+        result._path = (*x._path, (function, tuple(params.items())))
+        if x._made:
+            result._made = x._made
+        if state.dual is not None:
+            result._dual_base = x if x._dual_root else x._dual_base
+    if counter.value:
+        result._seen = counter.value
+    if x._inference is not result._inference:
+        result._inference = x._inference
+    if state.mode != PLAIN and not recording():
+        result._requires = x.requires_grad  # as PyTorch: it looks like a leaf, and refuses to be changed in place
+        result._made = "no_grad"
+    return result
+
+
+def follow(x: Any, *, path: tuple[Any, ...]) -> Any:
+    """The movements of a view, one after the other, in graph operations."""
+    for function, items in path:
+        x = function(x, **dict(items))
+    return x
+
+
+def axis_of(dim: int, rank: int) -> int:
+    """An axis counted from the end; IndexError outside the rank."""
+    if not -max(rank, 1) <= dim < max(rank, 1):
+        raise IndexError(f"dimension {dim} is out of range for a tensor with {rank} of them")
+    return dim - rank if dim >= 0 and rank else dim
+
+
+# --- reshape and its kin -----------------------------------------------------------------------------------
+
+
+def _complete(x: Tensor, shape: Shape) -> Shape:
+    if shape.count(-1) == 1:
+        rest = -int(np.prod(shape))
+        shape = tuple([x._array.size // rest if n == -1 and rest else n for n in shape])
+    if int(np.prod(shape)) != x._array.size or any(n < 0 for n in shape):
+        raise RuntimeError(f"shape {list(shape)} is invalid for input of size {x._array.size}")
+    return shape
+
+
+def _reshaped(x: Any, *, shape: Shape) -> Any:
+    return catalogue()["reshape"](x, shape=shape)
+
+
+def view(input: Tensor, *given: Any, node: str = "ViewBackward0") -> Tensor:
+    """The same memory in another shape; RuntimeError where only a copy could have it."""
+    wanted = _complete(input, sizes(given))
+    if not np.may_share_memory(input._array.reshape(wanted), input._array) and input._array.size:
+        raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
+    found = viewed(input, _reshaped, {"shape": wanted}, node)
+    if node == "UnsafeViewBackward0":  # of a temporary that nobody else can see: no view
+        if state.dual is not None:
+            state.dual.look_up(found)
+        found._base, found._path, found._odd = None, (), found._own_tangent is not None
+    return found
+
+
+def reshape(input: Tensor, *given: Any, shape: Any = None) -> Tensor:
+    """The entries in another shape: a view where possible, else a copy."""
+    wanted = _complete(input, sizes(given, shape, "shape"))
+    if np.may_share_memory(input._array.reshape(wanted), input._array) or not input._array.size:
+        node = "ViewBackward0" if input._array.flags.c_contiguous else "ReshapeAliasBackward0"
+        return viewed(input, _reshaped, {"shape": wanted}, node)
+    return view(clone(input), wanted, node="UnsafeViewBackward0")
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Some neighbouring axes made one."""
+    rank = input.ndim
+    if not rank:
+        return reshape(input, (1,))
+    first, last = axis_of(start_dim, rank) + rank, axis_of(end_dim, rank) + rank
+    if first == last:
+        return input
+    return reshape(input, (*input.shape[:first], -1, *input.shape[last + 1 :]))
+
+
+def squeeze(input: Tensor, dim: Dims = None, *, node: str = "SqueezeBackward1") -> Tensor:
+    """Axes of size 1 removed: all of them, or one, or some."""
+    if isinstance(dim, (tuple, list)):
+        gone = {axis_of(d, input.ndim) + input.ndim for d in dim}
+        shape = tuple(n for i, n in enumerate(input.shape) if i not in gone or n != 1)
+        return viewed(input, _reshaped, {"shape": shape}, "SqueezeBackward2")
+    rank = input.ndim
+    if dim is None:
+        return viewed(input, _reshaped, {"shape": tuple(n for n in input.shape if n != 1)}, "SqueezeBackward0")
+    at = axis_of(dim, rank) + rank
+    shape = tuple(n for i, n in enumerate(input.shape) if i != at or n != 1)
+    return viewed(input, _reshaped, {"shape": shape}, node)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A new axis of size 1."""
+    at = axis_of(dim, input.ndim + 1) + input.ndim + 1
+    shape = (*input.shape[:at], 1, *input.shape[at:])
+    return viewed(input, _reshaped, {"shape": tuple(shape)}, "UnsqueezeBackward0")
+
+
+# --- order of axes ---------------------------------------------------------------------------------------
+
+
+def _permuted(x: Any, *, axes: Shape) -> Any:
+    return catalogue()["permute"](x, axes=axes) if axes else x
+
+
+def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+    """The axes in another order."""
+    wanted = sizes(given, dims, "dims")
+    order = tuple([axis_of(dim, input.ndim) for dim in wanted])
+    if sorted(order) != list(range(-input.ndim, 0)):
+        raise RuntimeError(f"permute() needs each of the {input.ndim} axes once, not {wanted}")
+    return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two axes exchanged."""
+    return _exchanged(input, dim0, dim1, "TransposeBackward0")
+
+
+def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
+    order = list(range(-x.ndim, 0))
+    if order:
+        one, other = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
+        order[one], order[other] = order[other], order[one]
+    return viewed(x, _permuted, {"axes": tuple(order)}, node)
+
+
+_TURNED = {"axes": (-1, -2)}
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; vectors and numbers as they are."""
+    if input._raw.ndim == 2:
+        return viewed(input, _permuted, _TURNED, "TBackward0")
+    if input.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but this has {input.ndim}")
+    return _exchanged(input, 0, min(1, max(input.ndim - 1, 0)), "TBackward0")
+
+
+def reversed_axes(x: Tensor) -> Tensor:
+    """`.T`: all axes in the opposite order; UserWarning unless it is a matrix."""
+    if x.ndim not in (0, 2):
+        once("T", ".T of a tensor that is no matrix is deprecated: use .mT, or permute() for all axes")
+    return viewed(x, _permuted, {"axes": tuple(range(-1, -x.ndim - 1, -1))}, "PermuteBackward0")
+
+
+# --- expand ----------------------------------------------------------------------------------------------
+
+
+def _expanded(x: Any, *, shape: Shape) -> Any:
+    raised = (1,) * (len(shape) - len(x.shape)) + tuple(x.shape)
+    if raised != tuple(x.shape):
+        x = catalogue()["reshape"](x, shape=raised)
+    return catalogue()["broadcast"](x, shape=shape)
+
+
+def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
+    """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
+    wanted = list(sizes(given, size))
+    extra = len(wanted) - input.ndim
+    if extra < 0:
+        raise RuntimeError(f"expand() to {wanted}: the tensor has more dimensions, {input.ndim}")
+    for i, n in enumerate(input.shape):
+        if wanted[i + extra] == -1:
+            wanted[i + extra] = n
+        elif n not in (1, wanted[i + extra]):
+            raise RuntimeError(f"expand() from {list(input.shape)} to {wanted}: the existing size must match, or be 1")
+    return viewed(input, _expanded, {"shape": tuple(wanted)}, "ExpandBackward0")
+
+
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Repeated to the shape of another tensor."""
+    return expand(input, tuple(other.shape))
+
+
+# --- copies ------------------------------------------------------------------------------------------------
+
+
+def clone(input: Tensor) -> Tensor:
+    """The entries in memory of their own."""
+    return copied(input, "CloneBackward0")
+
+
+def contiguous(input: Tensor) -> Tensor:
+    """The tensor itself where its entries lie in order, else a clone."""
+    if input._array.flags.c_contiguous:
+        return input
+    found = clone(input)
+    found._array = np.ascontiguousarray(found._array)
+    return found
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All axes made one."""
+    return reshape(input, (-1,))
+
+
+def unflatten(input: Tensor, dim: int, sizes: Sizes) -> Tensor:
+    """One axis made several."""
+    at = axis_of(dim, input.ndim) + input.ndim
+    return view(input, (*input.shape[:at], *_complete_part(input.shape[at], tuple(sizes)), *input.shape[at + 1 :]))
+
+
+def _complete_part(size: int, shape: Shape) -> Shape:
+    if shape.count(-1) == 1:
+        rest = -int(np.prod(shape))
+        shape = tuple([size // rest if n == -1 and rest else n for n in shape])
+    if int(np.prod(shape)) != size:
+        raise RuntimeError(f"unflatten: sizes {list(shape)} do not multiply to {size}")
+    return shape
+
+
+def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
+    """Repeated to a shape."""
+    return expand(input, tuple(size))
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """The last two axes exchanged, complex numbers conjugated."""
+    from gradcli.eager._ops.complex_numbers import conj
+
+    if input.ndim < 2:
+        raise RuntimeError("adjoint() needs a matrix, or a stack of them")
+    return conj(transpose(input, -2, -1))
+
+
+TABLE = {
+    function.__name__: function
+    for function in (
+        *(view, reshape, flatten, squeeze, unsqueeze, permute, transpose, t, expand, expand_as, clone, contiguous),
+        *(ravel, unflatten, broadcast_to, adjoint),
+    )
+}
+TABLE.update(swapaxes=transpose, swapdims=transpose)
+
+
+def each_of(function: Callable[[Tensor], Tensor]) -> Any:
+    """The function for one tensor, or for several at once, which gives as many."""
+
+    def called(*tensors: Tensors) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return function(tensors[0])
+        xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+        return tuple([function(x) for x in xs])
+
+    called.__name__, called.__qualname__, called.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    called.__module__ = function.__module__
+    return called
+
+
+@each_of
+def atleast_1d(x: Tensor) -> Tensor:
+    """The tensor with one axis at least."""
+    return x if x.ndim else reshape(x, (1,))
+
+
+@each_of
+def atleast_2d(x: Tensor) -> Tensor:
+    """The tensor with two axes at least; a vector becomes a row."""
+    return unsqueeze(x, 0) if x.ndim == 1 else x if x.ndim else reshape(x, (1, 1))
+
+
+@each_of
+def atleast_3d(input: Tensor) -> Tensor:
+    """The tensor with three axes at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
+    if input.ndim >= 3:
+        return input
+    if input.ndim == 1:
+        return unsqueeze(unsqueeze(input, 0), -1)
+    return unsqueeze(input, -1) if input.ndim == 2 else reshape(input, (1, 1, 1))

@@ -1,0 +1,440 @@
+"""Recording of a function of tensors as a program: `record`, the stand-ins' operations, both sides of branches."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.eager import random as streams
+from gradcli.eager._core import dtypes, events, tracer
+from gradcli.eager._core.modes import place, state
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import Hidden, Traced, refused
+from gradcli.eager._engine.promotion import APART, WHOLE, kind_of
+from gradcli.execution.evaluate import Tape
+from gradcli.graph.builder import Builder
+from gradcli.graph.node import Node, reachable
+from gradcli.graph.program import Leaf, Program
+from gradcli.graph.types import Type
+from gradcli.primitives import catalogue
+from gradcli.primitives.broadcasting import stretch
+from gradcli.transforms.handwritten import by_hand
+from gradcli.transforms.reverse import between
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gradcli.eager._core.modes import Place
+    from gradcli.graph.handrule import HandRule
+    from gradcli.graph.node import Node
+
+HELD = by_hand("held", "A value that derivatives take for a constant, and oracles do not.", 0, lambda value, xs, ct: ())
+KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
+
+
+def _uniform(array: Any) -> bool:
+    """Whether all entries are one finite number."""
+    first = array.flat[0] if array.shape else array
+    return bool(np.isfinite(first) and (array == first).all())
+
+
+class Guard(NamedTuple):
+    """A condition that a branch was chosen by: its node, which way the example went, and the line."""
+
+    condition: Node
+    taken: bool
+    place: Place
+
+
+class Capture(NamedTuple):
+    """A tensor from outside: itself, so that it stays alive, its leaf with the entries, and the node that reads it."""
+
+    tensor: Tensor
+    leaf: Node
+    array: Any
+    node: Node
+
+
+class Trace:
+    """One recording: the graph so far, and the tensors from outside that the function read."""
+
+    def __init__(self, guarded: bool, randomness: str = "error", values_only: bool = False) -> None:
+        self.builder = Builder(catalogue(), entries=2**62)
+        self.guarded = guarded
+        self.randomness = randomness
+        self.values_only = values_only
+        self.captures: dict[int, Capture] = {}
+        self.names: dict[int, str] = {}  # what the function calls tensors from outside, by their `id`
+        self.values: dict[str, Any] = {}
+        self.guards: list[Guard] = []
+        self.adopted: list[tuple[Tensor, Any]] = []  # plain tensors that stand for their values now, and their entries
+        self.forced: tuple[bool, ...] = ()
+        self.aside = False  # whether this run goes another way than the example
+        self.places: dict[Node, Node] = {}  # inputs of inner derivatives, and what they stand for
+        self.standing: dict[Node, Node | None] = {}  # the same of inputs of rules; None: nobody knows it yet
+        self.rules: list[HandRule] = []  # the backwards of Functions, to be judged
+        self.judged: set[Any] = set()  # what tells them apart
+        self.lines: dict[Node, Place] = {}  # where a node of such a backward was computed
+
+    # --- inputs ---------------------------------------------------------------------------------------------
+
+    def fresh(self, like: Any) -> Traced:
+        """A stand-in for an input in the shape and format of an array."""
+        leaf = self.builder.fresh_leaf(Type(KINDS[like.dtype.kind], like.shape))
+        return Traced(np.zeros(like.shape, like.dtype), leaf)
+
+    def standing_for(self, x: Traced) -> Traced:
+        """A stand-in that derivatives are taken by, in place of another one; `placed` leads back to that."""
+        inner = self.fresh(x._raw)
+        self.places[inner._graph] = x._graph
+        return inner
+
+    def node_of(self, x: Tensor) -> Node:
+        """The node of a tensor; one from outside becomes an input."""
+        if isinstance(x, Traced):
+            return x._graph
+        found = self.captures.get(id(x))
+        if found is None:
+            array = x._raw
+            if array.dtype.kind not in KINDS:
+                raise RuntimeError(f"tensors of {x.dtype} cannot be recorded")
+            if array.dtype.kind == "f" and array.size and not x.requires_grad and _uniform(array):
+                return self.builder.constant(float(array.flat[0]) if array.shape else float(array), array.shape)
+            truth = self.guarded and array.dtype.kind == "b"
+            type = Type("float" if truth else KINDS[array.dtype.kind], array.shape)
+            leaf = self.builder.fresh_leaf(type, self.names.get(id(x)))
+            self.values[leaf.params["name"]] = array = np.asarray(array, np.float64 if truth else array.dtype)
+            node = leaf
+            if truth:  # what is exact knows numbers; a mask is where they are greater
+                node = self.builder.call("greater", leaf, self.builder.constant(Fraction(1, 2), array.shape))
+            found = self.captures[id(x)] = Capture(x, leaf, array, node)
+        return found.node
+
+    def lifted(self, x: Any) -> Traced:
+        """A tensor as a stand-in."""
+        return x if isinstance(x, Traced) else Traced(np.zeros(x._raw.shape, x._raw.dtype), self.node_of(x))
+
+    # --- operations -------------------------------------------------------------------------------------------
+
+    def operation(
+        self, function: Any, xs: tuple[Any, ...], params: dict[str, Any], name: str, options: dict[str, Any]
+    ) -> Traced:
+        """The stand-in of `function(*xs, **params)`, whose shape and format come from a run on zeros."""
+        from gradcli.eager._core.modes import no_grad
+        from gradcli.eager._engine import record
+
+        like = tuple([Tensor(x._raw.like) if isinstance(x, Traced) else x for x in xs])
+        with no_grad():
+            out = record.record(function, like, params, name, **options)._array
+        known = getattr(function, "name", "")
+        pointwise, apart, whole = (options.get(one) for one in ("pointwise", "apart", "whole"))
+        pointwise = bool(getattr(function, "pointwise", False)) if pointwise is None else pointwise
+        apart = APART.get(known, ()) if apart is None else apart
+        kind = KINDS[kind_of(like, apart, known in WHOLE if whole is None else whole).kind]
+        nodes = []
+        for i, x in enumerate(xs):
+            wanted = None if i in apart else kind
+            node = self._operand(x, wanted, out.shape if pointwise else ())
+            nodes.append(stretch(node, out.shape) if pointwise else node)
+        result = self._of_kind(function(*nodes, **params), KINDS[out.dtype.kind])
+        if self.standing:
+            self.lines[result] = place()
+        return Traced(out, result)
+
+    def _operand(self, x: Any, kind: str | None, shape: tuple[int, ...]) -> Node:
+        if isinstance(x, Tensor):
+            node = self.node_of(x)
+            return node if kind is None else self._of_kind(node, kind)
+        value = np.asarray(x).item()
+        number = int(value) if isinstance(value, bool) else value
+        found = self.builder.constant(number, shape)
+        return found if kind in (None, "float") else self._of_kind(found, kind or "float")
+
+    def _of_kind(self, node: Node, kind: str) -> Node:
+        if node.type.kind == kind:
+            return node
+        if kind == "int" and node.type.kind == "float":
+            node = self.builder.call("trunc", node)
+        if kind == "bool":
+            return self.builder.call("not_equal", node, self.builder.constant(0, node.type.shape, node.type.kind))
+        return self.builder.call("cast", node, kind=kind)
+
+    def cast(self, x: Traced, to: dtypes.dtype) -> Traced:
+        """A stand-in in another format; RuntimeError for one that graphs do not have."""
+        if to.np.kind not in KINDS:
+            raise RuntimeError(f"{to} cannot be recorded")
+        return Traced(np.zeros(x._raw.shape, to.np), self._of_kind(x._graph, KINDS[to.np.kind]))
+
+    def copied(self, x: Traced) -> Traced:
+        """A stand-in for a copy."""
+        return Traced(np.zeros(x._raw.shape, x._raw.dtype), x._graph)
+
+    def stopped(self, x: Traced) -> Traced:
+        """A stand-in that nothing flows back through."""
+        return Traced(x._raw.like, self.builder.call("detach", x._graph))
+
+    def constants(self, answer: Any) -> Any:
+        """One or several results as values that oracles read and no derivative follows."""
+        if isinstance(answer, tuple):
+            return tuple([self.constants(x) for x in answer])
+        if type(answer) is not Traced or answer._graph.type.kind != "float":
+            return answer
+        return Traced(answer._raw.like, self.builder.apply(HELD, (answer._graph,), {}))
+
+    def change(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A stand-in takes over the result of an in-place operation; RuntimeError for views and, in `vmap`, tensors.
+
+        While `record` runs, a plain tensor (`torch.zeros(3)`, to be filled) becomes a stand-in until its run ends.
+        """
+        if self.guarded and type(x) is Tensor and x._base is None and not x.requires_grad:
+            self._adopt(x)
+        if not isinstance(x, Traced) or x._base is not None:
+            raise RuntimeError(
+                "while a function is recorded (vmap, record), views and tensors from outside cannot be changed in place"
+            )
+        found = function(self.copied(x))
+        if found._raw.shape != x._raw.shape:
+            raise RuntimeError(f"the in-place result has shape {list(found.shape)}, but the tensor {list(x.shape)}")
+        x._graph = self.lifted(found)._graph
+        return x
+
+    def _adopt(self, x: Tensor) -> None:
+        node = self.node_of(x)
+        self.adopted.append((x, x._raw))
+        x.__class__ = Traced
+        assert isinstance(x, Traced)
+        x._raw, x._graph = Hidden(np.zeros(x._raw.shape, x._raw.dtype)), node
+
+    def release(self) -> None:
+        """Plain tensors that were filled while the function ran are what they were before."""
+        for x, raw in reversed(self.adopted):
+            x.__class__ = Tensor
+            x._raw = raw
+            del x.__dict__["_graph"]
+        self.adopted.clear()
+
+    # --- branches -------------------------------------------------------------------------------------------------
+
+    def decided(self, x: Traced) -> bool:
+        """The truth of a condition: at the example, or as this run was told. RuntimeError where none is allowed."""
+        if not self.guarded:
+            raise refused("a branch on data")
+        if x._raw.size != 1:
+            raise RuntimeError("the truth value of a tensor with several elements is ambiguous: use any() or all()")
+        condition = self._of_kind(x._graph, "bool")
+        if condition.type.shape:
+            condition = self.builder.call("reshape", condition, shape=())
+        while not self.places.keys().isdisjoint(reachable([condition])):
+            (condition,) = placed(self.builder, [condition], self.places)
+        at = len(self.guards)
+        if at < len(self.forced):
+            taken = self.forced[at]
+        else:
+            (known,) = self.outermost([condition])
+            if known is None:
+                raise refused("a branch on the gradient that arrives")
+            taken = bool(Tape([known]).run(self.values, backend="numpy")[0])
+        self.guards.append(Guard(condition, taken, place()))
+        return taken
+
+    def outermost(self, nodes: Sequence[Node]) -> list[Node | None]:
+        """Nodes in terms of the program's own inputs; None for one that reads a gradient that is to arrive."""
+        found: list[Node | None] = []
+        for node in nodes:
+            one: Node | None = node
+            while one is not None:
+                inner = [leaf for leaf in reachable([one]) if leaf in self.places or leaf in self.standing]
+                if not inner:
+                    break
+                known = {leaf: self.places.get(leaf) or self.standing.get(leaf) for leaf in inner}
+                stands = {leaf: other for leaf, other in known.items() if other is not None}
+                one = placed(self.builder, [one], stands)[0] if len(stands) == len(inner) else None
+            found.append(one)
+        return found
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """While it lasts, operations on stand-ins are recorded, and random numbers are refused."""
+        if tracer.current is not None:
+            raise RuntimeError("a function is being recorded already")
+        before, watching = streams.default_generator, events.current
+        tracer.current, events.current = self, None  # stand-ins have no entries that a record could keep
+        state.watched += 1  # every operation takes the way on which it is recorded
+        if self.randomness == "error":
+            refusing: Any = _Refusing()
+            streams.default_generator = refusing
+        try:
+            yield
+        finally:
+            tracer.current, events.current = None, watching
+            state.watched -= 1
+            streams.default_generator = before
+
+
+class _Refusing:
+    """Stands where random numbers come from."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(
+            "a random operation was called while a function is recorded (vmap, record): its numbers would be frozen. "
+            "Draw them outside and pass them in, or use randomness='same' in vmap"
+        )
+
+
+def placed(builder: Builder, outputs: Sequence[Node], places: dict[Node, Node]) -> list[Node]:
+    """The same computation with some nodes replaced."""
+    made = dict(places)
+    for node in between(outputs, places):
+        if node in made:
+            continue
+        args = tuple([made[arg] for arg in node.args])
+        made[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
+    return [made[node] for node in outputs]
+
+
+MOST_RUNS = 16
+
+
+class Recorded(Program):
+    """A program that was recorded, with the guards of the example's own way through the function.
+
+    `rules` are the backwards of the Functions on that way, to be judged.
+    """
+
+    __slots__ = ("guards", "rules")
+    guards: tuple[Guard, ...]
+    rules: tuple[HandRule, ...]
+
+
+def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, values_only: bool = False) -> Recorded:
+    """The graph of a function of tensors, at the types of an example; its leaves are named like the arguments.
+
+    Branches on data become `where`, both sides of which are recorded; beyond `runs` runs of the function, the other
+    side is NaN. Tensors that the function reads from outside are constants. A `Function` becomes an operation whose
+    derivative is its `backward`, and which is listed in `rules`; where only values are asked for, its forward alone
+    is recorded. RuntimeError for what reads entries: `item()`, random numbers, shapes that depend on data, NumPy in a
+    forward or backward.
+
+    >>> import gradcli.eager as torch
+    >>> from gradcli.execution.evaluate import evaluate
+    >>> program = torch.record(lambda x: x * 2 if x > 0 else -x, torch.tensor(3.0))
+    >>> evaluate(program, {"x": 3.0}), evaluate(program, {"x": -5.0})
+    ([6.0], [5.0])
+    """
+    trace = Trace(guarded=True, values_only=values_only)
+    leaves: dict[str, Leaf] = {}
+    inputs: list[Tensor] = []
+    arguments = names_of(f, len(example))
+    trace.names = {known: name for known, name in _outside(f).items() if name not in arguments}
+    for name, x in zip(arguments, example, strict=True):
+        array = np.array(x._raw)
+        if array.dtype.kind != "f":  # whole numbers decide: they are constants
+            inputs.append(x)
+            continue
+        node = trace.builder.leaf(name, array.shape)
+        leaves[name] = Leaf(name, node, array)
+        trace.values[name] = array
+        inputs.append(Traced(np.zeros_like(array), node))
+    paths = Paths(trace, lambda: _run(trace, f, inputs), runs)
+    outputs = paths.joined()
+    for one in trace.captures.values():
+        name = one.leaf.params["name"]
+        leaves[name] = Leaf(name, one.leaf, np.array(one.array), None, True)
+    program = Recorded(trace.builder, leaves, outputs)
+    program.guards, program.rules = paths.guards, tuple(trace.rules)
+    return program
+
+
+def _outside(f: Callable[..., Any]) -> dict[int, str]:
+    """What the module and the scope of a function call tensors, and the parameters of networks, by `id`."""
+    f = inspect.unwrap(f)
+    inner = getattr(f, "__func__", f)
+    around = dict(getattr(inner, "__globals__", {}))
+    cells = getattr(inner, "__closure__", None) or ()
+    for name, cell in zip(inner.__code__.co_freevars if cells else (), cells, strict=True):
+        try:
+            around[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    found: dict[int, str] = {}
+    for name, value in around.items():
+        if isinstance(value, Tensor):
+            found[id(value)] = name
+        elif hasattr(type(value), "named_parameters"):
+            found.update((id(x), f"{name}.{inside}") for inside, x in value.named_parameters())
+    return found
+
+
+def _run(trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Node]:
+    """The outputs of one run of a function."""
+    given = [trace.copied(x) if isinstance(x, Traced) else x for x in inputs]
+    try:
+        with trace.running():
+            found = f(*given)
+        tensors = [found] if isinstance(found, Tensor) else list(found)
+        if not all(isinstance(x, Tensor) for x in tensors):
+            raise TypeError("a function that is recorded returns tensors")
+        return [trace.node_of(x) for x in tensors]
+    finally:
+        trace.release()
+
+
+class Paths:
+    """All ways through what `run` does, each recorded by a run of its own; `guards` are those of the first."""
+
+    def __init__(self, trace: Trace, run: Callable[[], list[Node]], runs: int = MOST_RUNS) -> None:
+        self.trace, self.run, self.runs = trace, run, runs
+        self.guards: tuple[Guard, ...] = ()
+
+    def joined(self, forced: tuple[bool, ...] = ()) -> list[Node]:
+        """The outputs, where the first conditions are decided so and the others as the point decides."""
+        trace = self.trace
+        self.runs -= 1
+        outer = trace.guards, trace.forced, trace.aside
+        trace.guards, trace.forced, trace.aside = [], forced, trace.aside or bool(forced)
+        try:
+            outputs = self.run()
+            guards = tuple(trace.guards)
+        finally:
+            trace.guards, trace.forced, trace.aside = outer
+        if not forced:
+            self.guards = guards
+        ways = [(*[one.taken for one in guards[:i]], not guards[i].taken) for i in range(len(forced), len(guards))]
+        others = [self._other(way, outputs) for way in ways]  # early branches first: loops end there
+        for guard, other in zip(reversed(guards[len(forced) :]), reversed(others), strict=True):
+            outputs = self._either(guard, outputs, other)
+        return outputs
+
+    def _other(self, way: tuple[bool, ...], like: list[Node]) -> list[Node]:
+        """What the other side of a branch gives; NaN where it fails, or where there are too many."""
+        if self.runs > 0:
+            try:
+                found = self.joined(way)
+            except (ArithmeticError, ValueError, RuntimeError):
+                found = []
+            if [node.type for node in found] == [node.type for node in like]:
+                return found
+        zero = self.trace.builder.constant(0)
+        return [stretch(self.trace.builder.call("div", zero, zero), node.type.shape) for node in like]
+
+    def _either(self, guard: Guard, here: list[Node], there: list[Node]) -> list[Node]:
+        found = []
+        for one, other in zip(here, there, strict=True):
+            condition = stretch(guard.condition, one.type.shape)
+            yes, no = (one, other) if guard.taken else (other, one)
+            found.append(one if one is other else self.trace.builder.call("where", condition, yes, no))
+        return found
+
+
+def names_of(f: Callable[..., Any], count: int) -> list[str]:
+    """The names of a function's arguments, or x0, x1, ... where it does not say them."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return names[:count] if len(names) >= count else [f"x{i}" for i in range(count)]
