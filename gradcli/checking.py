@@ -50,12 +50,16 @@ class Check(Protocol[Script, Function]):
 
 
 def displayed(judge: Callable[Script, checks.Report]) -> Callable[Script, Report]:
-    """The same check; its report prints."""
+    """The same check for people: its report prints, and all witnesses are in it unless others are asked for."""
 
     @wraps(judge)
     def judged(*args: Script.args, **kwargs: Script.kwargs) -> Report:
+        kwargs.setdefault("witnesses", "all")
         return Report(**vars(judge(*args, **kwargs)))
 
+    taken = signature(judge)
+    shown = [one.replace(default="all") if one.name == "witnesses" else one for one in taken.parameters.values()]
+    judged.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]
     return judged
 
 

@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gradcli
-from gradcli import cli
+from gradcli import cli, eager
 from gradcli.checks import check_script, parse_witnesses
 from gradcli.checks.witnesses import WITNESSES
 from gradcli.diagnostics import GradcliError
@@ -142,7 +143,7 @@ def test_off_a_terminal_there_is_none_unless_asked_for(capsys: pytest.CaptureFix
     assert [row["witness"] for row in answer["checks"][0]["evidence"]["witnesses"]["rows"]] == NAMES[::2]
 
 
-def test_folders_and_functions_have_none(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+def test_folders_have_none(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     (tmp_path / "a.grad").write_text("x in real = 1\nx**2\n", encoding="utf-8")
     for arguments in ((str(tmp_path), "--witnesses", "all"), (str(tmp_path), "--witnesses", "simpy")):
         code, _, err = ran(capsys, *arguments)
@@ -153,7 +154,36 @@ def test_folders_and_functions_have_none(capsys: pytest.CaptureFixture[str], tmp
     assert "finite difference" in out
 
 
+def test_a_black_box_has_differences_only(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+    report = gradcli.check(lambda x: np.sum(x**3), lambda x: 3 * x**2, at=np.array([1.0, 2.0]))
+    table: Any = report.checks[0].evidence["witnesses"]
+    assert table["entry"] in ("x[0]", "x[1]")
+    assert [row["witness"] for row in table["rows"]] == ["df", *NAMES[1:]]
+    assert table["rows"][-1]["agrees"]
+    assert "exact enclosure, SymPy:  a black box" in str(report)
+    wrong = gradcli.check(lambda x: x**3, lambda x: 2 * x**2, at=2.0, witnesses="differences")
+    rows: Any = wrong.checks[0].evidence["witnesses"]
+    assert [row.get("agrees") for row in rows["rows"]] == [None, False]
+    assert (
+        "witnesses"
+        not in gradcli.check(lambda x: x**3, lambda x: 3 * x**2, at=2.0, witnesses="none").checks[0].evidence
+    )
+    (tmp_path / "cube.py").write_text("def f(x):\n    return x**3\ndef df(x):\n    return 3*x**2\n", encoding="utf-8")
+    place = str(tmp_path / "cube.py")
+    code, out, _ = ran(capsys, "--python", f"{place}:f", "--grad", f"{place}:df", "--at", "x=2", "--witnesses", "all")
+    assert code == 0
+    assert "finite difference" in out
+
+
+def test_the_graph_of_our_own_tensors_has_all_of_them() -> None:
+    x = eager.tensor([0.5, -1.0], dtype=eager.float64, requires_grad=True)
+    report = gradcli.check(lambda x: (x.sin() * x**2).sum(), at=x)
+    rows: Any = report.checks[0].evidence["witnesses"]
+    assert [row["witness"] for row in rows["rows"]] == NAMES
+    assert rows["rows"][2]["formula"] == "x[1]**2*cos(x[1]) + 2*x[1]*sin(x[1])"
+
+
 def test_python_gives_the_same_table() -> None:
-    report = gradcli.check("x**2*sin(y)", at={"x": 2, "y": 3}, wrt=["x"], witnesses="all")
+    report = gradcli.check("x**2*sin(y)", at={"x": 2, "y": 3}, wrt=["x"])
     assert "SymPy's formula:  2*x*sin(y)" in str(report)
     assert "| exact enclosure |" in report._repr_mimebundle_()["text/markdown"]

@@ -167,6 +167,39 @@ ASKED: dict[str, Callable[[Exact, Subject, int], Row | None]] = {
 }
 
 
+# --- a black box --------------------------------------------------------------------------------------------------
+
+
+def black_box(judged: str, claimed: float, estimate: differences.Estimate, entry: str) -> Row:
+    """What can be said of a function that only has values: the claim, and the differences."""
+    if estimate.reason is None:
+        row: Row = {"value": repr(float(estimate.value)), "bound": estimate.bound, "doubt": estimate.doubt}
+        row |= agreement(claimed, row, "float64")
+    else:
+        row = {"reason": estimate.reason}
+    none = {"reason": "a black box: it has values, and no formula"}
+    rows = {"enclosure": none, "sympy": none, "differences": row}
+    return {
+        "entry": entry,
+        "rows": [
+            {"witness": judged, "value": repr(float(claimed))},
+            *({"witness": NAMES[name], **told} for name, told in rows.items()),
+        ],
+    }
+
+
+def selected(evidence: dict[str, Any], chosen: tuple[str, ...]) -> dict[str, Any]:
+    """Evidence with the chosen witnesses alone beside what is judged."""
+    if "witnesses" not in evidence:
+        return evidence
+    rest = {key: value for key, value in evidence.items() if key != "witnesses"}
+    if not chosen:
+        return rest
+    table, names = evidence["witnesses"], [NAMES[name] for name in chosen]
+    first, *rows = table["rows"]
+    return {**rest, "witnesses": {**table, "rows": [first, *(row for row in rows if row["witness"] in names)]}}
+
+
 # --- how far they agree -------------------------------------------------------------------------------------------
 
 

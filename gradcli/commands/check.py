@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     batch, checks = room("batch"), room("checks")
 
-SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge", "witnesses")  # options that functions do not have
+SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
 
 
 def check(
@@ -167,7 +167,7 @@ def check(
         shown = output.format == "table" and not is_file(targets[0] if targets else "")
         options["witnesses"] = witnesses or ("all" if shown else "none")
         with Reporting(output, files, annotate, only, cards) as sinks:
-            totals = one(output, targets, options, python, grad, sinks, accepted, bool(witnesses))
+            totals = one(output, targets, options, python, grad, sinks, accepted)
         return accepted.exit_code(totals)
     if claim:
         hint = "write the claims as asserts in the scripts"
@@ -199,16 +199,15 @@ def one(
     grad: str | None,
     sinks: Reporting,
     accepted: Acceptance,
-    asked: bool = False,
 ) -> Any:
     """Judge one expression, script or Python function; the counts of its report.
 
-    `asked` says whether witnesses were. Raises GradcliError where it cannot be read; report files say so too.
+    Raises GradcliError where it cannot be read; report files say so too.
     """
     target = targets[0] if targets else python or ""
     try:
         if python is not None or grad is not None:
-            used = "--box" if options["box"] else "--dodge" if options["dodge"] else "--witnesses" if asked else None
+            used = "--box" if options["box"] else "--dodge" if options["dodge"] else None
             place = callable_only(targets, tuple(options["claims"]), options["backend"], python, used)
             kept = {key: value for key, value in options.items() if key not in SCRIPTS_ONLY}
             report = checks.check_target(place, grad, **kept)

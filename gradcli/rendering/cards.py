@@ -92,7 +92,11 @@ def witness_table(found: Mapping[str, Any], style: Style) -> Iterator[Block]:
     entry = f"worst entry: {found['entry']}" if found["entry"] else ""
     yield Grid(columns, rows, note=entry)
     notes = [(f"{row['witness']}'s formula:", row["formula"], "code") for row in found["rows"] if row.get("formula")]
-    notes += [(f"{row['witness']}:", row["reason"], "note") for row in found["rows"] if "reason" in row]
+    without: dict[str, list[str]] = {}
+    for row in found["rows"]:
+        if "reason" in row:
+            without.setdefault(row["reason"], []).append(row["witness"])
+    notes += [(f"{', '.join(names)}:", reason, "note") for reason, names in without.items()]
     if notes:
         yield GAP
         yield Facts(tuple(notes))

@@ -22,6 +22,7 @@ from gradcli.checks.callables.libraries import EAGER, JAX, TITLES, is_function_c
 from gradcli.checks.expectations import GOOD
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.shown import plain, point_text
+from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, error, visible
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def check_callable(
     require: str | None = None,
     allow_kink: bool = False,
     lenient: bool = False,
+    witnesses: str = "none",
     title: str | None = None,
     file: str | None = None,
     stage: Callable[[str], None] | None = None,
@@ -74,8 +76,9 @@ def check_callable(
     `at` maps arguments to values; a tuple gives them by position, anything else is the first one. Floats and float
     arrays move; integers in arrays, texts and other objects are data. `names` are the arguments' names where f does
     not tell, `wrt` those to judge. `samples` counts points beside the given one; `rtol` is a relative error that is
-    tolerated. `timeout` is the time in seconds after which no new call is made. `title` and `file` name the function
-    in the report; `stage` is told which function runs, for whoever watches from outside.
+    tolerated. `timeout` is the time in seconds after which no new call is made. `witnesses` are those of
+    `check_script`; a black box has differences only. `title` and `file` name the function in the report; `stage` is
+    told which function runs, for whoever watches from outside.
 
     Verdicts: AGREES at best. DISAGREES needs two decades of steps and two directions. A function that does not move
     in float64, or whose noise hides its slope, is INCONCLUSIVE. Only of a function of gradcli's own tensors the graph
@@ -89,6 +92,7 @@ def check_callable(
     >>> [one.verdict for one in report.checks]
     ['AGREES']
     """
+    chosen = parse_witnesses(witnesses)
     with boxed(
         f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
     ) as box:
@@ -100,12 +104,15 @@ def check_callable(
         except Failed as problem:
             return failed(problem, shown, file, place)
         options = {"require": require, "allow_kink": allow_kink, "lenient": lenient}
-        judged = Judged(shown, file, place, arguments, samples, seed, rtol)
+        judged = Judged(shown, file, place, arguments, samples, seed, rtol, chosen)
         return report_on(box, value, judged, lambda seed: recording_of(box, seed), options)
 
 
 class Judged(NamedTuple):
-    """What is judged of a function: its name, where it stands, its arguments, and how many points beside the given."""
+    """What is judged of a function: its name, where it stands, its arguments, how many points beside the given one.
+
+    `witnesses` are those that are shown.
+    """
 
     shown: str
     file: str | None
@@ -114,6 +121,7 @@ class Judged(NamedTuple):
     samples: int
     seed: int | None
     rtol: float
+    witnesses: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -162,7 +170,7 @@ def report_on(
     shown, file, place, arguments = judged.shown, judged.file, judged.line, judged.arguments
     chosen = seed_of(shown, arguments) if judged.seed is None else judged.seed
     exact, rules, remarks = (
-        recorded(box, record(chosen), chosen, judged.samples)
+        recorded(box, record(chosen), chosen, judged.samples, judged.witnesses)
         if box.library.name == EAGER and not judged.rtol
         else ({}, [], [])
     )
@@ -176,7 +184,14 @@ def report_on(
     where = point_text(points, box.names or list(points))
     checks = []
     for name, one in verdicts.items():
-        evidence = plain({"at": where, "seed": chosen, "library": TITLES[box.library.name], **one.evidence})
+        evidence = plain(
+            {
+                "at": where,
+                "seed": chosen,
+                "library": TITLES[box.library.name],
+                **selected(one.evidence, judged.witnesses),
+            }
+        )
         if box.outside:
             evidence["outside"] = "f raises at some points beside the given one"
         checks.append(
@@ -239,14 +254,14 @@ def recording_of(box: Box, seed: int) -> dict[str, Any]:
 
 
 def recorded(
-    box: Box, found: dict[str, Any], seed: int, samples: int
+    box: Box, found: dict[str, Any], seed: int, samples: int, witnesses: tuple[str, ...]
 ) -> tuple[dict[str, Verdict], list[tuple[Subject, Verdict]], list[str]]:
     """The verdicts on gradcli's own tensors, whose graph can be recorded: on the arguments, and on the backwards of
     Functions inside; and notes.
     """
     from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
 
-    return by_recording(box, found, seed, samples)
+    return by_recording(box, found, seed, samples, witnesses)
 
 
 def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> Report:

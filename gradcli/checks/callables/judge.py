@@ -71,7 +71,7 @@ class Judge(Teller):
         own = [one for one in survey.entries if part.start <= (one.entry or 0) < part.stop]
         found = [*own, *(survey.joint if len(survey.box.slices) == 1 or not own else survey.own.get(name, ()))]
         found += [one for group in survey.groups.get(name, ()) for one in group.findings]
-        evidence = self.evidence(name, own)
+        evidence = {**self.evidence(name, own), **self.witnesses(name, own)}
         rough = self.rough(name, part, found)
         if rough is not None:
             return rough._replace(evidence={**evidence, **rough.evidence})

@@ -27,6 +27,7 @@ from gradcli.checks.callables.remote import RemoteBox
 from gradcli.checks.callables.runner import RUNNING, file_of
 from gradcli.checks.child import CODE, QUIET
 from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.checks.witnesses import parse_witnesses
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.points import array_of, read_point
 
@@ -60,6 +61,7 @@ def check_target(
     allow_kink: bool = False,
     lenient: bool = False,
     limits: Limits | None = None,
+    witnesses: str = "none",
 ) -> Report:
     """Judge the function `python` by its hand-written gradient `grad`; both are TARGET:NAME.
 
@@ -74,6 +76,7 @@ def check_target(
             checked_target(text)
     if dtype == "complex128":
         raise error("GC732", "functions of complex numbers are not checked", help="check real and imaginary parts")
+    chosen = parse_witnesses(witnesses)
     started = monotonic()
     point, notes = read_point(at, limits)
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
@@ -84,7 +87,7 @@ def check_target(
     with Runner(seconds) as child:
         try:
             first = child.exchange(request)
-            report, heard = judged(child, first, arrays, samples, seed, (require, allow_kink, lenient))
+            report, heard = judged(child, first, arrays, samples, seed, (require, allow_kink, lenient), chosen)
         except Lost:
             report, heard = None, []
     if report is None:
@@ -118,6 +121,7 @@ def judged(
     samples: int,
     seed: int | None,
     accepted: tuple[str | None, bool, bool],
+    witnesses: tuple[str, ...],
 ) -> tuple[Report, list[str]]:
     """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
 
@@ -136,7 +140,7 @@ def judged(
             return failed(failure(first), title, file, line), heard
         box = RemoteBox(first, arrays, child.exchange, child.seconds)
         value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
-        about = Judged(title, file, line, box.given_arguments, samples, seed, 0.0)
+        about = Judged(title, file, line, box.given_arguments, samples, seed, 0.0, witnesses)
         return report_on(box, value, about, box.recording, options), heard
     except Interrupted as stop:
         return failed(failure(stop.message), title, file, None), heard

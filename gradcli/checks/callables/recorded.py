@@ -27,6 +27,7 @@ from gradcli.checks.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.shown import point_text
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
 from gradcli.checks.verdict import judge, unanswered
+from gradcli.checks.witnesses import witness_table
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
@@ -66,7 +67,7 @@ class Rigorous(NamedTuple):
     notes: list[str]
 
 
-def by_recording(box: Box, found: Message, seed: int, samples: int) -> Rigorous:
+def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: tuple[str, ...] = ()) -> Rigorous:
     """What the oracles decide of what `recording` found; no verdict where only values can.
 
     Of the recording nothing is believed that is not looked at here: the table is read and verified, what is summed up
@@ -78,7 +79,7 @@ def by_recording(box: Box, found: Message, seed: int, samples: int) -> Rigorous:
         if "unfit" in found:
             raise Unfit(str(found["unfit"]))
         program, subjects, rules = read(box, found, seed)
-        verdicts = judged(box, [*subjects, *rules], seed, samples)
+        verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
         inside = [pair for pair in verdicts if pair[0].file is not None]
         own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
         return Rigorous(own, inside, notes_on(program))
@@ -373,7 +374,9 @@ def same_value(found: Floats, own: Floats) -> bool:
 
 
 @worker.exclusive
-def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> list[tuple[Subject, Verdict]]:
+def judged(
+    box: Box, subjects: Sequence[Subject], seed: int, samples: int, witnesses: tuple[str, ...]
+) -> list[tuple[Subject, Verdict]]:
     """The verdicts of the oracles; a subject that they cannot decide is left out."""
     oracle = worker.shared()
     oracle.warm()
@@ -387,7 +390,9 @@ def judged(box: Box, subjects: Sequence[Subject], seed: int, samples: int) -> li
         if outcome.verdict in DECIDED or "unanswered" in outcome.evidence:
             moving = [*box.names, *one.moving] if one.file is None else one.moving
             evidence = {"at": point_text(one.values, moving), "graph": "recorded"}
-            verdict = Verdict(outcome.verdict, outcome.message, {**evidence, **outcome.evidence}, outcome.inside)
+            beside = witness_table(exact, one, outcome, witnesses, "float64")
+            evidence |= {**outcome.evidence, **({} if beside is None else {"witnesses": beside})}
+            verdict = Verdict(outcome.verdict, outcome.message, evidence, outcome.inside)
             found.append((one, verdict))
     return found
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.checks.callables import ladder, patterns
 from gradcli.checks.shown import counted, position
+from gradcli.checks.witnesses import black_box
 from gradcli.execution.step_sequence import StepSequence
 
 if TYPE_CHECKING:
@@ -107,6 +108,15 @@ class Teller:
             if pairs:
                 found["dot_product"] = float(f"{max(pairs):.1g}")
         return found
+
+    def witnesses(self, name: str, own: Sequence[Finding]) -> Evidence:
+        """The claim and the differences at the entry where they are farthest apart."""
+        seen = [one for one in own if one.state in ("agrees", "near", "differs")]
+        if not seen:
+            return {}
+        one = max(seen, key=lambda one: one.ratio)
+        entry = self.label(name, one) if len(seen) > 1 else ""
+        return {"witnesses": black_box(self.survey.box.role, one.claimed, one.ladder.estimate, entry)}
 
     def worst(self, name: str, found: Sequence[Finding]) -> Evidence:
         """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
