@@ -53,7 +53,7 @@ class Session:
         self.nodes: list[Node] = []
         self.asked: dict[Any, Asked] = {}
         self.signs: dict[Any, Sequence[int]] = {}
-        self.failures: dict[str, dict[Any, Any]] = {}  # of proofs: readings of values, by the point
+        self.values: dict[str, dict[Any, Any]] = {}  # that proofs have read, by the point
         self.rows: dict[Node, int] = {}
         self.fields = Fields()
         self.sympy = CallBudget()
@@ -84,7 +84,7 @@ class Session:
         """Take a program; what was derived from the last one is forgotten."""
         _, self.nodes = restore_nodes(flat, catalogue())
         self.rows = {node: row for row, node in enumerate(self.nodes)}
-        self.asked, self.signs, self.failures = {}, {}, {}
+        self.asked, self.signs, self.values = {}, {}, {}
         return {"nodes": len(self.nodes)}
 
     def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False) -> Answer:
@@ -181,7 +181,7 @@ class Session:
         nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
         ask = proving.prove_equal if "left" in nodes else proving.prove_derivative
         if "left" not in nodes:
-            rows["failures"] = self.failures.setdefault(dumps(point), {})
+            rows["values"] = self.values.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
         return answer
 

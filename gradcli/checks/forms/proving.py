@@ -23,16 +23,18 @@ from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from gradcli.checks.balls import Point
+    from gradcli.checks.forms.tower import TowerState
 
     Answer = dict[str, Any]
     Pairs = Iterable[tuple[Any, Any]]
-    Failures = dict[Hashable, tuple[type[Exception], str]]  # of readings of values: what was raised
+    Values = dict[Hashable, "Value | tuple[type[Exception], str]"]  # read at one point, or what their reading raised
 
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
+MOST_KEPT = 6  # values that were read, with their towers
 
 
 class NoValue(Exception):
@@ -48,6 +50,16 @@ class Reader(NamedTuple):
     every: bool = False
     apart: bool = False
     symmetric: tuple[str, ...] = ()
+
+
+class Value(NamedTuple):
+    """The form of a value, read once for all its derivatives: each claim goes on from where the tower then was."""
+
+    claim: Claim
+    variables: Sequence[Any]  # the entries of the target, where that is no leaf
+    known: Mapping[Node, Entries] | None  # what was read, as far as other readings may use it
+    form: Form
+    state: TowerState
 
 
 class Claim:
@@ -66,12 +78,17 @@ class Claim:
         self.point: dict[str, Entries] = {}
         self.frozen: list[str] = []
 
-    def leaves(self, nodes: Sequence[Node], moving: Sequence[str], free: int) -> None:
-        """Entries for the leaves that some nodes read; at most so many symbols."""
+    def leaves(self, nodes: Sequence[Node], moving: Sequence[str], target: Node | None, entries: Sequence[int]) -> None:
+        """Entries for the leaves that some nodes read, with symbols for as many as there may be: the target's first."""
+        self.frozen = []
+        free = MOST_SYMBOLS - len(entries)
         for node in reachable(nodes):
-            if node.primitive is not LEAF or node.params["name"] in self.point:
+            if node.primitive is not LEAF:
                 continue
             name = node.params["name"]
+            if node is target:
+                self.point[name] = self.leaf(node, entries)
+                continue
             moves = (self.every or name in moving) and node.type.size <= free
             free -= node.type.size if moves else 0
             if name in moving and not moves:
@@ -116,16 +133,19 @@ def prove_derivative(
     point: Point,
     entries: Sequence[int],
     decimal: bool = False,
-    failures: Failures | None = None,
+    values: Values | None = None,
 ) -> Answer:
     """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target.
 
-    `failures` are those of values at this point that were read for other claims: they are not tried again.
+    `values` are those that were read at this point for other claims: they are not read again.
     """
-    known = {} if failures is None else failures
+    known = {} if values is None else values
 
     def attempt(claim: Claim) -> Answer:
-        return answered(claim, derivative_pairs(claim, output, target, right, moving, entries, known))
+        claim.leaves([output, target, right], moving, target, entries)
+        value = value_of(claim, output, target, known)
+        value.claim.leaves([output, target, right], moving, target, entries)
+        return answered(value.claim, derivative_pairs(value, target, right, entries))
 
     return attempted(attempt, moving, point, decimal)
 
@@ -134,7 +154,7 @@ def prove_equal(left: Node, right: Node, moving: Sequence[str], point: Point, de
     """Whether two nodes are equal, entry by entry."""
 
     def attempt(claim: Claim) -> Answer:
-        claim.leaves([left, right], moving, MOST_SYMBOLS)
+        claim.leaves([left, right], moving, None, ())
         one, other = Reading(claim.plain, claim.point).read([left, right])
         return answered(claim, zip(one.flat, other.flat, strict=True))
 
@@ -187,41 +207,46 @@ def is_symmetric(flat: Sequence[float], shape: Sequence[int]) -> bool:
     return all(flat[i] == flat[i % n * n + i // n] for i in range(n * n))
 
 
-def derivative_pairs(
-    claim: Claim,
-    output: Node,
-    target: Node,
-    judged: Node,
-    moving: Sequence[str],
-    entries: Sequence[int],
-    failures: Failures,
-) -> Pairs:
-    """For each entry: the derivative of the value's form, and the form of what is judged."""
-    tower = claim.tower
-    if target.primitive is LEAF:
-        claim.point[target.params["name"]] = claim.leaf(target, entries)
-    claim.leaves([output, target, judged], moving, MOST_SYMBOLS - len(entries))
+def value_of(claim: Claim, output: Node, target: Node, known: Values) -> Value:
+    """The value of a scalar node, read now or for an earlier claim with the same symbols; raises what ended its reading."""
+    variables: list[Any] = []
     fixed = {}
-    if target.primitive is LEAF:
-        variables = claim.point[target.params["name"]].flat
-    else:
+    if target.primitive is not LEAF:
         own = Reading(claim.plain, claim.point)[target]
         variables = [claim.holding.held(f"value{target.serial}[{i}]", x) for i, x in enumerate(own.flat)]
         fixed[target] = Entries(variables, own.shape)
     key = (output, *fixed, claim.setting())
-    if key in failures:
-        kind, reason = failures[key]
+    before = known.get(key)
+    if isinstance(before, Value):
+        if before.claim.tower.restore(before.state):
+            before.claim.plain.ties.clear()
+            return before
+    elif before is not None:
+        kind, reason = before
         raise kind(reason)
     reading = Reading(claim.holding, claim.point, fixed)
     try:
-        value = form_of(tower, reading[output].flat[0])
+        form = form_of(claim.tower, reading[output].flat[0])
     except FAILED as problem:
-        failures[key] = type(problem), str(problem)
+        known[key] = type(problem), str(problem)
         raise
-    alike = not (fixed or claim.holding.held_any or claim.holding.ties or tower.refined)
-    told = Reading(claim.plain, claim.point, reading.known if alike else None)[judged].flat
+    alike = not (fixed or claim.holding.held_any or claim.holding.ties or claim.tower.refined)
+    value = Value(claim, variables, reading.known if alike else None, form, claim.tower.state())
+    if not fixed:
+        kept = [other for other, one in known.items() if isinstance(one, Value)]
+        if len(kept) == MOST_KEPT:
+            del known[kept[0]]
+        known[key] = value
+    return value
+
+
+def derivative_pairs(value: Value, target: Node, judged: Node, entries: Sequence[int]) -> Pairs:
+    """For each entry: the derivative of the value's form, and the form of what is judged."""
+    claim = value.claim
+    variables = claim.point[target.params["name"]].flat if target.primitive is LEAF else value.variables
+    told = Reading(claim.plain, claim.point, value.known)[judged].flat
     for i in entries:
-        yield Derivation(form_of(tower, variables[i])).of(value), told[i]
+        yield Derivation(form_of(claim.tower, variables[i])).of(value.form), told[i]
 
 
 def answered(claim: Claim, pairs: Pairs) -> Answer:

@@ -7,7 +7,7 @@ budget; what is over it is `NotFound`, never a guess.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import Ordering, fmpq, fmpz_mpoly_ctx
 
@@ -39,6 +39,18 @@ MOST_WORK = 1_000_000  # terms; those of a large ring count more
 LARGE = (48, 128)  # where denominators are generators
 
 
+class TowerState(NamedTuple):
+    """What a tower holds at one moment."""
+
+    size: int
+    known: dict[tuple[Any, ...], int]
+    relations: dict[int, tuple[int, Form]]
+    complex: set[int]
+    region: dict[Any, tuple[Form, int]]
+    refined: int
+    work: int
+
+
 class Tower:
     """Generators, each of them over those before it, and the relations between them."""
 
@@ -57,10 +69,35 @@ class Tower:
         self.naming = True  # whether long powers are powers of generators
         self.inverting = False  # whether denominators of several terms are generators
         self.everywhere = True  # whether the signs of a proof change only where a side is undefined, or at a branch
-        self.refined = False  # whether a generator was replaced by a finer one: forms made before are to be made again
+        self.refined = 0  # how often a generator was replaced by a finer one: forms made before are to be made again
         self.local = False  # whether a proof reaches only as far as the region is connected
         self.zero = Form(self, self.ring.constant(0), self.ring.constant(1))
         self.one = Form(self, self.ring.constant(1), self.ring.constant(1))
+
+    def state(self) -> TowerState:
+        """What `restore` takes the tower back to."""
+        return TowerState(
+            len(self.generators),
+            dict(self.known),
+            dict(self.relations),
+            set(self.complex),
+            dict(self.region),
+            self.refined,
+            self.work,
+        )
+
+    def restore(self, state: TowerState) -> bool:
+        """Forget what has been added since; whether that is possible, as it is where no generator was replaced."""
+        if self.refined != state.refined:
+            return False
+        del self.generators[state.size :]
+        self.known, self.relations = dict(state.known), dict(state.relations)
+        self.complex, self.region, self.work = set(state.complex), dict(state.region), state.work
+        for memo in self.balls.values():
+            for index in [index for index in memo if index >= state.size]:
+                del memo[index]
+        self.everywhere, self.local = True, False
+        return True
 
     # --- generators -------------------------------------------------------------------------------------
 
@@ -91,7 +128,7 @@ class Tower:
     def refine(self, index: int, generator: Generator, times: int) -> int:
         """A finer generator in place of one that is its power: from now on only the finer one occurs."""
         finer = self.added(generator)
-        self.refined = True
+        self.refined += 1
         self.relations.pop(index, None)
         self.relations[index] = (1, Form(self, self.gens[finer] ** times, self.one.num))
         self.renew()
