@@ -34,7 +34,7 @@ class Held:
 def hold(output: Node, targets: Sequence[Node]) -> Held:
     """The output as a function of some nodes: detached values are inputs, and so is every target."""
     replaced: dict[Node, Node] = {
-        target: _leaf(f"~target{target.serial}", target, target.serial)
+        target: input_like(target, f"~target{target.serial}", target.serial)
         for target in targets
         if target.primitive is not LEAF
     }
@@ -45,22 +45,24 @@ def hold(output: Node, targets: Sequence[Node]) -> Held:
         name = f"~held{node.serial}"
         if node.primitive.name == "detach":
             inputs[name] = (node.args[0],)
-            replaced[node] = _leaf(name, node, node.serial)
+            replaced[node] = input_like(node, name, node.serial)
         elif node.primitive.name == "ste":
             value, surrogate = node.args
             inputs[name] = (value, surrogate)
-            gap = _leaf(name, node, value.serial)
+            gap = input_like(node, name, value.serial)
             moved = replaced.get(surrogate, surrogate)
-            replaced[node] = _step(node, node.builder.vocabulary["add"], (moved, gap), {})
+            replaced[node] = step_like(node, node.builder.vocabulary["add"], (moved, gap), {})
         elif any(arg in replaced for arg in node.args):
             args = tuple(replaced.get(arg, arg) for arg in node.args)
-            replaced[node] = _step(node, node.primitive, args, node.params)
+            replaced[node] = step_like(node, node.primitive, args, node.params)
     return Held(replaced.get(output, output), [replaced.get(target, target) for target in targets], inputs)
 
 
-def _leaf(name: str, like: Node, serial: int) -> Node:
+def input_like(like: Node, name: str, serial: int) -> Node:
+    """An input for the values of a node, in its place in the order."""
     return Node(LEAF, (), {"name": name}, like.type, serial, like.span, like.builder)
 
 
-def _step(like: Node, primitive: Primitive, args: tuple[Node, ...], params: dict[str, object]) -> Node:
+def step_like(like: Node, primitive: Primitive, args: tuple[Node, ...], params: dict[str, object]) -> Node:
+    """A step on other arguments, in the place of a node in the order."""
     return Node(primitive, args, params, like.type, like.serial, like.span, like.builder)

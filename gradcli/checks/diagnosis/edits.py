@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.diagnosis.damages import FAMILIES
+from gradcli.checks.diagnosis.judgement import dependents
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.script_text import as_said, readable
 from gradcli.checks.shown import node_text
@@ -18,12 +19,12 @@ from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.powers import sqrt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from gradcli.checks.diagnosis.judgement import Judgement
 
 MOST_STEPS = 150
-MOST_NEW = 12_000
+MOST_WORK = 12_000  # steps of all the formulas that are tried
 LONGEST = 50  # characters of what to write instead
 CLOSE = 1e-9
 ENOUGH = 3  # numbers that must be equal
@@ -50,22 +51,28 @@ def by_edits(judged: Judgement) -> list[Reading]:
     order = reachable([judged.claimed])
     if len(order) > MOST_STEPS or judged.claimed.shape != judged.right.shape:
         return []
-    start = judged.builder.count
-    edits, claims = [], []
+    above = dependents(order)
+    edits: dict[Node, list[Edit]] = {}
+    work = 0
     for part in order:
-        for edit in _edits(part):
-            if edit.instead.type == part.type and edit.instead is not part and "data[" not in edit.told:
-                edits.append(edit)
-                claims.append(_with(order, edit))
-        if judged.builder.count - start > MOST_NEW:
+        possible = [edit for edit in _edits(part) if edit.instead.type == part.type and edit.instead is not part]
+        edits[part] = [edit for edit in possible if "data[" not in edit.told]
+        work += len(edits[part]) * len(above[part])
+        if work > MOST_WORK:
             break
-    values = judged.values([judged.right, *claims], judged.places)
+    nodes = [judged.right, *order, *(edit.instead for tried in edits.values() for edit in tried)]
+    values = judged.values(nodes, judged.places)
     if values is None or values[judged.right].size < ENOUGH:
         return []
     right = values[judged.right]
-    with np.errstate(all="ignore"):
-        slack = CLOSE * np.maximum(np.abs(right), np.abs(right).max() * 1e-6)
-        good = [one for one, claim in zip(edits, claims, strict=True) if (np.abs(values[claim] - right) <= slack).all()]
+    slack = CLOSE * np.maximum(np.abs(right), np.abs(right).max() * 1e-6)
+    good: list[Edit] = []
+    for part, tried in edits.items():
+        changed = [values[edit.instead] for edit in tried]
+        claims = judged.changed([judged.claimed], part, np.stack(changed), above[part], values) if tried else None
+        if claims is not None:
+            same = (np.abs(claims[0] - right) <= slack).reshape(len(tried), -1).all(axis=1)
+            good += [edit for edit, holds in zip(tried, same.tolist(), strict=True) if holds]
     if not good:
         return []
     best = min(good, key=lambda edit: (edit.cost, edit.part.serial))
@@ -131,13 +138,3 @@ def _as_matrices(part: Node, text: str) -> Iterator[Edit]:
 def _constant(like: Node, value: Any) -> Node:
     made: Node = like.builder.constant(value, like.shape)
     return made
-
-
-def _with(order: Sequence[Node], edit: Edit) -> Node:
-    """The last node of an order with one part written in another way."""
-    made: dict[Node, Node] = {edit.part: edit.instead}
-    for node in order:
-        if node not in made and any(arg in made for arg in node.args):
-            args = tuple(made.get(arg, arg) for arg in node.args)
-            made[node] = node.builder.apply(node.primitive, args, dict(node.params))
-    return made.get(order[-1], order[-1])

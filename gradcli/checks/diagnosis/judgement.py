@@ -12,14 +12,17 @@ import numpy as np
 
 from gradcli.checks import points
 from gradcli.checks.case import leaf_names
+from gradcli.checks.cuts import input_like, step_like
 from gradcli.checks.diagnosis.derivation import dot
 from gradcli.checks.diagnosis.rederivation import MOST_STEPS, at_places
 from gradcli.checks.floats import evaluator
+from gradcli.diagnostics import GradcliError
+from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from gradcli.checks.case import Case, Floats, Values
@@ -127,6 +130,30 @@ class Judgement:
             found[leaf.params["name"]] = drawn(leaf, self.case.seed + position, len(chosen) * turns)
         return found
 
+    def changed(
+        self, roots: Sequence[Node], part: Node, instead: Floats, above: Sequence[Node], values: Mapping[Node, Floats]
+    ) -> list[Floats] | None:
+        """The values of some nodes where a part has others; None where they cannot be computed.
+
+        `above` are the dependents of the part among the nodes that have `values` at the moved points, which are the
+        first axis; `instead` may have axes in front of that, and so have the results.
+        """
+        inputs = {**self.batch(self.places, ()), "~part": instead}
+        made = {part: input_like(part, "~part", part.serial)}
+        for node in above:
+            for arg in node.args:
+                if arg not in made and arg.args and arg.type.kind == "float":
+                    made[arg] = input_like(arg, f"~{arg.serial}", arg.serial)
+                    inputs[f"~{arg.serial}"] = values[arg]
+            made[node] = step_like(node, node.primitive, tuple([made.get(arg, arg) for arg in node.args]), node.params)
+        moved = [root for root in roots if root in made]
+        lead = instead.shape[: instead.ndim - len(part.shape)]
+        try:
+            found = dict(zip(moved, Tape([made[root] for root in moved]).run(inputs, backend="numpy"), strict=True))
+        except GradcliError:
+            return None
+        return [np.broadcast_to(found.get(root, values[root]), (*lead, *root.shape)) for root in roots]
+
     # --- inner ----------------------------------------------------------------------------------------------
 
     def _find_derived(self) -> None:
@@ -210,6 +237,16 @@ class Judgement:
         inputs = (weight,) if self.right.shape else ()
         right, claimed = dot(builder, weight, self.right), dot(builder, weight, self.claimed)
         return Sides(output, target, direction, right, claimed, inputs)
+
+
+def dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
+    """For each node of an order, those that are computed from it, in order."""
+    place = {node: 1 << i for i, node in enumerate(order)}
+    masks = dict.fromkeys(order, 0)
+    for node in reversed(order):
+        for arg in node.args:
+            masks[arg] |= masks[node] | place[node]
+    return {node: [other for other in order if mask & place[other]] for node, mask in masks.items()}
 
 
 def drawn(leaf: Node, seed: int, count: int) -> Floats:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.cuts import hold
+from gradcli.checks.diagnosis.judgement import dependents
 from gradcli.checks.diagnosis.ratios import Reading
-from gradcli.checks.floats import evaluator
 from gradcli.checks.shown import node_text
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.checks.case import Floats, Values
+    from gradcli.checks.case import Floats
     from gradcli.checks.diagnosis.judgement import Judgement
 
 MOST_ARRAYS = 12
@@ -47,9 +46,14 @@ SHAPES: tuple[tuple[str, int, str, Callable[[Floats], Floats]], ...] = (
 def by_structure(judged: Judgement) -> list[Reading]:
     """The array that a claim takes for a special one: at most one reading."""
     order = reachable([judged.right, judged.claimed])
+    arrays = {rank: _arrays(judged, order, rank) for _, rank, _, _ in SHAPES}
+    values = judged.values(order, judged.places) if any(arrays.values()) else None
+    if values is None:
+        return []
+    above = dependents(order)
     for name, rank, words, change in SHAPES:
-        for array in _arrays(judged, order, rank):
-            if _agree(judged, array, change):
+        for array in arrays[rank]:
+            if _agree(judged, array, change, above[array], values):
                 what = node_text(array, 40) if array.primitive is LEAF or array.args else "a constant"
                 told = f"consistent with an array taken for another one: the claim is right where `{what}` {words}"
                 span = array.span if array.args else None
@@ -70,34 +74,21 @@ def _arrays(judged: Judgement, order: Sequence[Node], rank: int) -> list[Node]:
     return sorted(found, key=lambda node: (len(node.args) > 0, node.serial))[:MOST_ARRAYS]
 
 
-def _agree(judged: Judgement, array: Node, change: Callable[[Floats], Floats]) -> bool:
+def _agree(
+    judged: Judgement,
+    array: Node,
+    change: Callable[[Floats], Floats],
+    above: Sequence[Node],
+    values: Mapping[Node, Floats],
+) -> bool:
     """Whether both sides are equal at every place once an array has been changed, and it was another one before."""
-    own = evaluator([array])
-    sides = [_with(side, array) for side in (judged.right, judged.claimed)]
-    for place in judged.places:
-        found = own(place)[0]
-        changed = change(found)
-        if not np.isfinite(found).all() or np.array_equal(changed, found):
-            return False
-        right, claimed = (side(place, changed) for side in sides)
-        scale = max(float(np.abs(side).max(initial=0.0)) for side in (right, claimed))
-        if not scale or not (np.abs(right - claimed) <= CLOSE * scale).all():
-            return False
-    return True
-
-
-def _with(side: Node, array: Node) -> Callable[[Values, Floats], Floats]:
-    """The value of a side at a place where an array has another value."""
-    held = hold(side, [array])
-    name = held.targets[0].params["name"]
-    inputs = {key: evaluator(nodes) for key, nodes in held.inputs.items()}
-    output = evaluator([held.output])
-
-    def at(place: Values, changed: Floats) -> Floats:
-        values = dict(place)
-        for key, inner in inputs.items():
-            first, *rest = inner(place)
-            values[key] = first - rest[0] if rest else first
-        return output({**values, name: changed})[0]
-
-    return at
+    own = values[array]
+    changed = np.stack([change(value) for value in own])
+    if not np.isfinite(own).all() or any(map(np.array_equal, changed, own)):
+        return False
+    sides = judged.changed([judged.right, judged.claimed], array, changed, above, values)
+    if sides is None:
+        return False
+    right, claimed = (side.reshape(len(changed), -1) for side in sides)
+    scale = np.maximum(np.abs(right), np.abs(claimed)).max(axis=1, initial=0.0)
+    return bool(scale.all() and (np.abs(right - claimed) <= CLOSE * scale[:, None]).all())
