@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from gradcli.formulas.index_reading import Reader
-from gradcli.formulas.index_terms import NoFormula, key
+from gradcli.formulas.index_terms import NoFormula, TooLong, key
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer
 from gradcli.formulas.recognition import shortened
@@ -34,6 +34,8 @@ def formula_texts(
     for write in (whole_text, listed_text):
         try:
             yield write(node, called, sizes)
+        except TooLong:
+            return
         except NoFormula:
             continue
 

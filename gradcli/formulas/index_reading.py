@@ -22,6 +22,7 @@ from gradcli.formulas.index_terms import (
     Names,
     NoFormula,
     Number,
+    TooLong,
     Whole,
     add,
     key,
@@ -104,7 +105,7 @@ class Reader:
                 answer = self._placed(*asked)
             else:
                 if len(self.known) + len(stack) > MOST_READ:
-                    raise NoFormula("it is too long to be read")
+                    raise TooLong("it is too long to be read")
                 stack.append(self._frame(*asked))
                 answer = None
         return self._placed(node, at)

@@ -23,9 +23,13 @@ MOST_FACTORS = 600  # of one sum, those inside brackets counted too
 
 
 class NoFormula(Exception):
-    """A computation that index notation does not write, or not in a few lines; `span` is where it comes from."""
+    """A computation that index notation does not write; `span` is where it comes from."""
 
     span: Span | None = None
+
+
+class TooLong(NoFormula):
+    """A computation that index notation does not write in a few lines, neither as one array nor entry by entry."""
 
 
 class Index(NamedTuple):
@@ -491,7 +495,7 @@ def within_limits(found: Sum) -> None:
             for base, _ in term.factors:
                 pending.extend((inner, depth + 1) for inner in _inner(base))
         if count > MOST_FACTORS or deepest > DEEPEST:
-            raise NoFormula("it is too long to be read")
+            raise TooLong("it is too long to be read")
 
 
 def _inner(base: Any) -> Iterator[Sum]:

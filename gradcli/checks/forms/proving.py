@@ -208,7 +208,7 @@ def is_symmetric(flat: Sequence[float], shape: Sequence[int]) -> bool:
 
 
 def value_of(claim: Claim, output: Node, target: Node, known: Values) -> Value:
-    """The value of a scalar node, read now or for an earlier claim with the same symbols; raises what ended its reading."""
+    """The value of a scalar node, read now or for an earlier claim with the same symbols; raises what ended that."""
     variables: list[Any] = []
     fixed = {}
     if target.primitive is not LEAF:
