@@ -88,7 +88,7 @@ ASKED = (
 )
 
 
-def asked(script: str, failures: proving.Failures | None) -> list[dict[str, Any]]:
+def asked(script: str, values: proving.Values | None) -> list[dict[str, Any]]:
     """The answers to all claims about derivatives of a script, one after the other."""
     low = lower(parse(Source(script)), at={"x": 1.3, "y": 0.4})
     point = {name: ([value], ()) for name, value in (("x", 1.3), ("y", 0.4)) if name in low.program.leaves}
@@ -96,19 +96,19 @@ def asked(script: str, failures: proving.Failures | None) -> list[dict[str, Any]
     for claim in low.claims:
         assert claim.derivative is not None
         output, target = claim.derivative
-        found.append(proving.prove_derivative(output, target, claim.right, low.wrt, point, [0], failures=failures))
+        found.append(proving.prove_derivative(output, target, claim.right, low.wrt, point, [0], values=values))
     return found
 
 
 @pytest.mark.parametrize("script", ASKED)
 def test_answers_do_not_depend_on_what_is_read_only_once(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once with failures that are remembered and shared parts; once with every claim and every side read by itself."""
+    """Once with values that are read once and shared parts; once with every claim and every side read by itself."""
     shared = asked(script, {})
     plain = tower.Tower.__init__
 
     def never_shared(self: tower.Tower, *args: Any) -> None:
         plain(self, *args)
-        self.refined = True
+        self.refined = 1
 
     monkeypatch.setattr(tower.Tower, "__init__", never_shared)
     assert asked(script, None) == shared
@@ -123,15 +123,31 @@ def test_a_value_that_cannot_be_read_is_read_once(monkeypatch: pytest.MonkeyPatc
         return read(self, outputs)
 
     monkeypatch.setattr(proving.Reading, "read", counted)
-    failures: proving.Failures = {}
-    first = asked(ASKED[-1], failures)
+    values: proving.Values = {}
+    first = asked(ASKED[-1], values)
     tried = len(reads)
-    assert not first[0]["proved"] and first[0]["reason"] == first[1]["reason"] and failures
-    assert tried == len(failures), "each ring and reader once for both claims"
+    assert not first[0]["proved"] and first[0]["reason"] == first[1]["reason"] and values
+    assert tried == len(values), "each ring and reader once for both claims"
     assert asked(ASKED[-1], None) == first and len(reads) == 3 * tried
 
 
-def test_the_oracle_forgets_failures_with_the_program() -> None:
+def test_a_value_is_read_once_for_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+    getitem = proving.Reading.__getitem__
+
+    def noted(self: proving.Reading, output: Any) -> Any:
+        read.append(output)
+        return getitem(self, output)
+
+    monkeypatch.setattr(proving.Reading, "__getitem__", noted)
+    script = "f = log(x*y + y)\nassert grad(f, x) == 1/(x + 1)\nassert grad(f, y) == 1/y\nassert grad(f, y) == 2\nf"
+    answers = asked(script, {})
+    assert [one["proved"] for one in answers] == [True, True, False]
+    assert answers[0]["region"] == answers[1]["region"], "in one order for all leaves"
+    assert len(read) == 4 and len(set(read)) == 4, "the value and what is claimed of three derivatives"
+
+
+def test_the_oracle_forgets_values_with_the_program() -> None:
     session = Session()
     low = lower(parse(Source(ASKED[-1])), at={"x": 1.3})
     (output, target), right = low.claims[0].derivative, low.claims[0].right
@@ -139,9 +155,9 @@ def test_the_oracle_forgets_failures_with_the_program() -> None:
     rows = {"right": table.rows[right], "output": table.rows[output], "target": table.rows[target]}
     session.answer({"op": "load", "flat": table.flat})
     answer = session.answer({"op": "prove", "moving": ["x"], "entries": [0], "point": {"x": [[1.3], []]}, **rows})
-    assert not answer["proved"] and any(session.failures.values())
+    assert not answer["proved"] and any(session.values.values())
     session.answer({"op": "load", "flat": table.flat})
-    assert not session.failures
+    assert not session.values
 
 
 def test_a_proof_that_hangs_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:

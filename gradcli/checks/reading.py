@@ -71,15 +71,6 @@ class Reading:
                     raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
                 known[node] = step(self, node)
 
-    def again(self, steps: Steps) -> None:
-        """Read nodes that are given in order, whatever is known of them."""
-        known = self.known
-        for node, count, step in steps:
-            self.entries += count
-            if self.entries > MOST_ENTRIES:
-                raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
-            known[node] = step(self, node)
-
     def _missing(self, outputs: Iterable[Node]) -> list[Node]:
         seen: set[Node] = set()
         stack = list(outputs)

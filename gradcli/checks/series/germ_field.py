@@ -11,10 +11,10 @@ from flint import arb
 
 from gradcli.checks.balls import BallField
 from gradcli.checks.entries import Entries, UndefinedAt
-from gradcli.checks.reading import Reading
 from gradcli.checks.series.field import Failed, SeriesField
 from gradcli.checks.series.germs import Germ, Huge, rational
 from gradcli.checks.series.numbers import Unbounded
+from gradcli.checks.series.reading import Along
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,9 +60,9 @@ def beside(lines: Lines, direction: Direction) -> Germ | Huge | Any | Failure:
     moved = list(lines.center)
     for i, speed in direction.items():
         moved[i] = Germ.along(moved[i], speed)
-    reading = Reading(field, {}, {**base, **lines.paths.split(moved)})
-    reading.again(lines.paths.walk)
-    return reading.known[lines.paths.outputs[0]].flat[0]
+    walk = Along(field, base, lines.paths.split(moved))
+    walk.again(lines.paths.walk)
+    return walk.known[lines.paths.outputs[0]].flat[0]
 
 
 def _power(fl: Any, x: Any, y: Any) -> Any:

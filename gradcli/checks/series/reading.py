@@ -9,14 +9,15 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, Any, cast
 
-from gradcli.checks.entries import Entries
-from gradcli.checks.reading import Reading, prepared, work_of
+from gradcli.checks.entries import Entries, Unsupported
+from gradcli.checks.reading import MOST_ENTRIES, Reading, prepared, work_of
 from gradcli.checks.series.field import CONTINUOUS
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gradcli.checks.reading import Steps
     from gradcli.checks.series.field import SeriesField
 
 
@@ -60,6 +61,22 @@ class Along(Reading):
         super().__init__(field, {}, base)
         self.known.update(moved)
         self.base = base
+
+    def again(self, steps: Steps) -> None:
+        """Read nodes in order; those that nothing moves into are what they are at the point."""
+        known, base = self.known, self.base
+        for node, count, step in steps:
+            self.entries += count
+            if self.entries > MOST_ENTRIES:
+                raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
+            still = base.get(node)
+            if still is None:
+                known[node] = step(self, node)
+            elif all([known[arg] is base[arg] for arg in node.args]):
+                known[node] = still
+            else:
+                found = step(self, node)
+                known[node] = still if all(map(is_, found.flat, still.flat)) else found
 
     def turn(self) -> Along:
         return Along(cast("SeriesField", self.field), {}, {})
