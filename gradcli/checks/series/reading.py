@@ -72,7 +72,7 @@ class Along(Reading):
             still = base.get(node)
             if still is None:
                 known[node] = step(self, node)
-            elif all([known[arg] is base[arg] for arg in node.args]):
+            elif all(known[arg] is base[arg] for arg in node.args):
                 known[node] = still
             else:
                 found = step(self, node)
