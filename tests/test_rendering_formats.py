@@ -27,8 +27,8 @@ from gradcli.eager.why.texts import CURES
 from gradcli.execution import findings
 from gradcli.execution.step_sequence import step_sequence
 from gradcli.language import read_source
+from gradcli.rendering.convergence import convergence
 from gradcli.rendering.document import Style
-from gradcli.rendering.ladders import ladder
 from tests.corpus import corpus
 from tests.report_views import report_view
 from tests.test_corpus import claims_of
@@ -232,7 +232,7 @@ def test_step_sequences_with_numbers_that_are_not_finite() -> None:
             evidence = {"steps": [0.5, 0.25, 0.125][: len(slopes)], "slopes": slopes}
             evidence |= {name: value for name, value in zip(fields, combination, strict=True) if value is not None}
             for digits in (None, 3):
-                list(ladder(step_sequence(evidence), Style(digits)))
+                list(convergence(step_sequence(evidence), Style(digits)))
     found = step_sequence({"steps": [0.5], "slopes": ["inf"], "claimed": "nan", "of": "x"})
     assert found.slopes == (math.inf,) and found.claimed != found.claimed and found.exact is None
     assert set(found.evidence()) == {"steps", "slopes", "of", "claimed"}
