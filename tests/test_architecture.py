@@ -41,6 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         "checks",
     },
     "eager": {"graph", "primitives", "transforms", "execution", "structure"},
+    "frameworks": {"eager", "execution"},
     "checks": {
         "language",
         "graph",
@@ -63,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "compiled",
         "checks",
         "eager",
+        "frameworks",
         "batch",
         "rendering",
         "execution",
@@ -88,6 +90,7 @@ HEAVY_FILES: dict[str, set[str]] = {
         "checks/",
         "batch/",
         "eager/",
+        "frameworks/",
         "primitives/creation.py",
         "audit/judging.py",
         "audit/sorting.py",

@@ -318,4 +318,4 @@ def test_a_script_ends_with_its_own_line(tmp_path: Path, capsys: pytest.CaptureF
     script.write_text(f"import torch\ntorch.load({str(tmp_path / 'x.pt')!r})\n")
     assert cli.main(["run", str(script)]) == 1
     told = capsys.readouterr().err
-    assert told.count("  File ") == 1 and "line 2" in told and "--real-torch" in told
+    assert told.count("  File ") == 1 and "line 2" in told and "--on torch" in told

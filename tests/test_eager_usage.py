@@ -154,7 +154,7 @@ def test_lazy_parameters_are_followed_by_why(tmp_path: Path, capsys: pytest.Capt
     text = "import torch\nm = torch.nn.LazyLinear(1)\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\n"
     text += "for _ in range(3):\n    m(torch.ones(4, 2)).sum().backward()\n    opt.step()\n"
     (tmp_path / "file.py").write_text(text)
-    assert cli.main(["why", str(tmp_path / "file.py")]) == 0
+    assert cli.main(["why", "--on", "gradcli", str(tmp_path / "file.py")]) == 0
     told = capsys.readouterr().out
     assert "m.weight" in told and "reason  accumulated" in told and "stopped" not in told
 

@@ -97,7 +97,7 @@ def test_losses_that_diverge_in_every_format(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("style", ["table", "plain", "markdown", "latex", "json", "jsonl", "csv"])
 def test_a_loss_that_diverges_by_the_command(style: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file.py").write_text(f"import torch\n{DIVERGING['scalar']}")
-    assert cli.main(["why", str(tmp_path / "file.py"), "--format", style]) == 0
+    assert cli.main(["why", "--on", "gradcli", "--format", style, str(tmp_path / "file.py")]) == 0
     assert "lower the learning rate" in capsys.readouterr().out
 
 

@@ -341,8 +341,13 @@ def test_options_before_the_file_are_read_strictly() -> None:
         (["run", "samples"], "GC601"),
         (["run", "README.md"], "GC721"),
         (["run", "samples/physics/lennard_jones.grad"], "GC721"),
-        (["run", "--trace", "--real-torch", "nowhere.py"], "GC721"),
-        (["run", "--real-torch", "nowhere.py"], "GC601"),
+        (["run", "--trace", "--real-torch", "nowhere.py"], "GC601"),
+        (["run", "--on", "torch", "nowhere.py"], "GC601"),
+        (["run", "--graph", "picture.txt", "samples/eager/hooks_in_order.py"], "GC721"),
+        (["run", "--trace", "--every", "2", "samples/eager/hooks_in_order.py"], "GC721"),
+        (["why", "--every", "2", "--on", "gradcli", "samples/eager/hooks_in_order.py"], "GC721"),
+        (["why", "--on", "torch", "x**2"], "GC721"),
+        (["graph", "--every", "2", "x**2"], "GC721"),
         (["why", "nowhere.py"], "GC601"),
         (["why", "x**2", "more"], "GC721"),
     ],
@@ -366,12 +371,39 @@ def test_real_torch_is_the_installed_one(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == "torch torch.float32\n"
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["run", "--real-torch"],
+        ["run", "--trace", "--on", "torch"],
+        ["why", "--on", "torch"],
+        ["graph", "--on", "torch"],
+    ],
+)
 def test_real_torch_that_is_not_installed(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "cube.py").write_text(CUBE)
+    assert cli.main([*argv, str(tmp_path / "cube.py")]) == 2
+    told = capsys.readouterr().err
+    assert "GC713" in told and "gradcli[peers]" in told and "Traceback" not in told
+
+
+def test_without_pytorch_a_file_runs_on_our_tensors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    assert run(tmp_path, CUBE, options=("--real-torch",)) == 2
-    assert "GC713" in capsys.readouterr().err
+    (tmp_path / "cube.py").write_text(CUBE)
+    assert cli.main(["why", str(tmp_path / "cube.py")]) == 0
+    assert "PyTorch" not in capsys.readouterr().out
+
+
+def test_the_graph_of_a_run_is_drawn_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cube.py").write_text(CUBE)
+    for ending, word in (("svg", "<svg"), ("html", "<html"), ("dot", "digraph"), ("mmd", "flowchart")):
+        assert cli.main(["run", "--graph", str(tmp_path / f"cube.{ending}"), str(tmp_path / "cube.py")]) == 0
+        assert word in (tmp_path / f"cube.{ending}").read_text(encoding="utf-8")
 
 
 # --- --trace ------------------------------------------------------------------------------------------------

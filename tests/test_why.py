@@ -66,7 +66,7 @@ def test_sample_has_its_golden_answer(
     asked = ["--tensor", "x"] if name == "partly" else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        code = cli.main(["why", f"samples/eager/why/{name}.py", *asked])
+        code = cli.main(["why", "--on", "gradcli", f"samples/eager/why/{name}.py", *asked])
     told = capsys.readouterr().out + f"exit code {code}\n"
     golden = FOLDER / f"{name}.why"
     if os.environ.get("UPDATE_SNAPSHOTS"):

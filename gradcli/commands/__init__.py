@@ -62,6 +62,7 @@ ROOMS: dict[str, str] = {
     "running": "gradcli.eager.running",
     "saved_points": "gradcli.audit.saved_points",
     "source": "gradcli.language.source",
+    "torch_recorder": "gradcli.frameworks.torch_recorder",
     "trace": "gradcli.rendering.trace",
     "watching": "gradcli.eager.why",
     "verdicts": "gradcli.rendering.verdicts",

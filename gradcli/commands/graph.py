@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._python_file import EVERY, ON, on_torch, recorded
 from gradcli.commands._shared import EVALUATION, evaluation, presentation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
@@ -35,14 +34,17 @@ def graph(
     view: str,
     style: str,
     boxes: int,
+    on: str | None,
+    every: int,
 ) -> int:
     """The graph of a computation, as a tree, a drawing or a page.
 
     Without a point the graph has types only; with one it holds values, and for a scalar output what each
     node sends back. Above --boxes nodes, the nodes of a source line become one box.
 
-    A Python file is run on gradcli's tensors, as `gradcli run` does; what it prints is not shown. Its graph
-    is that of its last backward.
+    A Python file is run; what it prints is not shown. Its graph is that of its last backward. A file that
+    imports torch runs on the installed PyTorch where there is one, else (and with --on gradcli) on gradcli's
+    tensors, and the title says so.
 
     The ending of the output file chooses the format: .svg, .html, .dot, .mmd, .json.
 
@@ -58,8 +60,10 @@ def graph(
         if at or wrt or view == "gradient":
             named = "--at" if at else "--wrt" if wrt else "--view gradient"
             raise error("GC721", f"{named} is for scripts; a Python file says itself what it computes")
-        code, result = ran(output, script)
+        code, result = ran(output, script, on_torch(script, on), every)
     else:
+        if on is not None or every > 1:
+            raise error("GC721", "--on and --every are for Python files; a script has no tensors of its own")
         source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
         result = calculator.graph(source, **told, gradient=view == "gradient")
     output.emit(
@@ -74,16 +78,15 @@ def graph(
     return code
 
 
-def ran(output: Output, file: str) -> tuple[int, Graph]:
+def ran(output: Output, file: str, torch: bool, every: int) -> tuple[int, Graph]:
     """The exit code of a Python file, and the graph that it built."""
-    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep, extents=True)
-    with running.hushed():
-        outcome = running.run_file(file, (), dtype="float32", watch=watch, tell=False)
+    outcome, watch, framework = recorded(
+        output, file, (), torch=torch, every=every, dtype="float32", extents=True, quiet=True
+    )
     if outcome.code and outcome.error is not None:
         output.say(f"gradcli graph: the file ended with {running.told(outcome.error)}")
-    with open(file, encoding="utf-8", errors="replace") as text:
-        lines = text.read().splitlines()
-    return int(outcome.code), running.drawing(running.graphs_of(watch, file), lines)
+    graphs = running.graphs_of(watch, file)._replace(on=framework)
+    return int(outcome.code), running.drawing(graphs, running.lines(file))
 
 
 SOURCE = Operand("script", "EXPR|FILE|FILE.py|-", "An expression, a .grad or .py file, or - for standard input.")
@@ -98,4 +101,4 @@ OPTIONS = (
     Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's."),
     Option("--boxes", kind="int", low=1, high=100_000, default=150, help="Most nodes that are drawn one by one."),
 )
-DECLARATION = Declaration(graph, (SOURCE,), (*EVALUATION, *OPTIONS, *presentation(*FORMATS)))
+DECLARATION = Declaration(graph, (SOURCE,), (*EVALUATION, *OPTIONS, ON, EVERY, *presentation(*FORMATS)))

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import os
-
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._python_file import EVERY, ON, recorded
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
-from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.commands._shared import Output
     from gradcli.eager import running
+    from gradcli.frameworks import torch_recorder
     from gradcli.rendering import listings
+    from gradcli.rendering.graphs import formats
 else:
-    listings, running = room("listings"), room("running")
+    formats, listings = room("formats"), room("listings")
+    running, torch_recorder = room("running"), room("torch_recorder")
 
 
-def run(output: Output, file: str, args: tuple[str, ...], *, trace: bool, real_torch: bool, dtype: str) -> int:
+def run(
+    output: Output,
+    file: str,
+    args: tuple[str, ...],
+    *,
+    trace: bool,
+    graph: str | None,
+    on: str | None,
+    real_torch: bool,
+    every: int,
+    dtype: str,
+) -> int:
     """Run a PyTorch-style Python file on gradcli's tensors.
 
     The file runs as `python FILE` would run it, with its arguments; `import torch` gives gradcli's tensors,
@@ -27,7 +39,10 @@ def run(output: Output, file: str, args: tuple[str, ...], *, trace: bool, real_t
     code is the file's own.
 
     --trace prints, behind the output of the file, the graphs that it built: operations in forward order,
-    each backward, and what was added into .grad, with source lines. --output writes them to a file.
+    each backward, and what was added into .grad, with source lines. --output writes them to a file. --graph
+    draws the graph of the last backward into a file: .svg, .html, .dot or .mmd.
+
+    With --on torch the file runs on the installed PyTorch, and trace and graph show what PyTorch built.
 
     Options stand before FILE or directly behind it; from the first other argument on, everything is the
     file's (-- ends the options at once).
@@ -37,20 +52,29 @@ def run(output: Output, file: str, args: tuple[str, ...], *, trace: bool, real_t
       gradcli run --trace snippet.py
       gradcli run --trace -o graphs.json snippet.py
       gradcli run train.py --epochs 3
-      gradcli run --real-torch snippet.py
+      gradcli run --on torch --trace snippet.py
+      gradcli run --on torch --graph loss.svg snippet.py
       gradcli run - < snippet.py
     """
-    if real_torch:
-        if trace:
-            raise error("GC721", "--trace shows gradcli's own graphs, not those of the installed PyTorch")
+    torch = real_torch or on == "torch"
+    if graph is not None:
+        formats.form_of(graph)  # an ending without a format is reported before the file runs
+        output.expect(graph)
+    if not trace and graph is None:
+        if not torch:
+            return int(running.run_file(file, args, dtype=dtype).code)
         if file != "-":
-            running.read(file)  # a file that cannot be read is told first
-        running.installed().set_default_dtype(getattr(running.installed(), dtype))
-        return int(running.run_file(file, args, alias=False).code)
-    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep, extents=True) if trace else None
-    outcome = running.run_file(file, args, dtype=dtype, watch=watch)
-    if watch is not None:
-        graphs = running.graphs_of(watch, file)
+            running.read(file)  # a file that cannot be read is reported before PyTorch is loaded
+        with torch_recorder.default_dtype(running.installed(), dtype):
+            return int(running.run_file(file, args, alias=False).code)
+    outcome, watch, framework = recorded(
+        output, file, args, torch=torch, every=every, dtype=dtype, extents=True, quiet=False
+    )
+    graphs = running.graphs_of(watch, file)._replace(on=framework)
+    if graph is not None:
+        picture = running.drawing(graphs, running.lines(file))
+        output.save(graph, formats.saved(graph, picture))
+    if trace:
         output.emit(
             View(
                 document=lambda style: listings.graphs(graphs, style),
@@ -68,7 +92,10 @@ DECLARATION = Declaration(
     (FILE, ARGS),
     (
         Option("--trace", kind="flag", help="Print the graphs that the file built, behind what it prints."),
-        Option("--real-torch", kind="flag", help="Leave `import torch` to the installed PyTorch."),
+        Option("--graph", metavar="FILE", help="Draw the graph of the last backward: FILE.svg, .html, .dot or .mmd."),
+        ON,
+        Option("--real-torch", kind="flag", help="The same as --on torch."),
+        EVERY,
         Option("--dtype", choices=("float32", "float64"), default="float32", help="Default format of floats."),
         *OUTPUT,
     ),

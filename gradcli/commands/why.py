@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._python_file import EVERY, ON, on_torch, recorded
 from gradcli.commands._shared import OUTPUT, evaluation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
@@ -31,34 +30,49 @@ def why(
     tensor: str | None,
     at: tuple[str, ...],
     dtype: str | None,
+    on: str | None,
+    every: int,
 ) -> int:
     """Why is this gradient None, zero, NaN or huge?
 
-    A Python file is run on gradcli's tensors, and everything that it does with them is recorded; its own
-    output is not shown. Each reason comes with the line and what to do about it: detached, computed under
-    no_grad, not a leaf, no path from the loss, added up over several backwards, zeroed, changed in place,
-    a step function, dead units, vanishing or exploding, the first NaN. A script is explained at its point.
+    A Python file is run, and everything that it does with tensors is recorded; its own output is not shown.
+    A file that imports torch runs on the installed PyTorch where there is one, else (and with --on gradcli)
+    on gradcli's tensors, and the first line says so. --every 10 records every tenth training step.
+
+    Each reason comes with the line and what to do about it: detached, computed under no_grad, not a leaf,
+    no path from the loss, added up over several backwards, zeroed, changed in place, a step function, dead
+    units, vanishing or exploding, the first NaN. A script is explained at its point.
 
     Without --tensor only what looks wrong is reported. The exit code is that of the file.
 
     Examples:
       gradcli why snippet.py
       gradcli why train.py --tensor w
+      gradcli why --on torch --every 10 train.py
       gradcli why loss.grad --at x=0
       gradcli why "where(x > 0, sqrt(x), 0)" --at x=0
     """
     if not file.endswith(".py"):
         if args:
             raise error("GC721", "arguments behind a script: only a Python file takes them")
+        if on is not None or every > 1:
+            raise error("GC721", "--on and --every are for Python files; a script has no tensors of its own")
         source, told = evaluation(output, file, at=at, wrt=None, dtype=dtype or "float64", backend="auto", limit=())
         show(output, calculator.why(source, tensor=tensor, **told))
         return 0
     if at:
         raise error("GC721", "--at gives a point to a script; a Python file sets its own values")
-    watch = running.Watch(os.path.dirname(os.path.abspath(file)) + os.sep)
-    with running.hushed():
-        outcome = running.run_file(file, args, dtype=dtype or "float32", watch=watch, tell=False)
-    show(output, watching.explain(watch, file, outcome.error, tensor))
+    outcome, watch, framework = recorded(
+        output,
+        file,
+        args,
+        torch=on_torch(file, on),
+        every=every,
+        dtype=dtype or "float32",
+        extents=False,
+        quiet=True,
+    )
+    show(output, watching.explain(watch, file, outcome.error, tensor)._replace(on=framework))
     if outcome.code and outcome.error is not None:
         output.say(f"gradcli why: the file ended with {running.told(outcome.error)}")
     return int(outcome.code)
@@ -92,6 +106,8 @@ DECLARATION = Declaration(
             help="The point of a script: x=2,y=3 or x=[1,2,3]. May be repeated.",
         ),
         Option("--dtype", choices=("float32", "float64"), help="Format of floats: else float32, in scripts float64."),
+        ON,
+        EVERY,
         *OUTPUT,
     ),
 )

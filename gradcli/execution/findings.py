@@ -169,8 +169,12 @@ def _fields(record: Any) -> dict[str, Any]:
 
 
 class Explanation(NamedTuple):
-    """The findings about one file, the most telling first; and the gradients that were looked at, in a few words."""
+    """The findings about one file, the most telling first; and the gradients that were looked at, in a few words.
+
+    `on` is the PyTorch that it ran on, empty for gradcli's own tensors.
+    """
 
     file: str
     findings: tuple[Finding, ...]
     gradients: dict[str, str]
+    on: str = ""

@@ -72,7 +72,8 @@ def forward(result: Graphs, style: Style) -> Grid:
         )
         for step in result.forward
     ]
-    return Grid(columns, tuple(some(rows)), title="Forward: the operations that left a node")
+    on = f", on {result.on}" if result.on else ""
+    return Grid(columns, tuple(some(rows)), title=f"Forward: the operations that left a node{on}")
 
 
 def backward(one: Backward, at: int, count: int, names: dict[int, str], style: Style) -> Iterator[Block]:
@@ -151,6 +152,7 @@ def payload(result: Graphs) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "command": "run",
         "file": result.file,
+        **({"on": result.on} if result.on else {}),
         "forward": [
             {
                 "index": step.number,

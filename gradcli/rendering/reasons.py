@@ -20,9 +20,9 @@ WIDEST = 12  # gradients that are listed
 
 def explanation(result: Explanation, style: Style) -> Document:
     """`why`: the findings, or that there is nothing to explain."""
-    blocks: list[Block] = []
-    for at, one in enumerate(result.findings):
-        if at:
+    blocks: list[Block] = [Line(f"on {result.on}", "note")] if result.on else []
+    for one in result.findings:
+        if blocks:
             blocks.append(GAP)
         blocks += finding(one, style)
     if not result.findings:
@@ -63,6 +63,7 @@ def payload(result: Explanation) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "command": "why",
         "file": result.file,
+        **({"on": result.on} if result.on else {}),
         "findings": [
             {
                 "reason": one.reason,

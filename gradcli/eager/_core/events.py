@@ -50,8 +50,8 @@ class Recorder:
     def operation(self, name: str, xs: Sequence[Any], result: Tensor) -> None:
         """An operation gave a result, with or without a node."""
 
-    def ruled(self, result: Tensor, function: Any, saved: Sequence[Any]) -> None:
-        """A result has a rule of its own, of a class with forward and backward, which saved these values."""
+    def ruled(self, result: Tensor, name: str, backward: Any, saved: Sequence[Any]) -> None:
+        """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
 
     def cut(self, how: str, xs: Sequence[Any], result: Tensor | None) -> None:
         """Values left the graph: by detach(), item(), numpy() and the like."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VERSION = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
-REAL = "gradcli run --real-torch runs the file on an installed PyTorch"
+REAL = "gradcli run --on torch runs the file on an installed PyTorch"
 _ATTENTION = "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one"
 _WHOLE = "leave it out: the function itself runs, and gradcli records it"
 _PRECISION = f"leave it out, everything is computed in its own format; {REAL}"

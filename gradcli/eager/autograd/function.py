@@ -122,7 +122,7 @@ class Function:
                 if isinstance(out, Tensor):
                     events.current.operation(node.name(), tensors, out)
                     if tracked:
-                        events.current.ruled(out, cls, node.saved)
+                        events.current.ruled(out, cls.__name__, cls.way(), node.saved)
         return tuple(outputs) if several else outputs[0]
 
     @classmethod

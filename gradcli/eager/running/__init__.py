@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.eager.running.drawing import drawing
 from gradcli.eager.running.finder import Finder, aliases
 from gradcli.eager.running.graphs import Graphs, graphs_of
-from gradcli.eager.running.script import Outcome, hushed, installed, read, run_file, told
+from gradcli.eager.running.script import Outcome, hushed, installed, lines, read, run_file, told
 from gradcli.eager.running.watch import Watch
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "graphs_of",
     "hushed",
     "installed",
+    "lines",
     "read",
     "run_file",
     "told",

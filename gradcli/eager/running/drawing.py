@@ -36,6 +36,7 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
     ends = tuple(one.index for one in vertices if one.index not in read)
     name = os.path.basename(graphs.file)
     title = name if back is None or not back.text else f"{name}: {back.text}"
+    title += f", on {graphs.on}" if graphs.on else ""
     return Graph(title, {}, vertices, ends, {}, tuple(lines))
 
 

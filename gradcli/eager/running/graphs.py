@@ -75,6 +75,7 @@ class Graphs(NamedTuple):
     file: str
     forward: tuple[Made, ...]
     backwards: tuple[Backward, ...]
+    on: str = ""  # the PyTorch that built them; empty for our own tensors
 
 
 def graphs_of(watch: Watch, path: str) -> Graphs:

@@ -99,12 +99,12 @@ class Record(events.Recorder):
             if tensors.is_tensor(scores):
                 made.masked = tensors.masked_rows(scores, result)
 
-    def ruled(self, result: Any, function: Any, saved: Sequence[Any]) -> None:
-        """A result has a rule of its own, of a class with forward and backward, which saved these values."""
-        code = getattr(function.way(), "__code__", None)
+    def ruled(self, result: Any, name: str, backward: Any, saved: Sequence[Any]) -> None:
+        """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
+        code = getattr(backward, "__code__", None)
         line = None if code is None else Line(code.co_filename, code.co_firstlineno, "")
         marks = [self.mark(x) if self.tensors.is_tensor(x) else None for x in saved if x is not None]
-        self.rules[self.tensors.mark(result)] = Rule(function.__name__, line, tuple(marks))
+        self.rules[self.tensors.mark(result)] = Rule(name, line, tuple(marks))
 
     def cut(self, how: str, xs: Sequence[Any], result: Any | None) -> None:
         """Values left the graph: by detach(), item(), numpy() and the like."""
@@ -183,15 +183,15 @@ class Record(events.Recorder):
             if base is not None:
                 self._spoilt(base, self.mark(base))
 
-    def moved(self, tensor: Any) -> None:
-        """A tensor was given new values, by an optimizer or through .data."""
+    def moved(self, tensor: Any, size: Size | None = None) -> None:
+        """A tensor was given new values, by an optimizer or through .data; now it has this size."""
         mark = self.mark(tensor)
         self._event("changed", mark, "step")
-        self._spoilt(tensor, mark)
+        self._spoilt(tensor, mark, size)
 
-    def _spoilt(self, tensor: Any, mark: int) -> None:
+    def _spoilt(self, tensor: Any, mark: int, size: Size | None = None) -> None:
         """Note that NaN or infinity was written into a tensor that keeps its place in the record."""
-        entry, size = self.entries[mark], self.tensors.size(tensor)
+        entry, size = self.entries[mark], self.tensors.size(tensor) if size is None else size
         if entry.finite and not size.finite:
             entry.size, entry.below, entry.spoilt, entry.value = size, (), self._line(), None
 
@@ -203,6 +203,11 @@ class Record(events.Recorder):
         """Someone looked at `.grad`; only the file's own looks count."""
         module = sys._getframe(2).f_globals.get("__name__", "")
         if not self.tensors.inside(module):
+            self.looked(tensor)
+
+    def looked(self, tensor: Any) -> None:
+        """The file looked at `.grad`."""
+        if True:
             found = self.tensors.grad(tensor)
             self._event(
                 "none" if found is None else "zero" if self.tensors.is_zero(found) else "read", self.mark(tensor)
@@ -218,15 +223,15 @@ class Record(events.Recorder):
     def _event(self, kind: str, mark: int, name: str = "") -> None:
         self.events.append(Event(kind, mark, self._line(), len(self.sweeps), name))
 
-    def meet(self, tensor: Any) -> None:
-        """Note the state that a tensor is in now; its name may come later."""
+    def meet(self, tensor: Any, size: Size | None = None) -> None:
+        """Note the state that a tensor is in now, with the size of its `.grad`; its name may come later."""
         mark = self.mark(tensor)
         known = self.subjects.get(mark)
-        self.named(mark, tensor, known.name if known else "", known.scope if known else "")
+        self.named(mark, tensor, known.name if known else "", known.scope if known else "", size)
 
-    def named(self, mark: int, tensor: Any, name: str, scope: str) -> None:
+    def named(self, mark: int, tensor: Any, name: str, scope: str, size: Size | None = None) -> None:
         """Note a tensor as it is now under a name that the file has for it."""
-        self.subjects[mark] = Subject.of(self.tensors, tensor, name, scope)
+        self.subjects[mark] = Subject.of(self.tensors, tensor, name, scope, size)
 
     def _own(self, filename: str) -> bool:
         return filename == "<stdin>" or (filename.startswith(self.folder) and "site-packages" not in filename)

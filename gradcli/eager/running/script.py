@@ -119,6 +119,11 @@ def read(path: str) -> bytes:
         raise error("GC601", f"cannot read {shown}: {(problem.strerror or str(problem)).lower()}") from None
 
 
+def lines(path: str) -> list[str]:
+    """The lines of a Python file that ran, for those who show them; none of standard input that is read."""
+    return [line.rstrip("\r\n") for line in linecache.getlines(filename_of(path))]
+
+
 def _show_lines(source: bytes, where: str) -> None:
     """Let tracebacks show lines of a source that is no file."""
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gradcli.eager.running.entries import Size
     from gradcli.eager.running.tensors import Tensors
 
 DEEPEST = 3
@@ -30,13 +31,13 @@ class Subject(NamedTuple):
     norm: float
 
     @classmethod
-    def of(cls, tensors: Tensors, tensor: Any, name: str, scope: str) -> Subject:
-        """The state of a tensor now."""
+    def of(cls, tensors: Tensors, tensor: Any, name: str, scope: str, size: Size | None = None) -> Subject:
+        """The state of a tensor now; the size of its `.grad` may be known."""
         flags = tensors.flags(tensor)
         kind, norm = "none", 0.0
         grad = tensors.grad(tensor)
         if grad is not None:
-            size = tensors.size(grad)
+            size = tensors.size(grad) if size is None else size
             norm = size.norm
             kind = "fine" if size.finite else "nan" if tensors.has_nan(grad) else "inf"
             kind = "zero" if norm == 0 and 0 not in flags.shape and tensors.is_zero(grad) else kind

@@ -89,7 +89,7 @@ class Watch(Record):
             if value is None:
                 step.withheld.append(to)
                 continue
-            size = tensors.sent(value, extents)
+            size = tensors.sent(value, extents) if to[0] == "node" else tensors.size(value, extents)
             step.sent.append(Sent(to, size, tensors.kept(value, extents)))
             if arrived:
                 tensors.note_stuck(step, arrived[0], value, size)
@@ -107,7 +107,7 @@ class Watch(Record):
         kept, probe = tensors.kept(value, self.extents), tensors.probe(value)
         sweep.reached.append(Reached(mark, tensors.added(leaf), size, kept, probe))
         self.events.append(Event("added", mark, self.open[-1].line if self.open else self._line(), len(self.sweeps)))
-        self.meet(leaf)
+        self.meet(leaf, size if tensors.added(leaf) == 1 else None)
 
     def swept(self, ended: bool = True) -> None:
         """A backward ended, or broke off."""
@@ -140,20 +140,28 @@ class Watch(Record):
     @contextmanager
     def watching(self, names: dict[str, Any]) -> Iterator[None]:
         """While it lasts everything is recorded; at its end, the names of the file and of where it broke off."""
-        before = events.current
-        events.current = self
-        state.refresh()
         try:
-            yield
+            with self.attached():
+                yield
         except BaseException as problem:
             self.ended(self.functions.left())
             self._broken_off(problem)
             raise
         finally:
             self.ended(self.functions.left())
+            self.look(names)
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """While it lasts, what tensors of this thread do is recorded."""
+        before = events.current
+        events.current = self
+        state.refresh()
+        try:
+            yield
+        finally:
             events.current = before
             state.refresh()
-            self.look(names)
 
     def _broken_off(self, problem: BaseException) -> None:
         """The names in the functions that an exception left, and its line."""

@@ -48,7 +48,7 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
                 f"{story.at(line)} saved",
                 Saved(node, None if line is None else line.number),
             )
-    elif isinstance(problem, RuntimeError) and "inference tensors cannot be saved" in str(problem):
+    elif isinstance(problem, RuntimeError) and "inference tensors cannot be saved" in str(problem).lower():
         told = (
             f"the file stopped at {story.at(watch.last)}: a tensor made in inference_mode has to be saved for backward"
         )

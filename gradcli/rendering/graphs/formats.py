@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from gradcli.diagnostics import error, visible
+from gradcli.rendering.document import Style
 from gradcli.rendering.graphs.picture import MOST_BOXES, payload, picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.execution.graphs import Graph
-    from gradcli.rendering.document import Style
 
-__all__ = ["payload", "text"]
+__all__ = ["form_of", "payload", "saved", "text"]
 
 WRITERS = {"tree": "words", "dot": "words", "mermaid": "words", "svg": "svg", "html": "page"}
+ENDINGS = {"svg": "svg", "html": "html", "dot": "dot", "gv": "dot", "mmd": "mermaid"}
 
 
 def text(
@@ -24,3 +26,16 @@ def text(
     writer = getattr(module, {"html": "page"}.get(form, form))
     drawn: str = writer(picture(graph, style, torch=torch, most=most, short=form != "tree"), backward)
     return drawn
+
+
+def form_of(path: str) -> str:
+    """The format that the ending of a file's name stands for. Raises GradcliError (GC721) where it stands for none."""
+    form = ENDINGS.get(path.rpartition(".")[2].lower())
+    if form is None:
+        raise error("GC721", f"{visible(path, 200)} names no format of a graph", help="use .svg, .html, .dot or .mmd")
+    return form
+
+
+def saved(path: str, graph: Graph, *, backward: bool = False) -> str:
+    """The text of a file of this name."""
+    return text(form_of(path), graph, Style(), backward=backward)

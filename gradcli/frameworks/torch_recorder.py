@@ -1,0 +1,604 @@
+"""Watches a run of the installed PyTorch: its hooks become the events of the record that `why`, `graph`, `trace` read.
+
+A TorchFunctionMode sees operations, looks at `.grad`, and values that leave the graph. Every node that a backward will
+visit has a hook for as long as that lasts: what arrived, and what it sent. The nodes of a composite are found by
+walking `next_functions` from its result. Steps are seen by the global hooks of optimizers. What `Recorder.replaced`
+lists is replaced while a run is watched, and put back at its end.
+
+Not followed: what `torch.compile` would compile (it runs as it is written), and reductions between the processes of
+DistributedDataParallel.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gradcli.eager.running import Watch
+from gradcli.eager.running.entries import Size, flat
+from gradcli.eager.running.record import SCORES
+from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of, spoken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gradcli.eager.running.entries import Entry
+    from gradcli.eager.running.places import Line
+
+TESTED = ((2, 4), (2, 13))  # the versions of PyTorch that are known to work
+CUTS = {
+    **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__bool__", "__complex__", "__format__"), "item()"),
+    **dict.fromkeys(("numpy", "__array__"), "numpy()"),
+    **dict.fromkeys(("detach", "detach_"), "detach()"),
+    **dict.fromkeys(("tensor", "as_tensor"), "torch.tensor()"),
+    "tolist": "tolist()",
+}
+FRESH = ("_like", "__deepcopy__", "__reduce_ex__")  # endings of functions whose results are leaves
+IN_PLACE = frozenset(
+    ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__")
+    + ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__", "__imatmul__", "_fill", "_zero")
+)
+ATTENTION = (
+    "ScaledDotProductFlashAttentionForCpuBackward0"  # what attention with a mask is called, whichever kernel runs
+)
+QUIET = (  # methods that make no tensor
+    *("__repr__", "__hash__", "__len__", "__dir__", "backward", "register_hook", "retain_grad", "size", "dim", "numel"),
+    *("stride", "is_floating_point", "is_complex", "element_size", "data_ptr"),
+)
+WRONG_VERSION = re.compile(r"Tensor \[([\d, ]*)\]\].* is at version (\d+)")
+
+
+class TorchWatch(Watch):
+    """The record of a run of the installed PyTorch."""
+
+    tensors: TorchTensors
+
+    def __init__(self, torch: Any, folder: str, extents: bool = False, every: int = 1) -> None:
+        super().__init__(folder, extents, TorchTensors(torch))
+        self.torch, self.every = torch, every
+        self.made: dict[int, int] = {}  # number of a node: mark of the value that it stands for
+        self.changes: dict[tuple[tuple[int, ...], int], Line | None] = {}  # shape and version: who changed it so
+        self.unseen: dict[int, Entry] = {}  # number of a node inside a composite: its entry, until a tensor holds it
+        self.notes: list[str] = []
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """While it lasts, what PyTorch does is recorded."""
+        with Recorder(self).attached():
+            yield
+        self.notes += [f"the entries of a {kind} were not read: {told}" for kind, told in self.tensors.unread.items()]
+
+    def look(self, names: dict[str, Any], scope: str = "") -> None:
+        """Note the names that tensors have, and what optimizers were given that never made a step."""
+        for value in names.values():
+            if isinstance(value, self.torch.optim.Optimizer):
+                self.adopted(parameters_of(value))
+        super().look(names, scope)
+
+    def named(self, mark: int, tensor: Any, name: str, scope: str, size: Size | None = None) -> None:
+        """Note a tensor as it is now under a name that the file has for it."""
+        try:
+            super().named(mark, tensor, name, scope, size)
+        except (RuntimeError, TypeError) as problem:
+            self.notes.append(f"{name or 'a tensor'} was not read: {str(problem).partition(chr(10))[0]}")
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def unknown(self, tensor: Any) -> Entry:
+        """The entry of a tensor that the record meets for the first time; it may have a history."""
+        if tensor.grad_fn is None:
+            return super().unknown(tensor)
+        between = self.unseen.pop(self.tensors.number(tensor.grad_fn), None)
+        return self.computed("", (), False, tensor) if between is None else self.seen(between, tensor)
+
+    def seen(self, entry: Entry, tensor: Any) -> Entry:
+        """The entry of a value inside a composite, now that a tensor holds it."""
+        facts = self.tensors.facts(tensor, self.extents)
+        entry.requires, entry.seq, entry.dtype, entry.shape, entry.size, entry.value = facts
+        self.tensors.set_mark(tensor, entry.mark)
+        return entry
+
+    def operation(self, name: str, xs: Sequence[Any], result: Any) -> None:
+        """An operation gave a result, with or without a node."""
+        self.applied(name, xs, result)
+
+    def applied(self, name: str, operands: Sequence[Any], result: Any) -> Entry:
+        """An operation on tensors gave a result."""
+        return self.computed(name, list(map(self.mark, operands)), any(map(self.tensors.requires, operands)), result)
+
+    def computed(self, name: str, inputs: Sequence[int], wanted: bool, result: Any) -> Entry:
+        """A result was made from values of these numbers, through one node, several, or none."""
+        node = result.grad_fn
+        if node is not None:
+            name = name_of(node)
+            edges, reached = self.beneath(node)
+            if not reached.issuperset(edges):  # nodes of a composite lie between
+                inputs = [*edges, *[mark for mark in inputs if mark not in reached]]
+            elif not inputs:
+                inputs = edges
+        entry = self._enter(result, "operation", name, tuple(inputs))
+        entry.wanted = wanted or node is not None
+        if entry.seq is not None:
+            self.made[entry.seq] = entry.mark
+            self.unseen.pop(entry.seq, None)
+        return entry
+
+    def beneath(self, node: Any) -> tuple[list[int], set[int]]:
+        """The marks of what a node reads, and which of these, or of those under new nodes, had one before."""
+        number, made = self.tensors.number, self.made
+        reached: set[int] = set()
+        marks: dict[int, int] = {}  # of leaves, by the number of their AccumulateGrad
+        pending = [(one, False) for one, _ in node.next_functions if one is not None]
+        while pending:
+            one, below = pending.pop()
+            at = number(one)
+            if at in made or at in marks:
+                reached.add(made.get(at, marks.get(at, -1)))
+            elif hasattr(one, "variable"):
+                marks[at] = self.mark(one.variable)
+                reached.add(marks[at])
+            elif below:
+                inputs = [made.get(number(x), marks.get(number(x), -1)) for x, _ in one.next_functions if x is not None]
+                made[at] = self.between(one, at, tuple(inputs))
+            else:
+                pending.append((one, True))
+                pending += [(x, False) for x, _ in one.next_functions if x is not None]
+        edges = [number(one) for one, _ in node.next_functions if one is not None]
+        return [made.get(at, marks.get(at, -1)) for at in edges], reached
+
+    def between(self, node: Any, number: int, inputs: tuple[int, ...]) -> int:
+        """The mark of a value inside a composite: no one has seen more of it than its node."""
+        entry = self._enter(None, "operation", name_of(node), inputs)
+        entry.seq, entry.requires, entry.wanted, entry.size = number, True, True, Size(0.0, True)
+        known = getattr(node, "_input_metadata", None)
+        if known:
+            entry.shape, entry.dtype = tuple(known[0].shape), spoken(known[0].dtype)
+        self.unseen[number] = entry
+        return entry.mark
+
+    def wrote(self, name: str, operands: Sequence[Any], tensor: Any, before: int) -> None:
+        """A tensor, which had this number before, was changed in place."""
+        tensors = self.tensors
+        self.changes[tuple(tensor.shape), tensor._version] = self._line()
+        self.changing(tensor, before, name)
+        if tensors.recording() and tensor.grad_fn is not None:
+            wanted = any(map(tensors.requires, operands))
+            self.computed(name, [before if x is tensor else self.mark(x) for x in operands], wanted, tensor)
+            base = tensors.base(tensor)
+            if base is not None:
+                self.mark(base)
+
+    def updated(self, parameters: Sequence[Any]) -> None:
+        """An optimizer moved parameters."""
+        sizes = [self.tensors.size(x) for x in parameters]  # all norms are on their way before one is read
+        for x, size in zip(parameters, sizes, strict=True):
+            self.changes[tuple(x.shape), x._version] = self._line()
+            self.moved(x, size)
+
+    def accumulated(self, leaf: Any, value: Any) -> None:
+        """A backward added a gradient into `.grad`."""
+        mark = self.mark(leaf)
+        self.tensors.added_to[mark] = self.tensors.added_to.get(mark, 0) + 1
+        super().accumulated(leaf, value)
+
+    def _event(self, kind: str, mark: int, name: str = "") -> None:
+        if kind in ("dropped", "zeroed", "set"):
+            self.tensors.added_to[mark] = 0
+        super()._event(kind, mark, name)
+
+
+class Recorder:
+    """Feeds a record from the hooks of PyTorch."""
+
+    def __init__(self, watch: TorchWatch) -> None:
+        self.watch, self.tensors, self.torch = watch, watch.tensors, watch.torch
+        self.process = os.getpid()
+        self.off = False  # whether the mode is off, because a function that it saw is running
+        self.stepping = 0
+        self.clock: Any = None  # the optimizer whose steps are counted
+        self.turn = 0  # steps, or backwards where no optimizer steps
+        self.versions: dict[int, list[int]] = {}
+        self.handlers = self._handlers()
+        self.mode = self._mode()
+        self.unseen = self.torch._C.DisableTorchFunction  # what the record itself reads is no part of the run
+        self.has_override = import_module("torch.overrides").has_torch_function
+        self._engine: Any = None
+        self._apply: Any = None
+
+    # --- attaching ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """While it lasts, PyTorch is watched."""
+        optimizer = import_module("torch.optim.optimizer")
+        with ExitStack() as stack:
+            for owner, name, value in self.replaced():
+                before = vars(owner)[name]
+                setattr(owner, name, value)
+                stack.callback(setattr, owner, name, before)
+            stack.callback(optimizer.register_optimizer_step_pre_hook(self.step_begins).remove)
+            stack.callback(optimizer.register_optimizer_step_post_hook(self.step_ended).remove)
+            stack.enter_context(self.mode)
+            yield
+
+    def replaced(self) -> list[tuple[Any, str, Any]]:
+        """What stands in another's place during a run: owner, name, value."""
+        torch = self.torch
+        functional = torch.nn.functional
+        self._engine = torch.autograd._engine_run_backward
+        self._apply = vars(torch.autograd.Function)["apply"]
+        recorder = self
+
+        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            result = recorder._apply.__get__(None, cls)(*args, **kwargs)
+            recorder.guarded(cls.__name__, recorder.ruled, cls, (*args, *kwargs.values()), result)
+            return result
+
+        return [
+            (torch.autograd, "_engine_run_backward", self.backward),
+            (torch.autograd.Function, "apply", classmethod(apply)),
+            (torch, "compile", self.compile),
+            # composites of torch.nn.functional run as they are written: the mode sees what they consist of
+            (functional, "has_torch_function", self.overridden),
+            (functional, "has_torch_function_unary", lambda x: self.overridden((x,))),
+            (functional, "has_torch_function_variadic", lambda *xs: self.overridden(xs)),
+        ]
+
+    def overridden(self, xs: Sequence[Any]) -> bool:
+        """Whether a tensor of another class takes functions over; the mode of this run does not count."""
+        classes = self.tensors.classes
+        others = [x for x in xs if type(x) not in classes and hasattr(x, "__torch_function__")]
+        return bool(others) and bool(self.has_override(others))
+
+    def compile(self, model: Any = None, **options: Any) -> Any:
+        """Stands for torch.compile: the function itself."""
+        note = "torch.compile is left out: what it would compile is recorded as it is written"
+        if note not in self.watch.notes:
+            self.watch.notes.append(note)
+        return (lambda function: function) if model is None else model
+
+    def _mode(self) -> Any:
+        recorder = self
+
+        class Mode(import_module("torch.overrides").TorchFunctionMode):  # type: ignore[misc]
+            def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                return recorder.called(func, args, kwargs or {})
+
+        return Mode()
+
+    def _handlers(self) -> dict[Any, Callable[..., Any]]:
+        tensor = self.torch.Tensor
+        found = {
+            tensor.grad.__get__: self.grad_read,
+            tensor.grad.__set__: self.grad_set,
+            tensor.grad.__delete__: self.grad_set,
+            tensor.data.__get__: self.data_read,
+            tensor.data.__set__: self.data_set,
+            self.torch.autograd.grad: self.plain,
+            self.torch.autograd.backward: self.plain,
+        }
+        return found | {getattr(tensor, name): self.plain for name in QUIET}
+
+    # --- operations -----------------------------------------------------------------------------------------------
+
+    @property
+    def sampled(self) -> bool:
+        """Whether this step is recorded."""
+        return self.turn % self.watch.every == 0
+
+    def plain(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function that the mode saw."""
+        off, self.off = self.off, True
+        try:
+            return func(*args, **kwargs)
+        finally:
+            self.off = off
+
+    def guarded(self, what: str, note: Callable[..., Any], *args: Any) -> Any:
+        """Record something; a tensor that cannot be read costs its place in the record, not the run."""
+        try:
+            with self.unseen():
+                return note(*args)
+        except Exception as problem:
+            told = f"{what} is missing in the record: {type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
+            if told not in self.watch.notes:
+                self.watch.notes.append(told)
+            return None
+
+    def called(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A function of PyTorch is called."""
+        handler = self.handlers.get(func)
+        if handler is not None:
+            return handler(func, args, kwargs)
+        aside = getattr(func, "__module__", None) == "torch.nn.init"  # a parameter begins where it is first used
+        if aside or not self.sampled or self.in_step(3) or self.tensors.transforming() or os.getpid() != self.process:
+            return self.plain(func, args, kwargs)
+        name: str = getattr(func, "__name__", "")
+        if name == "__get__":
+            result = self.plain(func, args, kwargs)
+            if not isinstance(result, self.torch.Tensor):
+                return result
+            name = func.__self__.__name__
+            changes: list[tuple[Any, int, int]] = []
+        else:
+            changes = []
+            if changing(name) or "out" in kwargs:
+                changes = self.guarded(name, self.versions_of, args, kwargs) or []
+            result = self.plain(func, args, kwargs)
+        self.guarded(name, self.note, name, args, kwargs, changes, result)
+        return result
+
+    def note(self, name: str, args: Any, kwargs: Any, changes: list[tuple[Any, int, int]], result: Any) -> None:
+        """Record a call and its result; of what it may have changed the numbers and versions are those before."""
+        operands = [x for x in flat([*args, *kwargs.values()]) if self.tensors.is_tensor(x)]
+        for x, mark, version in changes:
+            if x._version != version:
+                self.watch.wrote(name, operands, x, mark)
+        if name in CUTS:
+            self.watch.cut(CUTS[name], operands, result if self.tensors.is_tensor(result) else None)
+        elif isinstance(result, (self.torch.Tensor, list, tuple, dict)) and not name.endswith(FRESH):
+            for x in flat(list(result.values()) if isinstance(result, dict) else [result]):
+                if self.tensors.is_tensor(x) and not any(x is one for one in operands):
+                    self.made(name, operands, x)
+
+    def made(self, name: str, operands: list[Any], result: Any) -> None:
+        """An operation gave a result."""
+        if result.is_leaf and (result.requires_grad or not operands):
+            return  # made from nothing, or the leaf that it is
+        entry = self.watch.applied(title(name), operands, result)
+        kind = ATTENTION if name == "scaled_dot_product_attention" else entry.name
+        if kind in SCORES and len(operands) > SCORES[kind] and not entry.finite:
+            scores = operands[SCORES[kind]]
+            if not scores.is_floating_point():  # a mask that says which scores count
+                scores = self.torch.zeros(scores.shape).masked_fill(~scores.cpu(), float("-inf"))
+            entry.masked = self.tensors.masked_rows(scores, result)
+
+    def versions_of(self, args: Any, kwargs: Any) -> list[tuple[Any, int, int]]:
+        """The tensors that a function may change: each with its number and version."""
+        tensors = [x for x in flat([*args[:1], kwargs.get("out", ())]) if self.tensors.is_tensor(x)]
+        return [(x, self.watch.mark(x), x._version) for x in tensors if not x.is_inference()]
+
+    def in_step(self, depth: int = 4) -> bool:
+        """Whether an optimizer calls: what it does to its parameters is one event."""
+        return self.stepping > 0 and str(sys._getframe(depth).f_globals.get("__name__")).startswith("torch.optim")
+
+    def grad_read(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Someone looks at `.grad`."""
+        result = self.plain(func, args, kwargs)
+        module = sys._getframe(3).f_globals.get("__name__")
+        if self.sampled and not library(module) and self.tensors.is_tensor(args[0]):
+            self.guarded(".grad", self.watch.looked, args[0])
+        return result
+
+    def grad_set(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Someone assigns to `.grad`, or deletes it."""
+        result = self.plain(func, args, kwargs)
+        if self.tensors.is_tensor(args[0]) and not self.in_step():
+            self.guarded(".grad", self.watch.grad_set, args[0], args[1] if len(args) > 1 else None)
+        return result
+
+    def data_read(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Someone takes `.data`."""
+        result = self.plain(func, args, kwargs)
+        if self.sampled and self.tensors.is_tensor(args[0]) and not self.in_step():
+            self.guarded(".data", self.watch.cut, ".data", (args[0],), result)
+        return result
+
+    def data_set(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Someone gives a tensor other entries."""
+        result = self.plain(func, args, kwargs)
+        if self.tensors.is_tensor(args[0]) and not self.in_step():
+            self.guarded(".data", self.watch.moved, args[0])
+        return result
+
+    def ruled(self, cls: Any, args: Sequence[Any], result: Any) -> None:
+        """A Function was applied."""
+        if not self.sampled or self.tensors.transforming():
+            return
+        operands = [x for x in flat(args) if self.tensors.is_tensor(x)]
+        for x in flat([result]):
+            if self.tensors.is_tensor(x) and not (x.is_leaf and x.requires_grad):
+                self.watch.applied(f"{cls.__name__}Backward", operands, x)
+                if x.grad_fn is not None:
+                    saved = getattr(x.grad_fn, "saved_tensors", ())
+                    backward = cls.vjp if cls.backward is self.torch.autograd.Function.backward else cls.backward
+                    self.watch.ruled(x, cls.__name__, backward, ["its result" if y is x else y for y in saved])
+
+    # --- backwards ------------------------------------------------------------------------------------------------
+
+    def backward(self, outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        """Stands for PyTorch's engine: hooks on every node, then a backward."""
+        roots = [x for x in outputs if self.tensors.is_tensor(x)]
+        if (
+            len(roots) < len(outputs)
+            or self.tensors.batched(args[0])
+            or not self.sampled
+            or self.tensors.transforming()
+        ):
+            return self._engine(outputs, *args, **kwargs)
+        _, retain, create, inputs = args[:4]
+        refused = next((x for x in roots if not x.requires_grad), None)
+        if refused is not None:
+            self.guarded("a backward", self.watch.refused, refused)
+            return self._engine(outputs, *args, **kwargs)
+        begun = len(self.watch.open)
+        handles = self.guarded("a backward", self.begun, roots, inputs, retain, create, kwargs)
+        ended, off = False, self.off
+        with ExitStack() as stack:
+            for handle in handles or ():
+                stack.callback(handle.remove)
+            try:
+                if off:  # what hooks compute is seen
+                    stack.enter_context(self.mode)
+                self.off = False
+                result = self._engine(outputs, *args, **kwargs)
+                ended = True
+                if create:
+                    self.guarded("a gradient", self.gave, result)
+            except RuntimeError as problem:
+                self.guarded("a backward", self.stopped, str(problem), roots)
+                raise
+            finally:
+                self.off = off
+                while len(self.watch.open) > begun:
+                    self.watch.swept(ended)
+        if self.clock is None and len(self.watch.sweeps) > 1:
+            self.turn += 1
+        return result
+
+    def gave(self, result: Any) -> None:
+        """Record the nodes that a backward made, as its own."""
+        for x in result if isinstance(result, tuple) else ():
+            if self.tensors.is_tensor(x):
+                self.watch.mark(x)
+
+    def begun(self, roots: Sequence[Any], inputs: Any, retain: Any, create: Any, options: dict[str, Any]) -> list[Any]:
+        """Record that a backward begins, and hang hooks on its nodes, whose handles are given back."""
+        targets = [x for x in inputs if self.tensors.is_tensor(x)] if inputs else None
+        fills = bool(options.get("accumulate_grad")) and targets is None
+        self.watch.sweep(roots, targets, bool(retain), bool(create), fills)
+        return [self.hooked(node, targets is not None) for node in self.nodes(roots)]
+
+    def nodes(self, roots: Sequence[Any]) -> list[Any]:
+        """Every node that a backward may visit."""
+        found: dict[int, Any] = {}
+        pending = [self.root(x) for x in roots]
+        while pending:
+            node = pending.pop()
+            number = self.tensors.number(node)
+            if number not in found:
+                found[number] = node
+                pending += [one for one, _ in node.next_functions if one is not None]
+        return list(found.values())
+
+    def root(self, tensor: Any) -> Any:
+        """Where a backward begins: the node of a tensor, or what accumulates into a leaf."""
+        return self.torch.autograd.graph.get_gradient_edge(tensor).node
+
+    def hooked(self, node: Any, targeted: bool) -> Any:
+        """A hook on a node, as its handle."""
+        if hasattr(node, "variable"):
+            return node.register_hook(partial(self.arrived, node.variable))
+        to: list[tuple[str, int] | None] = []
+        for one, _ in node.next_functions:
+            if one is None:
+                to.append(None)
+            elif hasattr(one, "variable"):
+                to.append(("leaf", self.watch.mark(one.variable)))
+            else:
+                to.append(("node", self.tensors.number(one)))
+        number = self.tensors.number(node)
+        mark = self.watch.made.get(number)
+        line = None if mark is None else self.watch.entries[mark].line
+        return node.register_hook(partial(self.ran, number, name_of(node), line, to, targeted))
+
+    def ran(
+        self, number: int, name: str, line: Line | None, to: list[Any], targeted: bool, sent: Any, arrived: Any
+    ) -> None:
+        """A node ran in a backward."""
+        results = [
+            (where, value)
+            for where, value in zip(to, sent, strict=False)
+            if where is not None and (self.tensors.is_tensor(value) or (value is None and not targeted))
+        ]
+        operands = [x for x in arrived if self.tensors.is_tensor(x)]
+        self.guarded(name, self.watch.step, number, name, line, operands, results)
+
+    def arrived(self, leaf: Any, sent: Any, arrived: Any) -> None:
+        """A gradient was added into the `.grad` of a leaf."""
+        if self.tensors.is_tensor(arrived[0]):
+            self.guarded("a gradient", self.watch.accumulated, leaf, arrived[0])
+
+    def stopped(self, problem: str, roots: Sequence[Any]) -> None:
+        """A backward broke off: which node had lost what it saved, and by whom."""
+        for why, said in (("changed", "modified by an inplace operation"), ("freed", "a second time")):
+            if said not in problem:
+                continue
+            ran = self.watch.open[-1].seqs
+            nodes = self.nodes(roots)
+            waiting = [node for node in nodes if self.tensors.number(node) not in ran and not hasattr(node, "variable")]
+            waiting.sort(key=lambda node: -node._sequence_nr())
+            node = next((node for node in waiting if said in lost(node)), None)
+            mark = None if node is None else self.watch.made.get(self.tensors.number(node))
+            line = None if mark is None else self.watch.entries[mark].line
+            version = WRONG_VERSION.search(problem)
+            key = None if version is None else (tuple(map(int, re.findall(r"\d+", version[1]))), int(version[2]))
+            changed = self.watch.changes.get(key) if key is not None else None
+            self.watch.broken(why, "a node" if node is None else name_of(node), line, changed)
+
+    # --- optimizers -----------------------------------------------------------------------------------------------
+
+    def step_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer begins a step."""
+        self.stepping += 1
+        self.clock = self.clock or optimizer
+        if self.sampled:
+            self.versions[id(optimizer)] = [x._version for x in parameters_of(optimizer)]
+            self.guarded("a step", self.watch.adopted, parameters_of(optimizer))
+
+    def step_ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer has made a step."""
+        self.stepping -= 1
+        self.guarded("a step", self.stepped, optimizer)
+        if optimizer is self.clock:
+            self.turn += 1
+
+    def stepped(self, optimizer: Any) -> None:
+        """Record a step."""
+        versions = self.versions.pop(id(optimizer), None)
+        if versions is not None:
+            pairs = zip(parameters_of(optimizer), versions, strict=False)
+            self.watch.updated([x for x, version in pairs if x._version != version])
+
+
+def parameters_of(optimizer: Any) -> list[Any]:
+    """What an optimizer moves."""
+    return [x for group in optimizer.param_groups for x in group["params"]]
+
+
+def lost(node: Any) -> str:
+    """What a node says where it cannot give what it saved; nothing where it can."""
+    names = [name for name in dir(node) if name.startswith("_saved_")] or ["saved_tensors"]
+    for name in names:
+        try:
+            getattr(node, name, None)
+        except RuntimeError as problem:
+            return str(problem)
+    return ""
+
+
+@cache
+def changing(name: str) -> bool:
+    """Whether a function of this name changes its first operand."""
+    return (name.endswith("_") and not name.endswith("__")) or name in IN_PLACE
+
+
+@cache
+def title(name: str) -> str:
+    """What the node of a function would be called: `log_softmax` makes a LogSoftmaxBackward0."""
+    return "".join(part.capitalize() for part in name.strip("_").split("_")) + "Backward0"
+
+
+def untested(torch: Any) -> str:
+    """A note where this version of PyTorch is not among those known to work."""
+    found = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
+    if found is not None and TESTED[0] <= (int(found[1]), int(found[2])) <= TESTED[1]:
+        return ""
+    low, high = (".".join(map(str, version)) for version in TESTED)
+    return f"PyTorch {torch.__version__} is untested: {low} to {high} are known to work"
+
+
+@contextmanager
+def default_dtype(torch: Any, name: str) -> Iterator[None]:
+    """While it lasts, PyTorch's default format of floats."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(getattr(torch, name))
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

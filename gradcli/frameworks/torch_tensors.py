@@ -1,0 +1,343 @@
+"""Reads tensors of the installed PyTorch for a record: numbers, flags, nodes and entries.
+
+Entries in main memory are read where they are, through NumPy. Of a large tensor on another device nothing but numbers
+is copied: norms are computed there and fetched together, the first time that one of them is needed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.eager.running.entries import SMALL, Size
+from gradcli.eager.running.tensors import Facts, Flags, Tensors
+from gradcli.execution.graphs import Extent
+
+if TYPE_CHECKING:
+    from gradcli.eager.running.entries import Step
+
+MODULES = ("torch.", "gradcli.")
+HELD = 8  # gradients that are kept until they arrive
+
+
+class Fetched:
+    """A few numbers on a device, fetched with all others that wait there."""
+
+    __slots__ = ("_found", "_tensors")
+
+    def __init__(self, tensors: TorchTensors, found: Any) -> None:
+        self._tensors, self._found = tensors, found
+        tensors.waiting.append(self)
+
+    @property
+    def values(self) -> list[float]:
+        """The numbers."""
+        if not isinstance(self._found, list):
+            self._tensors.fetch()
+        found: list[float] = self._found
+        return found
+
+    def __float__(self) -> float:
+        return self.values[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fetched) and self.values == other.values
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class FetchedSize(Size):
+    """The size of a tensor on a device."""
+
+    __slots__ = ("_norm",)
+
+    def __init__(self, norm: Fetched) -> None:
+        self._norm = norm
+
+    @property
+    def norm(self) -> float:  # type: ignore[override]
+        """The norm."""
+        return float(self._norm)
+
+    @property
+    def finite(self) -> bool:  # type: ignore[override]
+        """Whether every entry is finite; computed in double precision, where squares of singles do not overflow."""
+        norm = float(self._norm)
+        return norm - norm == 0
+
+
+class TorchTensors(Tensors):
+    """Reads tensors of the installed PyTorch."""
+
+    def __init__(self, torch: Any, host: frozenset[str] = frozenset(("cpu",))) -> None:
+        super().__init__()
+        self.torch, self.kind = torch, torch.Tensor
+        self.host = host  # the devices whose memory is read where it is
+        self.waiting: list[Fetched] = []
+        self.unread: dict[str, str] = {}  # classes of tensors whose entries could not be read, and why
+        self.added_to: dict[int, int] = {}  # mark of a leaf: how many backwards have added into its .grad
+        self._known: dict[int, tuple[Any, int, int | None]] = {}  # id: reference, mark, number of the node at that time
+        self.classes = (torch.Tensor, torch.nn.Parameter)
+        self._passed: dict[int, tuple[Any, int, Size]] = {}  # what was sent, by its id, until it arrives
+        self._key = object()  # under which a node carries its number
+        self._numbers = itertools.count(1)
+        functorch = getattr(torch._C, "_functorch", None)
+        self._wrapped = getattr(functorch, "is_functorch_wrapped_tensor", lambda value: False)
+        self._batched = getattr(functorch, "is_legacy_batchedtensor", lambda value: False)
+        self._level = getattr(functorch, "maybe_current_level", lambda: None)
+
+    # --- tensors --------------------------------------------------------------------------------------------------
+
+    def is_tensor(self, value: Any) -> bool:
+        """Whether a value is a tensor that has entries; one inside a transform of torch.func has none of its own."""
+        kind = type(value)
+        if kind not in self.classes:
+            if not isinstance(value, self.kind) or kind.__module__.startswith("torch._subclasses"):
+                return False
+        return not self._wrapped(value)
+
+    def transforming(self) -> bool:
+        """Whether a transform of torch.func runs: its values have no entries."""
+        return self._level() is not None
+
+    def batched(self, gradients: Any) -> bool:
+        """Whether a backward starts from several gradients at once (`is_grads_batched`)."""
+        return any(isinstance(x, self.kind) and self._batched(x) for x in gradients)
+
+    def mark(self, tensor: Any) -> int:
+        """Its number in a record; -1 for none, and where another node stands for it since."""
+        known = self._known.get(id(tensor))
+        return -1 if known is None or known[2] != self.seq(tensor) else known[1]
+
+    def set_mark(self, tensor: Any, mark: int) -> None:
+        """Give it a number, which it loses when it dies."""
+        at = id(tensor)
+        known = self._known.get(at)
+        held = weakref.ref(tensor, partial(self._forget, at)) if known is None else known[0]
+        self._known[at] = (held, mark, self.seq(tensor))
+
+    def _forget(self, at: int, _: Any) -> None:
+        self._known.pop(at, None)
+
+    def requires(self, tensor: Any) -> bool:
+        """Whether it requires grad."""
+        return bool(tensor.requires_grad)
+
+    def seq(self, tensor: Any) -> int | None:
+        """The number of the node that made it."""
+        node = tensor.grad_fn
+        return None if node is None else self.number(node)
+
+    def number(self, node: Any) -> int:
+        """The number of a node, which it carries in its metadata: those of PyTorch are counted by thread."""
+        held = node.metadata
+        found: int | None = held.get(self._key)
+        if found is None:
+            found = held[self._key] = next(self._numbers)
+        return found
+
+    def base(self, tensor: Any) -> Any:
+        """The tensor that it is a view of, or None."""
+        return tensor._base
+
+    def grad(self, tensor: Any) -> Any:
+        """Its `.grad`, unnoticed."""
+        return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+
+    def added(self, tensor: Any) -> int:
+        """How many backwards have added into its `.grad` since that was None or zero."""
+        return self.added_to.get(self.mark(tensor), 0)
+
+    def facts(self, tensor: Any, extents: bool) -> Facts:
+        """What an entry keeps of it."""
+        shape = tuple(tensor.shape) if not tensor.is_nested else ()
+        try:
+            size, value = self.size(tensor, extents), self.kept(tensor, extents)
+        except (RuntimeError, TypeError) as problem:  # a class of tensors whose entries are not to be had
+            size, value = Size(0.0, True), None
+            self.unread[type(tensor).__name__] = str(problem).partition("\n")[0]
+        return Facts(tensor.requires_grad, self.seq(tensor), spoken(tensor.dtype), shape, size, value)
+
+    def flags(self, tensor: Any) -> Flags:
+        """What a reader of the file sees of it."""
+        node = tensor.grad_fn
+        return Flags(
+            tensor.is_leaf,
+            tensor.requires_grad,
+            tensor.retains_grad,
+            tensor.is_floating_point() or tensor.is_complex(),
+            spoken(tensor.dtype),
+            "" if node is None else name_of(node),
+            tuple(tensor.shape) if not tensor.is_nested else (),
+            isinstance(tensor, self.torch.nn.Parameter),
+        )
+
+    # --- entries --------------------------------------------------------------------------------------------------
+
+    def plain(self, value: Any) -> Any:
+        """The entries as a tensor without history that every kernel can read; None where there are none."""
+        value = value.detach()
+        if value.is_nested or value.layout is not self.torch.strided:
+            if value.is_sparse:
+                value = value.coalesce().values()
+            elif value.is_nested or value.layout is not self.torch._mkldnn:
+                value = value.values()
+            else:
+                value = value.to_dense()
+        if value.is_meta:
+            return None
+        return value.dequantize() if value.is_quantized else value
+
+    def array(self, value: Any) -> Any:
+        """The entries in main memory: its own where it lies there, else a copy."""
+        plain = self.plain(value)
+        if plain is None:
+            return np.zeros(0)
+        if plain.device.type != "cpu":
+            plain = plain.cpu()
+        if spoken(plain.dtype) not in NUMPY:
+            plain = plain.float()
+        return plain.resolve_conj().resolve_neg().numpy()
+
+    def far(self, value: Any) -> Any:
+        """The entries of a large tensor on a device, as a plain tensor; None for others, which are read at once."""
+        if value.device.type in self.host or value.is_meta:
+            return None
+        plain = self.plain(value)
+        return plain if plain.numel() > SMALL else None
+
+    def fetch(self) -> None:
+        """Copy the numbers that wait from their devices, with one copy each."""
+        waiting, self.waiting = self.waiting, []
+        devices: dict[Any, list[Fetched]] = {}
+        for one in waiting:
+            devices.setdefault(one._found.device, []).append(one)
+        for together in devices.values():
+            numbers = iter(self.torch.cat([one._found for one in together]).tolist())
+            for one in together:
+                one._found = list(itertools.islice(numbers, one._found.numel()))
+
+    def fetched(self, numbers: Any) -> Fetched:
+        """Numbers on a device, to be fetched when one of them is needed."""
+        wide = self.torch.float32 if numbers.device.type == "mps" else self.torch.float64
+        return Fetched(self, numbers.reshape(-1).to(wide))
+
+    def size(self, value: Any, exact: bool = False) -> Size:
+        """The norm, and whether every entry is finite."""
+        far = self.far(value)
+        if far is None:
+            return super().size(value, exact)
+        if not (far.is_floating_point() or far.is_complex()):
+            return Size(0.0, True)
+        wide = self.torch.complex128 if far.is_complex() else self.torch.float64
+        kind = self.torch.float32 if far.device.type == "mps" else wide
+        return FetchedSize(self.fetched(self.torch.linalg.vector_norm(far, dtype=kind)))
+
+    def sent(self, value: Any, exact: bool) -> Size:
+        """The size of what a node sends to another: most of it arrives as it is, unless a hook changes it."""
+        size = self.size(value, exact)
+        if len(self._passed) >= HELD:
+            self._passed.clear()
+        self._passed[id(value)] = (value, value._version, size)
+        return size
+
+    def arrived(self, value: Any, exact: bool) -> Size:
+        """The size of what arrived at a node."""
+        known = self._passed.pop(id(value), None)
+        if known is None or known[0] is not value or known[1] != value._version:
+            return self.size(value, exact)
+        return known[2]
+
+    def swept(self) -> None:
+        """A backward is over."""
+        self._passed.clear()
+
+    def kept(self, value: Any, extents: bool) -> Any:
+        """A copy of a small one, an extent of a large one where these are wanted, or None."""
+        far = self.far(value)
+        if far is None:
+            return super().kept(value, extents)
+        return self._extent(far) if extents else None
+
+    def _extent(self, far: Any) -> Extent:
+        far = far.abs() if far.is_complex() else far
+        sound = far[far.isfinite()].double()
+        rest, shape = far.numel() - sound.numel(), tuple(far.shape)
+        if not sound.numel():
+            return Extent(shape, float("nan"), float("nan"), float("nan"), rest)
+        low, high, norm = self.torch.stack([sound.min(), sound.max(), self.torch.linalg.vector_norm(sound)]).tolist()
+        return Extent(shape, low + 0.0, high + 0.0, norm, rest)
+
+    def is_zero(self, value: Any) -> bool:
+        """Whether every entry is zero."""
+        far = self.far(value)
+        return super().is_zero(value) if far is None else not far.any()
+
+    def has_nan(self, value: Any) -> bool:
+        """Whether an entry is NaN."""
+        far = self.far(value)
+        return super().has_nan(value) if far is None else bool(far.isnan().any())
+
+    def probe(self, value: Any) -> Any:
+        """A few entries, which tell a large gradient from others of the same norm."""
+        far = self.far(value)
+        if far is None:
+            return super().probe(value)
+        line = far.abs() if far.is_complex() else far
+        return self.fetched(line.reshape(-1)[:: max(1, line.numel() // 2)])
+
+    def zero_units(self, value: Any) -> Any:
+        """Which units of an activation are zero in every row."""
+        far = self.far(value)
+        return super().zero_units(value) if far is None else ~far.reshape(-1, far.shape[-1]).any(dim=0).cpu().numpy()
+
+    def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
+        """Note the share of entries where what a node sent, of this size, is not finite and what arrived was zero."""
+        far = self.far(sent)
+        if far is None:
+            super().note_stuck(step, arrived, sent, size)
+        elif arrived.shape == sent.shape:
+            step.stick(self.fetched((~far.isfinite() & (arrived.detach() == 0)).double().mean()))
+
+    # --- where the run stands -------------------------------------------------------------------------------------
+
+    def mode(self) -> str:
+        """Whether operations are recorded: grad, no_grad or inference."""
+        if self.torch.is_inference_mode_enabled():
+            return "inference"
+        return "grad" if self.torch.is_grad_enabled() else "no_grad"
+
+    def recording(self) -> bool:
+        """Whether operations leave nodes."""
+        return self.mode() == "grad"
+
+    def inside(self, module: Any) -> bool:
+        """Whether a module, by its name, belongs to PyTorch or to this package."""
+        return library(module)
+
+
+NUMPY = frozenset(
+    ("float16", "float32", "float64", "complex64", "complex128", "bool", "uint8", "int8", "int16", "int32", "int64")
+)
+
+
+@cache
+def library(module: Any) -> bool:
+    """Whether a module, by its name, belongs to PyTorch or to this package."""
+    return isinstance(module, str) and (module == "torch" or module.startswith(MODULES))
+
+
+@cache
+def spoken(kind: Any) -> str:
+    """The name of a format without the library's."""
+    return str(kind).removeprefix("torch.")
+
+
+def name_of(node: Any) -> str:
+    """The name of a node without its namespace."""
+    name: str = type(node).__name__
+    return name if name != "CppFunction" else node.name().rpartition("::")[2]
