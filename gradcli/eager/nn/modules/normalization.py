@@ -294,10 +294,12 @@ class _BatchNorm(_ChannelNorm):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self._take(num_features, eps, momentum, affine, track_running_stats)
-        self._scaled((num_features,), affine, affine, dtype)
+        self._scaled((num_features,), affine, affine and bias, dtype)
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
@@ -345,12 +347,14 @@ class _InstanceNorm(_ChannelNorm):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if track_running_stats:
             raise RuntimeError("InstanceNorm: track_running_stats is not supported")
         self._take(num_features, eps, momentum, affine, track_running_stats)
-        self._scaled((num_features,), affine, affine, dtype)
+        self._scaled((num_features,), affine, affine and bias, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """The channels of each sample in normal form. ValueError for another number of axes."""
