@@ -243,6 +243,49 @@ def lines(turns: int) -> tuple[float, float]:
     return float(np.median([one for one, _ in times])), float(np.median([one for _, one in times]))
 
 
+def first_of(module: Any, times: int = 1) -> Any:
+    """The first result of a module of so many equal inputs."""
+    return lambda x: module(*(x,) * times)[0]
+
+
+def parts(x: Any) -> Any:
+    """The parts of a matrix, weighted and added up."""
+    one, two, three, four = x.split(32, 1)
+    return one + 2 * two + 3 * three + 4 * four
+
+
+# layers and operations forward and back: the shape of the input, and what is done to it
+LAYERS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
+    "LSTM": ((20, 16, 32), lambda nn: first_of(nn.LSTM(32, 64))),
+    "max_pool2d": ((8, 8, 24, 24), lambda nn: nn.MaxPool2d(2)),
+    "batch norm": ((16, 16, 12, 12), lambda nn: nn.BatchNorm2d(16)),
+    "layer norm": ((64, 128), lambda nn: nn.LayerNorm(128)),
+    "embedding": ((16, 32), lambda nn: nn.functional.embedding),
+    "attention": ((8, 16, 64), lambda nn: first_of(nn.MultiheadAttention(64, 4, batch_first=True), 3)),
+    "split": ((64, 128), lambda nn: parts),
+}
+
+
+def layer(name: str, peer: bool, turns: int) -> Found:
+    """One layer, forward and back."""
+    torch = library(peer)
+    torch.manual_seed(0)
+    shape, make = LAYERS[name]
+    function = make(torch.nn)
+    operands = [torch.randn(*shape).requires_grad_()]
+    if name == "embedding":
+        operands = [torch.arange(512).reshape(shape) * 7 % 200, torch.randn(200, 64).requires_grad_()]
+
+    def work() -> None:
+        for _ in range(turns):
+            operands[-1].grad = None
+            y = function(*operands)
+            (y * y * y).sum().backward()
+
+    work()
+    return work, float(operands[-1].grad.double().pow(2).sum())
+
+
 def against(name: str, place: str, rounds: int, size: int, per: int, limit: float, rtol: float = 1e-3) -> list[Row]:
     times = raced({"ours": f"{__name__}:{place}_ours", "torch": f"{__name__}:{place}_torch"}, rounds, size, rtol)
     return rows(name, {who: found / per for who, found in times.items()}, {"torch": limit})
@@ -255,12 +298,16 @@ for _who, _peer in (("ours", False), ("torch", True)):
         globals()[f"long_{_name}_{_who}"] = partial(long, _name, _peer)
     for _short, _loss, _steps in TRAININGS:
         globals()[f"{_short}_{_who}"] = partial(training, _loss, _steps, _peer)
+    for _name in LAYERS:
+        globals()[f"layer_{_name}_{_who}"] = partial(layer, _name, _peer)
     globals()[f"by_hand_{_who}"] = partial(by_hand, _peer)
     globals()[f"deep_{_who}"] = partial(deep, _peer)
 
 
 def run(rounds: int, small: bool) -> list[Row]:
-    """Chains at most 0.7, training steps 1.0, a million numbers 2.5 times PyTorch; 100,000 nodes under a second."""
+    """Chains at most 0.7, training steps 1.0, layers 2 (LSTM 3), a million numbers 2.5 times PyTorch; 100,000 nodes
+    under a second.
+    """
     before = os.environ.get("BENCHMARK_CLOCK")
     os.environ["BENCHMARK_CLOCK"] = "cpu"
     try:
@@ -285,6 +332,8 @@ def measured(rounds: int, small: bool) -> list[Row]:
     bare = {"ours": f"{__name__}:training_numpy", "torch": f"{__name__}:mse_sgd_torch"}
     times = {who: seconds / turns for who, seconds in raced(bare, twice, turns, 1e-3).items()}
     found += rows("eager layers, NumPy by hand", times, {"torch": 1.0})
+    for name in LAYERS:
+        found += against(f"eager {name}", f"layer_{name}", rounds, turns, turns, 3.0 if name == "LSTM" else 2.0)
     for name in FUNCTIONS:
         found += against(f"eager {name} of 1e6", f"long_{name}", rounds, 1 if small else 2, 1, 2.5)
     nodes = 1000 if small else 100_000

@@ -184,11 +184,22 @@ def _by_row(x: Any, index: Any, axis: int, size: int) -> bool:
     return in_range(index, size)
 
 
+def _whole_rows(x: Any, index: Any, axis: int, size: int) -> Any:
+    """The numbers of rows, where positions along the first axis of a matrix are one for each row; None elsewhere."""
+    if axis != -2 or x.ndim != 2 or index.ndim != 2 or index.dtype != np.int64 or index.shape[1] != x.shape[1]:
+        return None
+    if index.strides[1] or not x.shape[1]:
+        return None
+    rows = index[:, 0]
+    return rows if in_range(rows, size) else None
+
+
 def taken_along(general: Any, x: Any, index: Any, axis: int) -> Any:
     """The entries at positions along an axis; `general` does what is not plain."""
     if _by_row(x, index, axis, x.shape[-1]):
         return x[_rows(x.shape[0]), index]
-    return general(x, index, axis=axis)
+    rows = _whole_rows(x, index, axis, x.shape[0])
+    return general(x, index, axis=axis) if rows is None else x.take(rows, axis=0)
 
 
 def put_along(general: Any, x: Any, index: Any, axis: int, size: int) -> Any:
@@ -197,7 +208,12 @@ def put_along(general: Any, x: Any, index: Any, axis: int, size: int) -> Any:
         found = np.zeros((x.shape[0], size), x.dtype)
         found[_rows(x.shape[0]), index] = x
         return found
-    return general(x, index, axis, size)
+    rows = _whole_rows(x, index, axis, size)
+    if rows is None:
+        return general(x, index, axis, size)
+    found, width = np.zeros((size, x.shape[1]), x.dtype), x.shape[1]
+    np.add.at(found.reshape(-1), (rows[:, None] * width + np.arange(width)).reshape(-1), x.reshape(-1))
+    return found
 
 
 def sigmoid(x: Any) -> Any:

@@ -22,13 +22,21 @@ if TYPE_CHECKING:
 
 
 def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: float) -> Any:
-    away = x - _mean_of(x, axes)
-    scaled = away / declared("sqrt", _mean_of(away * away, axes) + eps)
-    return _affine_of(scaled, weight, bias)
+    return _affine_of(_standard(x, axes, eps), weight, bias)
 
 
-def _mean_of(x: Any, axes: tuple[int, ...]) -> Any:
-    return declared("broadcast_to", declared("mean", x, axis=axes, keepdims=True), shape=tuple(x.shape))
+def _standard(x: Any, axes: tuple[int, ...], eps: float) -> Any:
+    """Shifted to mean 0 and scaled to variance 1 along some axes."""
+    away = x - _spread(declared("mean", x, axis=axes, keepdims=True), x)
+    return _scaled(away, declared("mean", away * away, axis=axes, keepdims=True), eps)
+
+
+def _scaled(away: Any, var: Any, eps: float) -> Any:
+    return away * _spread(1 / declared("sqrt", var + eps), away)
+
+
+def _spread(x: Any, like: Any) -> Any:
+    return declared("broadcast_to", x, shape=tuple(like.shape))
 
 
 def _affine_of(x: Any, weight: Any, bias: Any) -> Any:
@@ -63,13 +71,10 @@ def _batch_norm(x: Any, weight: Any, bias: Any, *running: Any, eps: float) -> An
     axes = tuple(i - len(x.shape) for i in range(len(x.shape)) if i != 1)
     shape = tuple(n if i == 1 else 1 for i, n in enumerate(x.shape))
     if running:
-        one, other = together(x, declared("reshape", running[0], shape=shape), verb="subtract")
-        away = one - other
-        var = declared("broadcast_to", declared("reshape", running[1], shape=shape), shape=tuple(x.shape))
+        mean, var = (declared("reshape", one, shape=shape) for one in running)
+        scaled = _scaled(x - _spread(mean, x), var, eps)
     else:
-        away = x - _mean_of(x, axes)
-        var = _mean_of(away * away, axes)
-    scaled = away / declared("sqrt", var + eps)
+        scaled = _standard(x, axes, eps)
     return _affine_of(scaled, *[declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)])
 
 
@@ -104,8 +109,11 @@ def batch_norm(
 def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int) -> None:
     axes = tuple([i for i in range(input.ndim) if i != 1])
     array = input._array
-    here = array.mean(axis=axes, dtype=np.float64)
-    spread = array.var(axis=axes, dtype=np.float64) * (count / (count - 1))
+    here = array.mean(axis=axes, dtype=np.float64, keepdims=True)
+    away = array - here.astype(array.dtype)
+    away *= away
+    spread = away.sum(axis=axes, dtype=np.float64) / (count - 1)
+    here = here.reshape(-1)
     for running, new in ((mean, here), (var, spread)):
         array_of = running._array
         array_of *= array_of.dtype.type(1 - momentum)
@@ -116,8 +124,7 @@ def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: in
 def _group_norm(x: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> Any:
     batch, channels = x.shape[:2]
     rows = declared("reshape", x, shape=(batch, groups, math.prod(x.shape[1:]) // groups))
-    away = rows - _mean_of(rows, (-1,))
-    scaled = away / declared("sqrt", _mean_of(away * away, (-1,)) + eps)
+    scaled = _standard(rows, (-1,), eps)
     shape = (channels, *(1,) * (len(x.shape) - 2))
     factors = [declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)]
     return _affine_of(declared("reshape", scaled, shape=tuple(x.shape)), *factors)
