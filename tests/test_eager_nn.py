@@ -37,7 +37,6 @@ SMOOTH: dict[str, Any] = {
     "layer_norm": lambda x: F.layer_norm(x, (4,), W, T[0]),
     "batch_norm": lambda x: F.batch_norm(x.T, None, None, training=True),
     "linear": lambda x: F.linear(x, T, T[0, :2]),
-    "bilinear": lambda x: F.bilinear(x, x, T.reshape(1, 2, 4)[:, [0, 1, 1, 0]]),
     "mse_loss": lambda x: F.mse_loss(x, T),
     "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, T, beta=0.3),
     "huber_loss": lambda x: F.huber_loss(x, T, delta=0.45),

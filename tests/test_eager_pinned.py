@@ -87,7 +87,7 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
         "RuntimeError",
     ),
     "stack_module_state: classes": (
-        "torch.func.stack_module_state([torch.nn.Linear(2, 1), torch.nn.Bilinear(2, 2, 1)])\n",
+        "torch.func.stack_module_state([torch.nn.Linear(2, 1), torch.nn.LayerNorm(1)])\n",
         "RuntimeError",
     ),
     "stack_module_state: requires_grad": (

@@ -23,6 +23,9 @@ _ONE = f"gradcli runs in one process; {REAL}"
 INSTEAD = {
     "nn.Transformer": _ATTENTION,
     "nn.TransformerDecoderLayer": _ATTENTION,
+    "nn.EmbeddingBag": "torch.nn.Embedding and .sum(1), .mean(1) or .amax(1) of its rows do the same",
+    "nn.Bilinear": "torch.einsum('bi,kij,bj->bk', x, weight, y) does the same",
+    "nn.MultiMarginLoss": "torch.relu(margin - x.gather(1, target[:, None]) + x) has its entries",
     "nn.DataParallel": _ONE,
     "nn.parallel": _ONE,
     "jit": _WHOLE,

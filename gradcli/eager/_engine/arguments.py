@@ -311,7 +311,6 @@ _ASKED = {
     **dict.fromkeys(("l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"), "target"),
     **dict.fromkeys(("instance_norm", "interpolate", "normalize", "softsign", "norm"), "input"),
     "binary_cross_entropy_with_logits": "target",
-    "embedding_bag": "weight",
     "margin_ranking_loss": "input2",
     "tensordot": "b",
 }

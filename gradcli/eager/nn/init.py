@@ -197,32 +197,3 @@ def trunc_normal_(
             pending = pending & (np.log(stream.uniform_(np.empty_like(found))) > density)
         if not pending.any():
             return _filled(tensor, found)
-
-
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal numbers, of each column of a matrix a share of zeros (Martens, 2010). ValueError for other ranks."""
-    if tensor.ndim != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
-    rows, columns = tensor.shape
-    zeros = math.ceil(sparsity * rows)
-    normal_(tensor, 0.0, std, generator)
-    for column in range(columns):
-        tensor._array[streams.default_generator.randperm(rows)[:zeros], column] = 0
-    return tensor
-
-
-def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """The kernel of a convolution that lets as many channels through as it can. ValueError unless there are 3 to 5
-    axes, the first of which can be divided by the groups.
-    """
-    if tensor.ndim not in (3, 4, 5):
-        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
-    if tensor.shape[0] % groups:
-        raise ValueError("dim 0 must be divisible by groups")
-    each = tensor.shape[0] // groups
-    middle = tuple([n // 2 for n in tensor.shape[2:]])
-    found = np.zeros(tuple(tensor.shape), tensor.dtype.np)
-    for group in range(groups):
-        for channel in range(min(each, tensor.shape[1])):
-            found[(group * each + channel, channel, *middle)] = 1
-    return _filled(tensor, found)

@@ -167,53 +167,35 @@ def _named_padding(name: str, input: Tensor, padding: str, reach: Sizes, stride:
     return input, tuple([(n - 1) // 2 for n in reach])
 
 
-@checks
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Sums of products of windows of (N, C, L) with the filters (O, C / groups, K), plus the bias (O,).
+def _conv(axes: int, images: str) -> Any:
+    name = f"conv{axes}d"
+
+    def convolve(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        return _convolution(name, axes, input, weight, bias, stride, padding, dilation, groups)
+
+    convolve.__doc__ = f"""Sums of products of windows of {images} with filters (O, C / groups, ...), plus a bias (O,).
 
     `padding` is a number of zeros at both ends, 'valid' or 'same'. RuntimeError for sizes that do not fit.
 
     >>> import gradcli.eager as torch
-    >>> conv1d(torch.tensor([[[1.0, 2.0, 4.0]]]), torch.tensor([[[1.0, -1.0]]]))
-    tensor([[[-1., -2.]]])
+    >>> ones = (1,) * {axes - 1}
+    >>> x, filters = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, -1.0])
+    >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()
+    tensor([-1., -2.])
     """
-    return _convolution("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+    convolve.__name__ = convolve.__qualname__ = name
+    return checks(convolve)
 
 
-@checks
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """`conv1d` on images (N, C, H, W) with filters (O, C / groups, KH, KW)."""
-    return _convolution("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@checks
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """`conv1d` on volumes (N, C, D, H, W)."""
-    return _convolution("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(3, "(N, C, D, H, W)")
 
 
 def _transposed(
@@ -253,39 +235,32 @@ def _transposed(
     )
 
 
-@checks
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """The transpose of `conv1d`: each entry of (N, C, L) spreads its filter (C, O / groups, K) over the output."""
-    return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+def _conv_transpose(axes: int) -> Any:
+    name = f"conv_transpose{axes}d"
+
+    def spread_out(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Tensor:
+        return _transposed(name, axes, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+    spread_out.__doc__ = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
+    spread_out.__name__ = spread_out.__qualname__ = name
+    return checks(spread_out)
 
 
-@checks
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """The transpose of `conv2d`."""
-    return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
 
 
 # --- layers ------------------------------------------------------------------------------------------------------
 
-_FORWARD, _TRANSPOSED = (conv1d, conv2d, conv3d), (conv_transpose1d, conv_transpose2d)
+_FORWARD, _TRANSPOSED = (conv1d, conv2d, conv3d), (conv_transpose1d, conv_transpose2d, conv_transpose3d)
 
 
 class _ConvNd(Module):
@@ -484,3 +459,9 @@ class ConvTranspose2d(_Backward):
     """`functional.conv_transpose2d` with filters of its own."""
 
     axes = 2
+
+
+class ConvTranspose3d(_Backward):
+    """`functional.conv_transpose3d` with filters of its own."""
+
+    axes = 3

@@ -24,7 +24,7 @@ from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops import matmul, views
 from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
+from gradcli.eager.nn.composite import declared, fused, need_tensor
 from gradcli.eager.nn.layer import layer
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
@@ -218,29 +218,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return result
 
 
-def _trilinear(x: Any, weight: Any, y: Any) -> Any:
-    (rows, _), (outputs, left, right) = x.shape, weight.shape
-    flat = declared("reshape", weight, shape=(outputs * left, right))
-    inner = declared("matmul", y, declared("transpose", flat))  # rows x (outputs*left)
-    cube = declared("reshape", inner, shape=(rows, outputs, left))
-    one, other = together(cube, declared("reshape", x, shape=(rows, 1, left)), verb="multiply")
-    return declared("sum", one * other, axis=-1)
-
-
-@checks
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1 @ weight[k] @ input2 for each output k, plus the bias."""
-    lead = tuple(input1.shape[:-1])
-    if tuple(input2.shape[:-1]) != lead or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape[1:]):
-        raise RuntimeError(
-            f"bilinear: inputs {list(input1.shape)} and {list(input2.shape)} do not fit the weight {list(weight.shape)}"
-        )
-    x, y = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
-    found = fused(_trilinear, (x, weight, y), "TrilinearBackward0").reshape(*lead, weight.shape[0])
-    result: Tensor = found if bias is None else found + bias
-    return result
-
-
 class Identity(Module):
     """Gives back what it is given, whatever it was made with."""
 
@@ -287,44 +264,6 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
-
-
-class Bilinear(Module):
-    """x1 @ weight[k] @ x2 for each output k, plus a bias."""
-
-    def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        if in1_features <= 0:
-            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
-        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = Parameter(empty(out_features, in1_features, in2_features, dtype=dtype))
-        self.register_parameter("bias", Parameter(empty(out_features, dtype=dtype)) if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start again from new random numbers."""
-        bound = 1 / math.sqrt(self.weight.shape[1])
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
-
-    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """The forms of both inputs, plus the bias."""
-        return bilinear(input1, input2, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        return (
-            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
-            f"out_features={self.out_features}, bias={self.bias is not None}"
-        )
 
 
 def _flatten(input: Tensor, start_dim: int = 1, end_dim: int = -1) -> Tensor:
