@@ -248,6 +248,73 @@ def test_styles(script: str, leaf: str, derived: str, simplified: str, factored:
         assert (result.text[leaf], result.verdict[leaf]) == (text, "PROVED"), style
 
 
+def test_orders() -> None:
+    result = derive("x**2*exp(-x)", order=3)
+    assert list(result.text) == ["x", "x,x", "x,x,x"] and set(result.verdict.values()) == {"PROVED"}
+    assert derive("x**2", order=4).text == {"x": "2*x", "x,x": "2", "x,x,x": "0", "x,x,x,x": "0"}
+    with pytest.raises(GradcliError, match="GC307"):
+        derive("sum(x**2)", order=2)
+
+
+# --- second derivatives and Jacobians: script, leaf, the matrix ----------------------------------------------------
+
+HESSIANS = [
+    ("mean((A@x - b)**2)", "x", "2/m*A.T @ A"),
+    ("x @ A @ x", "x", "A + A.T"),
+    ("logsumexp(x)", "x", "diag(softmax(x)) - outer(softmax(x), softmax(x))"),
+    ("norm(x)", "x", "(eye(n) - outer(x, x)/sum(x**2))/norm(x)"),
+    ("sum(x**3)", "x", "6*diag(x)"),
+    ("c @ x", "x", "zeros(n, n)"),
+]
+JACOBIANS = [
+    ("A @ x", "x", "A"),  # matrixcalculus.org, layout conventions
+    ("A @ exp(x)", "x", "A*exp(x)"),  # matrixcalculus.org, documentation
+    ("tanh(W@x + b)", "x", "W*reshape(1 - tanh(W @ x + b)**2, (m, 1))"),
+    ("tanh(W@x + b)", "b", "diag(1 - tanh(W @ x + b)**2)"),
+    ("softmax(x)", "x", "diag(softmax(x)) - outer(softmax(x), softmax(x))"),
+    ("inv(A) @ x", "x", "inv(A)"),
+    ("h = tanh(W@x)\nV @ h", "x", "V @ (W*reshape(1 - tanh(W @ x)**2, (m, 1)))"),
+]
+
+
+@pytest.mark.parametrize(("script", "leaf", "text"), HESSIANS)
+def test_hessians(script: str, leaf: str, text: str) -> None:
+    result = derive(script, wrt=[leaf], quantity="hessian")
+    assert (result.text[f"{leaf},{leaf}"], result.verdict[f"{leaf},{leaf}"]) == (text, "PROVED")
+    speaks_the_language(result.formula[f"{leaf},{leaf}"], set(result.assumes))
+
+
+@pytest.mark.parametrize(("script", "leaf", "text"), JACOBIANS)
+def test_jacobians(script: str, leaf: str, text: str) -> None:
+    result = derive(script, wrt=[leaf], quantity="jacobian")
+    assert (result.text[leaf], result.verdict[leaf]) == (text, "PROVED")
+    speaks_the_language(result.formula[leaf], set(result.assumes))
+
+
+def test_mixed_second_derivatives() -> None:
+    """Rows stand for x, columns for y: the transpose is another matrix."""
+    result = derive("(x@y)**2", quantity="hessian")
+    assert result.text["x,y"] == "2*((x @ y)*eye(n) + outer(y, x))"
+    assert derive("x**3*sin(y)", quantity="hessian").text["x,y"] == "3*x**2*cos(y)"
+
+
+def test_a_transposed_jacobian_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deriving, "formula_texts", lambda *_: iter(["A.T", "2*A"]))
+    with pytest.raises(GradcliError, match="could not be confirmed"):
+        derive("A @ x", wrt=["x"], quantity="jacobian", shapes={"A": ("n", "n")})
+
+
+def test_what_has_more_than_two_axes_says_so() -> None:
+    assert derive("A @ x", quantity="jacobian").missing == {"A": "it has more than two axes"}
+
+
+def test_one_question_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["derive", "x", "--hessian", "--jacobian"]) == 2
+    assert "GC721" in capsys.readouterr().err
+    assert cli.main(["derive", "x**2*y", "--hessian"]) == 0
+    assert "d2/dx dy  2*x" in capsys.readouterr().out
+
+
 def test_what_sympy_proposes_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deriving.Exact, "shorter", lambda *_: ["3*x", "2*x +", "2*x*f(x)", "2*abs(x)", "y", "zoo*x"])
     assert derive("x**2").text == {"x": "2*x"}

@@ -6,6 +6,7 @@ the same text. Before it is shown, `checks` judges it like a hand-written claim,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from math import inf
 from typing import NamedTuple
@@ -17,16 +18,16 @@ from gradcli.checks.exact import Exact
 from gradcli.checks.script_text import words
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.execution.results import Derivation
-from gradcli.formulas import NoFormula, formula_texts, why_none
+from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
 from gradcli.graph.builder import building
 from gradcli.graph.collector import uncollected
 from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.syntax import Binary, Call, FunctionDef, Unary
+from gradcli.language.syntax import Binary, Call, FunctionDef, Name, Unary
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import PRIMES, FixedShapes, assumed_shapes, nodes_of
+from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes, nodes_of
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
     from gradcli.lowering import Lowered
-    from gradcli.lowering.ranks import Assumed, Symbols
+    from gradcli.lowering.ranks import Symbols
 
 HELD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts that confirm a formula, the best first
 # sizes at which formulas are checked, by the order of the symbols; some formulas need more rows, or more columns
@@ -48,6 +49,7 @@ LARGER = (0, 2, 5)  # what is added to them where a script reads positions that 
 FIRST_SEEDS = (2, 0, 5)  # of points: large with both signs, positive, small with both signs
 MOST_POINTS = 6  # that are tried for one set of sizes, until one decides
 POOR = "IMPRECISE"
+COTANGENTS = ("u", "v", "w", "ct", "cotangent", "u_", "v_")  # names for the cotangent of an array
 MOST_WAYS = 4  # of writing a formula of numbers that are checked
 FOR_OPERATION, FOR_NEW_NAME = 2, 30  # the price of an operation and of a function that the script does not use
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
@@ -55,18 +57,33 @@ MARK = 0xE000  # private characters stand for sizes in a text until it is known 
 
 
 class Subject(NamedTuple):
-    """A script, and what is assumed of its free names."""
+    """A script whose output is a number, and what is assumed of its free names.
+
+    For a Jacobian the script is the output times `rows`, the cotangent, and summed.
+    """
 
     script: Script
     source: Source
     wrt: Sequence[str] | None
     assumed: Assumed
     limits: Limits
+    rows: str | None = None
 
     def lowered(self, sizes: Mapping[str, int]) -> Lowered:
         """The program for these sizes."""
         shapes = FixedShapes(self.assumed.at(sizes), sizes)
         return lower(self.script, wrt=self.wrt, limits=self.limits, claiming="skipped", shapes=shapes)
+
+    def axes(self, lowered: Lowered) -> Rows | None:
+        """The rows of a Jacobian at the sizes of a program."""
+        return None if self.rows is None else Rows(self.rows, lowered.program.leaves[self.rows].node.shape)
+
+    def claim(self, leaf: str, text: str) -> str:
+        """What a formula says about the gradient of the script, in the language."""
+        text = self.for_programs(text)
+        if self.rows is None:
+            return text
+        return f"({text}).T @ {self.rows}" if self.assumed.shapes.get(leaf) else f"sum(({text})*{self.rows})"
 
     def primes(self, place: int) -> dict[str, int]:
         """Sizes by which a formula is derived for all sizes."""
@@ -115,12 +132,15 @@ def derive(
     wrt: Sequence[str] | None = None,
     shapes: Mapping[str, Symbols] | None = None,
     style: str = "simplified",
+    quantity: str = "gradient",
+    order: int = 1,
     limits: LimitsLike = None,
 ) -> Derivation:
-    """The gradient of a script in closed form, leaf by leaf; see `execution.results.Derivation`.
+    """The derivatives of a script in closed form, leaf by leaf; see `execution.results.Derivation`.
 
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
     `style` is that of formulas of numbers: "simplified", "factored", or "derived", which is how the rules make them.
+    `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers goes on to higher derivatives.
     Raises GradcliError for a script that cannot be lowered, and GC511 where no leaf has a closed form.
 
     >>> derive("mean((A@x - b)**2)", wrt=["x"]).formula  # doctest: +SKIP
@@ -129,41 +149,125 @@ def derive(
     source = script if isinstance(script, Source) else Source(script)
     bounds = limits_of(limits)
     with uncollected(), pointing_into(source):
-        parsed = parse(source, bounds)
-        assumed = assumed_shapes(parsed, at={}, known=shapes or {}, limits=bounds)
-        subject = Subject(parsed, source, wrt, assumed, bounds)
+        first = derived(source, wrt, shapes or {}, style, quantity == "jacobian", bounds)
+        found = first
+        if quantity == "hessian":
+            pairs = [(one, other) for place, one in enumerate(first.formula) for other in list(first.formula)[place:]]
+            for one, other in pairs:
+                found = joined(found, one, other, style, bounds)
+        for leaf in first.formula if order > 1 else ():
+            if first.assumes.get(leaf):
+                raise error("GC307", f"--order {order} needs numbers, and `{leaf}` is an array", help="use --hessian")
+            key = leaf
+            for _ in range(order - 1):
+                found = joined(found, key, leaf, style, bounds)
+                key = f"{key},{leaf}"
+                if key not in found.formula:
+                    break
+    return found
+
+
+def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:
+    """The derivations with that of one of their formulas by a leaf: of a number its gradient, of an array its Jacobian.
+
+    Each formula is confirmed as a derivative of the one before it, which has been confirmed.
+    """
+    own = f"{key},{leaf}"
+    text = found.formula[key]
+    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
+    if leaf not in words(text):
+        axes = [*shapes.get(key, ()), *shapes.get(leaf, ())]
+        places = [axis if isinstance(axis, int) else Assumed(shapes, (), {}).place(axis) for axis in axes]
+        made: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": HELD[0]}
+        made |= {"checked": found.checked[key]} if key in found.checked else {}
+    else:
+        try:
+            more = derived(Source(text), [leaf], shapes, style, bool(shapes.get(key)), limits)
+        except GradcliError as problem:
+            reason = problem.diagnostics[0].message.rpartition("closed form: ")[2]
+            return replace(found, missing={**found.missing, own: reason})
+        names = ("formula", "text", "verdict", "checked", "only")
+        made = {name: getattr(more, name)[leaf] for name in names if leaf in getattr(more, name)}
+    changed: dict[str, Any] = {name: {**getattr(found, name), own: value} for name, value in made.items()}
+    return replace(found, **changed)
+
+
+def zeros(axes: Sequence[str | int]) -> str:
+    """An array of zeros, or 0."""
+    return f"zeros({', '.join(map(str, axes))})" if axes else "0"
+
+
+def derived(
+    source: Source,
+    wrt: Sequence[str] | None,
+    shapes: Mapping[str, Symbols],
+    style: str,
+    jacobian: bool,
+    limits: Limits,
+) -> Derivation:
+    """The first derivatives of a script in closed form."""
+    parsed = parse(source, limits)
+    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=not jacobian)
+    subject = Subject(parsed, source, wrt, assumed, limits)
+    small = subject.small()
+    lowered = subject.lowered(small[0] if small else subject.primes(0))
+    expression = lowered.text
+    if jacobian:
+        subject = with_rows(subject)
+        assumed = subject.assumed
         small = subject.small()
-        lowered = subject.lowered(small[0] if small else subject.primes(0))
-        leaves = leaf_names(lowered)
-        reasons: dict[str, str] = {}
-        texts = {leaf: found for leaf, found in general_texts(subject, reasons).items() if found}
-        if style != "derived" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
-            texts = {leaf: shorter_texts(subject, found, style) for leaf, found in texts.items()}
-        formulas = confirmed(subject, texts, small, general=True)
-        rest = [leaf for leaf in leaves if leaf not in formulas]
-        if rest and assumed.symbols:
-            texts = derived_texts(subject, small[0], {}, reasons)
-            formulas |= confirmed(subject, {leaf: texts[leaf] for leaf in rest}, small[:1] * WANTED, general=False)
+        lowered = subject.lowered(small[0])
+    leaves = [name for name in leaf_names(lowered) if name != subject.rows]
+    reasons: dict[str, str] = {}
+    texts = {leaf: found for leaf, found in general_texts(subject, reasons).items() if found}
+    if style != "derived" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
+        texts = {leaf: shorter_texts(subject, found, style) for leaf, found in texts.items()}
+    formulas = confirmed(subject, texts, small, general=True)
+    rest = [leaf for leaf in leaves if leaf not in formulas]
+    if rest and assumed.symbols and small:
+        texts = derived_texts(subject, small[0], {}, reasons)
+        formulas |= confirmed(subject, {leaf: texts[leaf] for leaf in rest}, small[:1] * WANTED, general=False)
     missing = {leaf: reasons.get(leaf, UNCONFIRMED) for leaf in leaves if leaf not in formulas}
     if not formulas:
         leaf, reason = next(iter(missing.items()))
         raise error(
             "GC511",
-            f"the gradient in `{visible(leaf)}` has no closed form: {reason}",
+            f"the {'Jacobian' if jacobian else 'gradient'} in `{visible(leaf)}` has no closed form: {reason}",
             help="`gradcli grad` computes it at a point, and `gradcli trace` shows the steps",
         )
     return Derivation(
-        lowered.text,
+        expression,
         {leaf: subject.for_programs(found.text) for leaf, found in formulas.items()},
         {leaf: subject.for_people(found.text) for leaf, found in formulas.items()},
         {leaf: found.verdict for leaf, found in formulas.items()},
-        {name: list(axes) for name, axes in assumed.shapes.items()},
+        {name: list(axes) for name, axes in assumed.shapes.items() if name != subject.rows},
         {name: list(ranks) for name, ranks in assumed.others.items()},
         {leaf: found.checked for leaf, found in formulas.items()} if assumed.symbols else {},
         {leaf: small[0] for leaf, found in formulas.items() if not found.general},
         missing,
+        subject.rows is not None,
         lowered.notes,
     )
+
+
+def with_rows(subject: Subject) -> Subject:
+    """The script with its output times a cotangent, summed; the script itself where the output is a number."""
+    sizes = subject.primes(0)
+    lowered = subject.lowered(sizes)
+    (output, *others) = lowered.program.outputs
+    if others:
+        raise error("GC307", f"a Jacobian in closed form needs one output, and this is {len(others) + 1} values")
+    if not output.shape:
+        return subject
+    taken = {node.id for node in nodes_of(subject.script) if isinstance(node, Name)}
+    name = next(letter for letter in COTANGENTS if letter not in taken)
+    symbols = {size: symbol for symbol, size in sizes.items()}
+    shapes: dict[str, Symbols] = {**subject.assumed.shapes, name: tuple([symbols.get(n, n) for n in output.shape])}
+    source = Source(f"{subject.source.text}\nsum(({lowered.text})*{name})", subject.source.name)
+    script = parse(source, subject.limits)
+    wrt = list(leaf_names(lowered))
+    assumed = assumed_shapes(script, at={}, known=shapes, limits=subject.limits)
+    return Subject(script, source, wrt, assumed._replace(others=subject.assumed.others), subject.limits, name)
 
 
 UNCONFIRMED = "the formula that was found could not be confirmed"
@@ -195,11 +299,12 @@ def derived_texts(
     found = {}
     with building(gradient[0].builder, reachable(gradient)):
         for name, node in zip(names, gradient, strict=True):
-            texts = [text for text in formula_texts(node, None, marks) if len(text) <= LONGEST]
+            rows = subject.axes(lowered)
+            texts = [text for text in formula_texts(node, None, marks, rows) if len(text) <= LONGEST]
             own = own_names(lowered)
             found[name] = [text for text in texts if words(text).isdisjoint(own)]
             if not texts:
-                reasons[name] = reason_text(why_none(node), subject.source)
+                reasons[name] = reason_text(why_none(node, rows), subject.source)
             elif not found[name]:
                 clash = min(words(texts[0]) & own)
                 reasons[name] = f"it calls `{visible(clash)}`, which means something else in this script"
@@ -230,7 +335,7 @@ def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
         except worker.NoAnswer:
             return texts
     known = words(subject.source.text) | words(ours)
-    costs = {text: cost_of(text, known) for text in [*(texts if style == "simplified" else ()), *proposed]}
+    costs = {text: cost_of(text, known) for text in [*proposed, *(texts if style == "simplified" else ())]}
     ways = sorted([text for text, cost in costs.items() if cost < inf], key=costs.__getitem__)
     return [*ways[:MOST_WAYS], *texts]
 
@@ -268,7 +373,7 @@ def confirmed(
         held: dict[str, list[dict[str, int]]] = {leaf: [] for leaf in asked}
         for place, sizes in enumerate(choices):
             open_leaves = [leaf for leaf, known in verdicts.items() if len(known) < WANTED]
-            claims = {leaf: subject.for_programs(asked[leaf]) for leaf in open_leaves}
+            claims = {leaf: subject.claim(leaf, asked[leaf]) for leaf in open_leaves}
             for leaf, verdict in judged(subject, claims, sizes, FIRST_SEEDS[place % WANTED]).items():
                 verdicts[leaf].append(verdict)
                 held[leaf] += [sizes] if sizes not in held[leaf] else []

@@ -12,6 +12,8 @@ from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcli.calculator import deriving
     from gradcli.commands._shared import Output
     from gradcli.rendering import formulas, machine
@@ -22,7 +24,16 @@ SHAPE_TEXT = re.compile(r"\s*([^\W\d]\w*)\s*=\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)")
 
 
 def derive(
-    output: Output, script: str, *, wrt: str | None, shape: tuple[str, ...], style: str, limit: tuple[str, ...]
+    output: Output,
+    script: str,
+    *,
+    wrt: str | None,
+    shape: tuple[str, ...],
+    hessian: bool,
+    jacobian: bool,
+    order: int,
+    style: str,
+    limit: tuple[str, ...],
 ) -> int:
     """The gradient as a formula, without a point.
 
@@ -31,18 +42,24 @@ def derive(
     --shape says otherwise. A gradient has the shape of its leaf.
 
     Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has
-    to be the same at all sizes. In --format json `formula` is in the script language, so that it can be given
+    to be the same at all sizes. With --hessian and --order each formula is checked as a derivative of the one
+    before it. In --format json `formula` is in the script language, so that it can be given
     to `gradcli check --claim`.
 
     Examples:
       gradcli derive "mean((A@x - b)**2)" --wrt x
       gradcli derive "sum((Y - U@V.T)**2)"
-      gradcli derive "x**2*exp(-x)" --style factored
+      gradcli derive "x**2*exp(-x)" --order 3 --style factored
+      gradcli derive "logsumexp(x)" --hessian
+      gradcli derive "tanh(W@x + b)" --jacobian --wrt x,b
       gradcli derive "sum(exp(a*x))" --shape a= --format json
     """
     bounds = allowed(limit, output)
-    source = load(script, output, bounds)
-    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), style=style, limits=bounds)
+    if hessian + jacobian + (order > 1) > 1:
+        raise error("GC721", "--hessian, --jacobian and --order are three questions: ask one")
+    quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
+    told: dict[str, Any] = {"style": style, "quantity": quantity, "order": order, "limits": bounds}
+    result = deriving.derive(load(script, output, bounds), wrt=names(wrt), shapes=shapes_of(shape), **told)
     output.emit(
         View(
             document=lambda style: formulas.derivation(result, style),
@@ -76,6 +93,11 @@ SHAPE = Option(
     metavar="NAME=SIZES",
     help="The shape of a free name, such as A=m,n or x=3; b= is a number. May be repeated.",
 )
+HESSIAN = Option("--hessian", kind="flag", help="Second derivatives too, up to symmetry.")
+JACOBIAN = Option("--jacobian", kind="flag", help="The derivative of an array: a row for each entry of the output.")
+ORDER = Option(
+    "--order", kind="int", default=1, low=1, high=9, help="Derivatives 1..N by each leaf, which is a number."
+)
 STYLE = Option(
     "--style",
     choices=("simplified", "factored", "derived"),
@@ -83,4 +105,4 @@ STYLE = Option(
     help="Form of a formula of numbers: the shortest that can be confirmed, factored, or as the rules make it.",
 )
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
-DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, STYLE, LIMIT, *OUTPUT))
+DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, LIMIT, *OUTPUT))

@@ -224,12 +224,13 @@ class Jacobian(Shown):
 
 
 class Derivation(Shown):
-    """A gradient in closed form, leaf by leaf, each formula of the leaf's shape and confirmed by `check`.
+    """Derivatives in closed form, each formula confirmed by `check`; a gradient has the shape of its leaf.
 
-    `formula` is in the script language; `text` is the same with symbols for sizes, for people. `verdict` is the weakest
-    verdict on a formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers,
-    `others` the ranks that a name might have as well. `only` names leaves whose formula depends on the sizes, with
-    those that it is for, `missing` leaves without a formula, with the reason.
+    Keys are leaves, and for higher derivatives the leaves in the order of differentiation: `x,y`. `formula` is in the
+    script language; `text` is the same with symbols for sizes, for people. `verdict` is the weakest verdict on a
+    formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
+    ranks that a name might have as well. `only` names formulas that depend on the sizes, with those that they are for,
+    `missing` derivatives without a formula, with the reason. With `rows` they are those of an array: Jacobians.
     """
 
     expression: str
@@ -241,12 +242,22 @@ class Derivation(Shown):
     checked: dict[str, list[dict[str, int]]]
     only: dict[str, dict[str, int]]
     missing: dict[str, str]
+    rows: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def _rows(self) -> Iterator[tuple[str, object]]:
         yield "expression", self.expression
-        for leaf, formula in self.text.items():
-            yield f"d/d{leaf}", formula
+        for key, formula in self.text.items():
+            yield derivative_label(key), formula
+
+
+def derivative_label(key: str) -> str:
+    """The name of a derivative: d/dx, d2/dx2, d2/dx dy."""
+    leaves = key.split(",")
+    if len(leaves) == 1:
+        return f"d/d{key}"
+    alike = len(set(leaves)) == 1
+    return f"d{len(leaves)}/d{leaves[0]}{len(leaves)}" if alike else f"d{len(leaves)}/d{' d'.join(leaves)}"
 
 
 class ForwardStep(Record):

@@ -1,16 +1,18 @@
 """Gradients as formulas in the user's terms: a graph is read in index notation, shortened, and written as matrices.
 
 `index_terms` is the algebra, `index_reading` reads graphs, `recognition` and `matrix_rules` find shorter forms,
-`matrix_text` writes them. Nothing here proves anything: whoever shows a formula confirms it first.
+`linear_maps` makes Jacobians, `matrix_text` writes them. Nothing here proves anything: whoever shows a formula
+confirms it first.
 """
 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.formulas.index_reading import Reader
 from gradcli.formulas.index_terms import NoFormula, TooLong, key
+from gradcli.formulas.linear_maps import matrix_of
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer
 from gradcli.formulas.recognition import shortened
@@ -23,37 +25,59 @@ if TYPE_CHECKING:
 MOST_LISTED = 9  # entries of an array that is written as a list of them
 
 
+class Rows(NamedTuple):
+    """The rows of a Jacobian: the input that stands for the cotangent of the output, and the shape of the output."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
 def formula_texts(
-    node: Node, called: Mapping[Node, str] | None = None, sizes: Mapping[int, str] | None = None
+    node: Node,
+    called: Mapping[Node, str] | None = None,
+    sizes: Mapping[int, str] | None = None,
+    rows: Rows | None = None,
 ) -> Iterator[str]:
     """Formulas for a node in the script language, the best first; its builder must be open.
 
     `called` are nodes with names of their own, beside the leaves. `sizes` are names for sizes, which are different
-    primes p then, such that (p - 1)/2 is prime too.
+    primes p then, such that (p - 1)/2 is prime too. With `rows` the node is a linear map of that input, and the
+    formulas are those of its matrix: rows first, then the axes of the node.
     """
     for write in (whole_text, listed_text):
         try:
-            yield write(node, called, sizes)
+            yield write(node, called, sizes, rows)
         except TooLong:
             return
         except NoFormula:
             continue
 
 
-def why_none(node: Node) -> NoFormula:
+def why_none(node: Node, rows: Rows | None = None) -> NoFormula:
     """Why a node has no formula; its builder must be open."""
     try:
-        whole_text(node)
+        whole_text(node, rows=rows)
     except NoFormula as reason:
         return reason
     return NoFormula("it is too long to be read")
 
 
-def whole_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Mapping[int, str] | None = None) -> str:
+def whole_text(
+    node: Node,
+    called: Mapping[Node, str] | None = None,
+    sizes: Mapping[int, str] | None = None,
+    rows: Rows | None = None,
+) -> str:
     """The formula of a node as one array; raises NoFormula where there is none."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
     read = reader.entry(node, axes)
+    if rows is not None:
+        outer = tuple([reader.names.index(n) for n in rows.shape])
+        read = matrix_of(read, rows.name, outer, reader.names)
+        axes = (*outer, *axes)
+        if len(axes) > 2:
+            raise NoFormula("it has more than two axes")
     writer = Writer(reader, sizes)
     plain, split = shortened(read, reader.names), split_products(read, reader.names)
     texts = [writer.sum(shortened(plain, reader.names), axes).text]
@@ -62,9 +86,14 @@ def whole_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Mapp
     return min(texts, key=len)
 
 
-def listed_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Mapping[int, str] | None = None) -> str:
+def listed_text(
+    node: Node,
+    called: Mapping[Node, str] | None = None,
+    sizes: Mapping[int, str] | None = None,
+    rows: Rows | None = None,
+) -> str:
     """The formula of a small array as a list of its entries."""
-    if not 1 <= len(node.shape) <= 2 or node.type.size > MOST_LISTED or not node.type.size:
+    if rows is not None or not 1 <= len(node.shape) <= 2 or node.type.size > MOST_LISTED or not node.type.size:
         raise NoFormula("it has too many entries to list them")
     reader = Reader(called)
     texts = []
@@ -76,8 +105,8 @@ def listed_text(node: Node, called: Mapping[Node, str] | None = None, sizes: Map
     if len(node.shape) == 1:
         return f"[{', '.join(texts)}]"
     width = node.shape[1]
-    rows = [f"[{', '.join(texts[i : i + width])}]" for i in range(0, len(texts), width)]
-    return f"[{', '.join(rows)}]"
+    lines = [f"[{', '.join(texts[i : i + width])}]" for i in range(0, len(texts), width)]
+    return f"[{', '.join(lines)}]"
 
 
-__all__ = ["NoFormula", "formula_texts", "why_none"]
+__all__ = ["NoFormula", "Rows", "formula_texts", "why_none"]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
 LONGER = 2  # characters that brackets may cost
+FOR_RESHAPE = 8  # characters that a reshape counts as, beside its own
 MOST_TERMS = 12  # of a sum over one denominator
 MOST_WRITTEN = 1000  # sums, for one formula
 MOST_BOUND = 8  # indices that one product is summed over
@@ -229,7 +230,8 @@ class Writer:
             return None
         plain = self._joined(found, axes)
         best = min(texts, key=lambda text: len(text.text))
-        return best if len(best.text) <= len(plain.text) + LONGER else plain
+        spread = best.text.count("reshape(") - plain.text.count("reshape(")
+        return best if len(best.text) + max(spread, 0) * FOR_RESHAPE <= len(plain.text) + LONGER else plain
 
     def _common_matrix(self, found: Sum) -> Term | None:
         """A @ x + A.T @ x as (A + A.T) @ x: all terms but for one factor of each, under the sum over one index."""
@@ -483,6 +485,8 @@ class Writer:
             return text, []
         if columns and not matrix:
             return self._quotient(columns, axes[1:])
+        if rows and len(matrix) == 1 and matrix[0].factors and isinstance(matrix[0].factors[0][0], Delta):
+            return Text(f"diag({self._entries(rows, axes[:1]).text})", ATOM), []
         if columns and not _split(columns)[0]:
             top, below = self._quotient(matrix, axes)
             return top, below + self._quotient(columns, axes[1:])[1]

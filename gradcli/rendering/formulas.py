@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.execution.results import derivative_label
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 
 TYPE_CHECKING = False
@@ -26,9 +27,9 @@ def derivation(result: Derivation, style: Style) -> Document:
     if shapes:
         blocks.append(Facts((("shapes", ", ".join(shapes), "code"),)))
     for leaf, text in result.text.items():
-        blocks.append(Facts(((f"d/d{leaf}", text, "title"),)))
+        blocks.append(Facts(((derivative_label(leaf), text, "title"),)))
     for leaf, reason in result.missing.items():
-        blocks.append(Facts(((f"d/d{leaf}", f"no closed form: {reason}", "doubt"),)))
+        blocks.append(Facts(((derivative_label(leaf), f"no closed form: {reason}", "doubt"),)))
     blocks += [Facts((row,)) for row in verdicts(result)]
     return document(*blocks, *notes(result))
 
@@ -50,7 +51,7 @@ def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
             sizes += ", the same formula at every size"
         alike.setdefault((verdict, sizes), []).append(leaf)
     for (verdict, sizes), leaves in alike.items():
-        label = "verdict" if len(alike) == 1 else f"verdict d/d{', d/d'.join(leaves)}"
+        label = "verdict" if len(alike) == 1 else f"verdict on {', '.join(map(derivative_label, leaves))}"
         text = verdict + (f" for {sizes}" if sizes else "")
         if verdict in REMARKS:
             text += f" ({REMARKS[verdict]})"
@@ -71,7 +72,12 @@ def sizes_text(choices: Sequence[Mapping[str, int]]) -> str:
 def notes(result: Derivation) -> Iterator[Block]:
     """What was assumed, and how to say otherwise."""
     if any(result.assumes.values()):
-        yield Facts((("layout", "a gradient has the shape of its leaf", "note"),))
+        layout = "a gradient has the shape of its leaf"
+        if any("," in key for key in result.text):
+            layout += "; of second derivatives rows stand for the first leaf, columns for the second"
+        elif result.rows:
+            layout = "rows stand for the entries of the output, columns for those of the leaf"
+        yield Facts((("layout", layout, "note"),))
     for name, ranks in result.others.items():
         for rank in ranks:
             sizes = ",".join("mn"[:rank])
