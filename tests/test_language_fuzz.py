@@ -44,12 +44,12 @@ def products(stream: Iterator[Token]) -> Iterator[Token]:
         depth += (token.type in ("LPAR", "LSQB")) - (token.type in ("RPAR", "RSQB"))
         if token.type == "_NL" and depth > 0:
             continue
-        if before in ("NUMBER", "RPAR") and token.type in ("NAME", "LPAR"):
-            yield Token.new_borrow_pos("IMPLICIT", "", token)
         if token.type in ("REAL", "POSITIVE", "NONNEGATIVE", "UNIT") and before != "IN":
             token = Token.new_borrow_pos("NAME", token, token)
         if token.type == "RANGE" and (before != "IN" or depth):  # a word of the for statement only
             token = Token.new_borrow_pos("NAME", token, token)
+        if before in ("NUMBER", "RPAR") and token.type in ("NAME", "LPAR"):
+            yield Token.new_borrow_pos("IMPLICIT", "", token)
         before = token.type
         if before == "NAME" and keyword.iskeyword(token):
             raise Refused
@@ -87,6 +87,8 @@ def theirs(node: Tree[Token] | Token | None) -> Any:
         return (kind, *below)
     if kind == "group":
         return below[0]
+    if kind in ("absolute", "magnitude"):
+        return ("call", {"absolute": "abs", "magnitude": "norm"}[kind], (below[0],), ())
     if kind == "part":
         return below[0] if below else None
     if kind in ("add", "sub", "mul", "div", "matmul", "or_", "and_"):
@@ -214,9 +216,9 @@ def both(text: str) -> tuple[Any, Any]:
 TOKENS = [
     *("x", "y", "f", "2", "3.5", ".5", "1e3", "+", "-", "*", "/", "@", "**", "^", "(", ")", "[", "]", ",", ":"),
     *("<", "==", "!=", ".T", ".sum(", ".f()", "np.sin(", "np.pi", "None", "True", "not", "and", "or", "k=", "=", ";"),
-    *(" for i in ", "[x for x in ", "range(", " if "),
+    *(" for i in ", "[x for x in ", "range(", " if ", "|", "||"),
 ]
-WEIGHTS = [int(digit) for digit in "9546211454223289455321122111112112112211"]
+WEIGHTS = [int(digit) for digit in "954621145422328945532112211111211211221131"]
 
 
 def random_tokens(generator: random.Random) -> str:
@@ -240,6 +242,8 @@ def random_expression(generator: random.Random, size: int) -> str:
             f"-{left}",
             f"not {left}",
             f"({left})",
+            f"|{left}|",
+            f"||{left} - {right}||",
             f"({left})({right})",
             f"2{left}",
             f"f({left}, {right})",
@@ -303,11 +307,15 @@ class Judge:
 
     def __init__(self) -> None:
         self.defined: set[str] = set()
+        self.formula: Any = None
 
     def script(self, tree: Tree[Token]) -> list[Any]:
         found: list[Any] = []
         for line in tree.children:
             found += self.line(line, 0, False)
+        if found and found[-1] is self.formula:  # a script that ends with f(x) = ... has the output f(x)
+            _, name, _, parameters, _ = found[-1]
+            found.append(("output", ("call", name, tuple(("name", one) for one in parameters), ())))
         return found
 
     def line(self, node: Any, depth: int, function: bool) -> list[Any]:
@@ -378,6 +386,11 @@ class Judge:
             return ("assign", target, theirs(below[2]), operator, None, False)
         if kind == "const" and depth:
             raise Refused
+        if kind == "assign" and (header := their_formula(below[0])) is not None:
+            if depth or len(set(header[1])) < len(header[1]):
+                raise Refused
+            self.formula = ("def", header[0], None, header[1], (("return", theirs(below[1])),))
+            return self.formula
         target, shape = self.targets(below[0])
         if shape is not None and (depth or target[0] in self.defined):
             raise Refused
@@ -432,6 +445,22 @@ class Judge:
         where = ("interval", words[1], words[3], words[0] == "(", words[4] == ")") if len(words) > 1 else words[0]
         self.defined.update(names)
         return ("declare", names[0], shape, where, theirs(default))
+
+
+def their_formula(node: Any) -> tuple[str, tuple[str, ...]] | None:
+    """The name and the parameters of `f(x, y)` on the left of an equals sign; None for everything else."""
+    while node.data == "group":
+        node = node.children[0]
+    if node.data != "call" or node.children[1] is None or node.children[1].data == "generator":
+        return None
+    parameters = []
+    for one in node.children[1].children:
+        while isinstance(one, Tree) and one.data == "group":
+            one = one.children[0]
+        if bare(one) is None:
+            return None
+        parameters.append(str(bare(one)))
+    return str(node.children[0]), tuple(parameters)
 
 
 def their_append(node: Any) -> Any:
@@ -501,6 +530,7 @@ def random_simple(generator: random.Random, depth: int, function: bool) -> str:
     value = random_expression(generator, generator.randint(1, 5))
     name = generator.choice("abcdw")
     forms = [f"{name} = {value}", f"{name} {generator.choice(['+', '-', '*', '/', '@', '**', '^'])}= {value}"]
+    forms += [f"f({name}) = {value}", f"g({name}, x) = {value}", f"(f(({name}))) = {value}, x"]
     forms += [f"{name}.append({value})", f"a, {name} = {value}", value, f"assert {value}", f"{name} = {value}, x"]
     if function:
         forms += [f"return {value}"] * 4

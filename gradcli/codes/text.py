@@ -264,4 +264,18 @@ TEXT: dict[str, CodeDoc] = {
         "path = []\npath.append(1, 2)",
         "Write path.append(x) on a line of its own; a row of values is path.append([a, b]).",
     ),
+    "GC138": CodeDoc(
+        "LaTeX that the language does not have",
+        "A line is read as LaTeX, and holds a command or a form that has no counterpart in a script.",
+        "Integrals, limits and derivatives written as fractions would need more than the values of their letters.",
+        r"\frac{d}{dx} x^2",
+        "Write this part in the language of scripts, on a line of its own.",
+    ),
+    "GC139": CodeDoc(
+        "mathematics with more than one reading",
+        "What is written has several usual readings, which have different values and derivatives.",
+        "A reading that is chosen in silence would be wrong for half of the readers.",
+        r"\sin x y",
+        "Write one of the readings that the message shows.",
+    ),
 }

@@ -35,15 +35,17 @@ LATIN = dict(
         strict=True,
     )
 )
+# signs of mathematics that are read as operators
+OPERATORS = {"−": "-", "×": "*", "·": "*", "⋅": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!=", "‖": "||"}
+POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
 SIGNS = {
     sign: meant
     for meant, signs in {
-        "-": "−–—‐‑‒﹣",
-        "*": "×·⋅∙•∗✕⨯⋆",
-        "/": "÷∕⁄",
-        "<=": "≤⩽",
-        ">=": "≥⩾",
-        "!=": "≠",
+        "-": "–—‐‑‒﹣",
+        "*": "∙•∗✕⨯⋆",
+        "/": "∕⁄",
+        "<=": "⩽",
+        ">=": "⩾",
         "==": "≡",
         "'": "‘’′",
         '"': "“”„«»″",
@@ -59,12 +61,12 @@ SIGNS = {
         "prod(...)": "∏",
         "grad(y, x)": "∂∇",
         "...": "…",
-        ".T": "ᵀ⊤",
+        ".T": "⊤",
     }.items()
     for sign in signs
 }
-POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
 HINTS = {
+    "⁻": "write 1/x, or inv(A) for the inverse of a matrix",
     "?": "write where(condition, a, b) to choose between two values",
     "{": "there are no dictionaries and sets; a list is written [a, b]",
     "}": "there are no dictionaries and sets; a list is written [a, b]",
@@ -128,8 +130,6 @@ def looks_like(char: str) -> str | None:
         return LATIN[char]
     if char in SIGNS:
         return SIGNS[char]
-    if char in POWERS:
-        return f"**{POWERS[char]}"
     digit = unicodedata.decimal(char, None)
     if digit is not None:
         return str(digit)

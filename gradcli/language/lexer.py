@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from gradcli.diagnostics import Diagnostic, Span
-from gradcli.language.characters import FORBIDDEN, GREEK, stray
+from gradcli.language.characters import FORBIDDEN, GREEK, OPERATORS, POWERS, stray
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.source import LINE_END, text_too_long
 
@@ -244,6 +244,26 @@ class Lexer:
             return True  # a value in front of NAME = : no comma, so no further argument
         return kinds[opened] == "[" or opened == 0 or kinds[opened - 1] != NAME  # no call, so no keyword
 
+    def sign(self, at: int, end: int, line: int, column: int) -> int:
+        """Add the tokens of a sign of mathematics, such as `≤` or `²`; return the offset behind it, or `at`."""
+        text, char = self.text, self.text[at]
+        if char in OPERATORS:
+            self.add(OPERATORS[char], char, line, column)
+        elif char in POWERS:
+            while end < self.end and text[end] in POWERS and "ⁿ" not in text[at : end + 1]:
+                end += 1
+            self.add("**", "**", line, column)
+            exponent = "".join(POWERS[one] for one in text[at:end])
+            self.add(NAME if char == "ⁿ" else NUMBER, exponent, line, column)
+        elif char == "ᵀ":
+            self.add(".", ".", line, column)
+            self.add(NAME, "T", line, column)
+        elif char == "√" and text[end : end + 1] == "(":
+            self.add(NAME, "sqrt", line, column)
+        else:
+            return at
+        return end
+
     def string_or_stray(self, group: int, at: int, end: int, line: int, line_start: int) -> int:
         """Add a string, or report a character that starts no token; return the offset to go on from."""
         text, column = self.text, at - line_start + 1
@@ -259,6 +279,8 @@ class Lexer:
                 self.report("GC109", "a string has no backslash", span, "write / between folders")
             self.add(STRING, text[at:end], line, column)
             return end
+        if (read := self.sign(at, end, line, column)) > at:
+            return read
         self.add(BROKEN, "", line, column)
         if text[at] in "\"'":
             stop = LINE_END.search(text, at, self.end)

@@ -37,9 +37,12 @@ ExpressionStatement(value=<Binary>, expect=None))
     """
     if not isinstance(source, Source):
         source = Source(source)
+    source = in_the_language(source, limits)
     tokens = tokenise(source, limits)
     parser = BlockParser(source, tokens, limits)
     statements = parser.script()
+    if parser.last_formula is not None and statements and statements[-1] is parser.last_formula:
+        statements.append(parser.called(parser.last_formula))
     directives, expected = comments(parser, statements) if tokens.directives and statements else ((), ())
     if parser.errors:
         raise failure(parser.errors, source)
@@ -49,6 +52,16 @@ ExpressionStatement(value=<Binary>, expect=None))
     first, last = statements[0].span, statements[-1].span
     span = Span(first.line, first.column, last.end_line, last.end_column)
     return Script(tuple(statements), source, parser.expect, tuple(parser.notes), span, directives, expected)
+
+
+def in_the_language(source: Source, limits: Limits) -> Source:
+    """Return the source with its LaTeX, if there is any, translated."""
+    text = source.text
+    if ("\\" in text or "$" in text or "{" in text) and len(text) <= limits.text:
+        from gradcli.language.latex import translated
+
+        return translated(source)
+    return source
 
 
 def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Directive, ...], tuple[Expected, ...]]:

@@ -13,7 +13,7 @@ from gradcli.language import messages
 from gradcli.language.lexer import END, NAME, NEWLINE, STRING
 from gradcli.language.literals import exact_ratio
 from gradcli.language.parser_comprehensions import ComprehensionParser
-from gradcli.language.parser_errors import CALL, GROUP, INDEX, LIST, ROOT, Frame, Stop
+from gradcli.language.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame, Stop
 from gradcli.language.syntax import (
     Call,
     Expression,
@@ -378,6 +378,13 @@ class BracketParser(ComprehensionParser):
         if frame.kind == GROUP and len(items) == 1 and not frame.comma:
             return items[0]
         span = self.span(frame.start, i)
+        if frame.kind == BARS:
+            if len(items) != 1 or frame.comma:
+                raise self.stop(
+                    "GC112", "one value stands between bars", frame.start, i, help="write abs(x) or norm(x)"
+                )
+            function = Name("abs" if frame.closer == "|" else "norm", self.span(frame.start, frame.start))
+            return Call(function, (items[0],), (), False, None, span)
         if frame.kind == CALL and type(frame.base) is Name:
             if frame.prefix is not None:
                 self.add_default(frame, span)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
     from gradcli.language.syntax import Expression, Item, Keyword
 
-# kinds of bracket
-ROOT, GROUP, LIST, CALL, INDEX = range(5)
+# kinds of bracket; BARS are those of |x| and ||x||
+ROOT, GROUP, LIST, CALL, INDEX, BARS = range(6)
 
 
 class Stop(Exception):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from gradcli.diagnostics import Span
 from gradcli.language.lexer import NAME, NUMBER
 from gradcli.language.parser_brackets import DONE, OPERAND, BracketParser
-from gradcli.language.parser_errors import CALL, GROUP, INDEX, LIST, ROOT, Frame
+from gradcli.language.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame
 from gradcli.language.syntax import Binary, Compare, Expression, Name, Unary
 
 COMPARISON, SUM, PRODUCT, SIGN, POWER = 4, 5, 6, 7, 8
@@ -85,6 +85,15 @@ class ExpressionParser(BracketParser):
                 if depth > most:
                     raise self.too_deep(i)
                 frames.append(Frame(GROUP, ")", i, i) if kind == "(" else Frame(LIST, "]", i, i))
+                powers.append(0)
+                pending.append(("", 0))
+                i += 1
+                continue
+            elif kind == "|" or kind == "||":
+                depth += 1
+                if depth > most:
+                    raise self.too_deep(i)
+                frames.append(Frame(BARS, kind, i, i))
                 powers.append(0)
                 pending.append(("", 0))
                 i += 1

@@ -1,6 +1,6 @@
 """Tokens go in; one statement without a block comes out: assignment, declaration, assert, return, expression.
 
-simple  = [ "const" ] targets [ shape ] "=" values | name augmented values
+simple  = [ "const" ] targets [ shape ] "=" values | name augmented values | name "(" name { "," name } ")" "=" values
         | name [ shape ] "in" domain [ "=" value ] | name "." "append" "(" value ")"
         | "assert" value | "return" values | values
 targets = name { "," name }     shape = "[" value { "," value } "]"     values = value { "," value }
@@ -24,6 +24,7 @@ from gradcli.language.syntax import (
     Domain,
     Expression,
     ExpressionStatement,
+    FunctionDef,
     List,
     Name,
     Number,
@@ -58,6 +59,7 @@ class SimpleParser(ExpressionParser):
     def __init__(self, source: Source, tokens: Tokens, limits: Limits) -> None:
         super().__init__(source, tokens, limits)
         self.defined: set[str] = set()  # names that have a value already
+        self.last_formula: FunctionDef | None = None
 
     def simple(self, i: int) -> Statement:
         """Return the statement that starts at token `i`; self.position is then the token after it."""
@@ -85,6 +87,8 @@ class SimpleParser(ExpressionParser):
         value = self.expression(i, True)
         end = self.position
         kind = kinds[end]
+        if kind == "=" and type(value) is Call and (parameters := self.parameters(value)) is not None:
+            return self.formula(i, end, value.function, parameters)
         if kind == "=" or kind in AUGMENTED:
             targets, shape = self.targets(value, i, end)
             return self.assign(i, end, targets, shape)
@@ -108,6 +112,25 @@ class SimpleParser(ExpressionParser):
             hint = "append the values one by one, or a row: path.append([a, b])"
             raise self.stop("GC137", f"append takes one value, {what}", i, last, help=hint)
         return Append(name, values[0], self.span(i, last))
+
+    def parameters(self, call: Call) -> tuple[Name, ...] | None:
+        """Return the parameters of `f(x, y)` on the left of an equals sign, or None where it is no such form."""
+        if call.keywords or call.method or call.prefix is not None or self.depth or not call.args:
+            return None
+        names = tuple(one for one in call.args if type(one) is Name and self.plain(one))
+        return names if len({one.id for one in names}) == len(call.args) else None
+
+    def formula(self, i: int, equals: int, name: Name, parameters: tuple[Name, ...]) -> FunctionDef:
+        """Return the function that `f(x) = value` at token `i` defines."""
+        value = self.expression(equals + 1, True)
+        last = self.position - 1
+        body = Return(value, self.span(equals + 1, last))
+        self.last_formula = FunctionDef(name, None, parameters, (body,), self.span(i, last))
+        return self.last_formula
+
+    def called(self, formula: FunctionDef) -> ExpressionStatement:
+        """Return the output of a script that ends with a formula: the function at its own parameters."""
+        return ExpressionStatement(Call(formula.name, formula.params, (), False, None, formula.span), formula.span)
 
     # assignment -------------------------------------------------------------------------------------------
 

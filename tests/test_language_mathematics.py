@@ -1,0 +1,146 @@
+"""Mathematics as people write it: LaTeX, signs such as ≤ and ², bars, and `f(x) = ...`, beside what SymPy prints and reads."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import sympy as sp
+
+import gradcli
+from gradcli.diagnostics import GradcliError
+from gradcli.language import parse
+from gradcli.language.latex import translated
+from gradcli.language.source import Source
+from gradcli.language.unparse import unparse
+
+# what is written: what it means, without superfluous brackets
+READ = {
+    # fractions, roots, powers
+    r"\frac{1}{1+e^{-x}}": "1/(1 + exp(-x))",
+    r"\frac12 x": "1/2*x",
+    r"\dfrac{x + y}{2 y}": "(x + y)/(2*y)",
+    r"x \frac{a}{b}": "x*(a/b)",
+    r"\sqrt{x^2+y^2} + \sqrt[3]{x}": "sqrt(x**2 + y**2) + x**(1/3)",
+    r"\left(\frac{x}{y}\right)^{2}": "(x/y)**2",
+    r"-x^{2}": "-x**2",
+    r"2^{10} x_{12}": "2**10*x_12",
+    # products of letters, names of several letters
+    r"\frac{1}{2}mv^2": "1/2*m*v**2",
+    r"$x^2 + 2xy$": "x**2 + 2*x*y",
+    r"\alpha x + \beta_0": "alpha*x + beta_0",
+    r"\lambda \pi": "λ*pi",
+    r"x(y + 1) \cdot 2": "x*(y + 1)*2",
+    r"\mathrm{rate} t": "rate*t",
+    r"\operatorname{softplus}(x)": "softplus(x)",
+    r"\hat{y} - \bar{x}_1": "y_hat - x_bar_1",
+    # functions
+    r"\sin 2x \cos y": "sin(2*x)*cos(y)",
+    r"\sin^2 x + \cos^2 x": "sin(x)**2 + cos(x)**2",
+    r"\sin x^2": "sin(x**2)",
+    r"\log_{10} x + \ln(x)": "log10(x) + log(x)",
+    r"\arctan x - \sec x": "atan(x) - 1/cos(x)",
+    r"\exp\left(-\frac{x^2}{2\sigma^2}\right)": "exp(-x**2/(2*sigma**2))",
+    r"\max(0, x) + \min\{x\}": "maximum(0, x) + min(x)",
+    r"\log\det A": "log(det(A))",
+    r"|x-y| \, \lvert x\rvert": "abs(x - y)*abs(x)",
+    # arrays
+    r"\frac{1}{2} \|A x - b\|^2": "1/2*norm(A @ x - b)**2",
+    r"x^\top A x": "x.T @ A @ x",
+    r"(X^\top X)^{-1} X^\top y": "inv(X.T @ X) @ X.T @ y",
+    r"\mathbf{w}^\top \mathbf{x}": "w.T @ x",
+    r"\mathrm{tr}(A^{\top} B)": "trace(A.T @ B)",
+    r"\|x\|_2^2 + \|x\|_1 + \|x\|_\infty": "norm(x)**2 + sum(abs(x)) + max(abs(x))",
+    r"\frac{x^\top y}{\|x\|\|y\|}": "x.T @ y/(norm(x)*norm(y))",
+    # sums
+    r"\sum_{i=1}^{n} x_i^2": "sum(x[i - 1]**2 for i in range(1, n + 1))",
+    r"\sum_i (x_i - y_i)^2": "sum((x[i] - y[i])**2 for i in range(len(x)))",
+    r"\sum_{i} \sum_{j} A_{ij} x_i": "sum(sum(A[i, j]*x[i] for j in range(shape(A)[1])) for i in range(len(A)))",
+    r"\sum_{i=0}^{3} x_{i+1} + 1": "sum(x[i + 1] for i in range(4)) + 1",
+    r"\prod_{k=1}^{3} (x + k)": "prod([x + k for k in range(1, 4)])",
+    # statements
+    r"f(\theta) = \frac{\theta}{2}": "f(theta) = theta/2",
+    r"loss = \frac{1}{2} x^2": "loss = 1/2*x**2",
+    "loss = x**2\n\\frac{1}{2} loss": "loss = x**2\n1/2*loss",
+    "x  # \\frac": "x",
+    # signs
+    "2·x² − y": "2*x**2 - y",
+    "x × 3 ÷ y": "x*3/y",
+    "x ≤ 3": "x <= 3",
+    "√(x) + |−x|": "sqrt(x) + abs(-x)",
+    "‖x‖ + ||y||": "norm(x) + norm(y)",
+    "Aᵀ @ A": "A.T @ A",
+    "xⁿ + x¹²": "x**n + x**12",
+    "f(x, y) = x*y; f(2, 3)": "def f(x, y): return x*y\nf(2, 3)",
+    "f(x) = x²": "def f(x): return x**2\nf(x)",
+}
+
+
+@pytest.mark.parametrize("text", READ)
+def test_mathematics_is_read(text: str) -> None:
+    assert unparse(parse(text)) == unparse(parse(READ[text]))
+
+
+def test_lines_keep_their_numbers() -> None:
+    text = "x = 2\r\n\n\\frac{x}{2}  # half of it\ny ="
+    assert translated(Source(text)).text == "x = 2\r\n\nx/2  # half of it\ny ="
+    with pytest.raises(GradcliError) as caught:
+        parse(text)
+    assert [one.span.line for one in caught.value.diagnostics if one.span] == [4]
+
+
+def test_what_is_no_mathematics_stays() -> None:
+    for text in ("x**2", 'load("a.csv")', "x # {", "x  # \\frac{1}{2}"):
+        source = Source(text)
+        assert translated(source) is source
+
+
+def test_all_lines_that_cannot_be_read_are_told() -> None:
+    with pytest.raises(GradcliError) as caught:
+        parse("\\foo x\ny = \\pi\n\\sin x y")
+    assert [(one.code, one.span and one.span.line) for one in caught.value.diagnostics] == [("GC138", 1), ("GC139", 3)]
+
+
+def random_formula(generator: random.Random, size: int) -> sp.Expr:
+    if size <= 1:
+        letters = sp.symbols("x y alpha theta z_1", positive=True)
+        return generator.choice(
+            [*letters, sp.Integer(generator.randint(1, 9)), sp.Rational(generator.randint(1, 5), 7)]
+        )
+    left, right = random_formula(generator, size // 2), random_formula(generator, size - size // 2)
+    unary = [
+        sp.sin,
+        sp.cos,
+        sp.exp,
+        sp.sqrt,
+        sp.tanh,
+        sp.Abs,
+        lambda one: sp.log(1 + one**2),
+        lambda one: 1 / (1 + one**2),
+    ]
+    return generator.choice(
+        [
+            left + right,
+            left * right,
+            left - right,
+            left / (1 + right**2),
+            generator.choice(unary)(left),
+            left**2 * right,
+        ]
+    )
+
+
+@pytest.mark.parametrize("rounds", [60, pytest.param(3000, marks=pytest.mark.deep)])
+def test_what_sympy_prints_has_its_value(rounds: int) -> None:
+    """An independent writer of LaTeX: the value of what is read is the value of what was printed."""
+    generator = random.Random(5)
+    point = {"x": 0.7, "y": 1.3, "alpha": 0.4, "theta": 2.1, "z_1": 0.9}
+    for _ in range(rounds):
+        formula = random_formula(generator, generator.randint(2, 9))
+        exact = sp.N(formula.subs({one: point[str(one)] for one in formula.free_symbols}))
+        text = sp.latex(formula)
+        names = {str(one): point[str(one)] for one in formula.free_symbols}
+        if not names or not exact.is_real or abs(exact) > 1e12:
+            continue
+        value = gradcli.evaluate(f"{text} \\,", at=names).value
+        assert value == pytest.approx(float(exact), rel=1e-9, abs=1e-9), text
