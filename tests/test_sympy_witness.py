@@ -69,6 +69,11 @@ def test_shared_parts_are_not_written_out_without_end() -> None:
         witness(text, {"x": 0.5})
 
 
+def test_a_large_program_is_not_begun() -> None:
+    with pytest.raises(Unsupported, match="more than 4,000"):
+        witness("sum(x**2)", {"x": [1.0] * 5000})
+
+
 def test_a_size_counts_shared_parts_as_often_as_they_are_read() -> None:
     x = sympy.Symbol("x")
     nest = x

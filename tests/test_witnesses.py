@@ -84,6 +84,16 @@ def test_a_number_below_every_double_has_no_digits_in_common_with_0() -> None:
     assert "bound" not in rows["exact enclosure"]
 
 
+def test_a_number_beyond_every_double_agrees_with_none() -> None:
+    rows = tables("exp(x)", {"x": 800.0})["gradient:x"]["rows"]
+    assert rows["exact enclosure"] == {
+        "witness": "exact enclosure",
+        "value": "2.726374572112566567364780e+347",
+        "agrees": False,
+        "digits": 0,
+    }
+
+
 def test_there_is_nothing_to_compare_where_there_is_no_value_or_no_derivative() -> None:
     assert tables("log(x)", {"x": -1.0}) == {"gradient:x": None}
     assert tables("assert x + x == 2*x\nx", {"x": 1.0})["claim:1"] is None

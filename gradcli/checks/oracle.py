@@ -11,6 +11,7 @@ import os
 import sys
 from importlib import import_module
 from json import dumps, loads
+from math import isfinite
 from queue import SimpleQueue
 from random import seed
 from threading import Thread
@@ -197,8 +198,9 @@ class Session:
                     break
         if isinstance(found, Failure):
             return _problem(found.kind, found.reason)
-        radius = float(found.rad()) or (0.0 if found.is_exact() else None)  # None: smaller than every double
-        return {"digits": balls.digits(found), "value": relations.nearest(found), "radius": radius}
+        radius = float(found.rad())
+        known = isfinite(radius) and (radius > 0 or found.is_exact())  # else no double holds it
+        return {"digits": balls.digits(found), "value": relations.nearest(found), "radius": radius if known else None}
 
     def on_sympy(self, output: int, target: int, entry: int, point: Any) -> Answer:
         """SymPy's derivative of a scalar node by one entry of another."""

@@ -16,7 +16,7 @@ from flint import arb
 
 from gradcli.checks import balls
 from gradcli.checks.entries import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt, Unsupported
-from gradcli.checks.reading import Reading
+from gradcli.checks.reading import Reading, work_of
 from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, reachable
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MOST_SYMBOLS = 16  # entries of leaves; others are constants
+MOST_WORK = 4_000  # operations on single entries of a program
 MOST_OPERATIONS = 2_000  # of an expression written out; SymPy copies what is shared
 MOST_SHOWN = 72  # characters of a formula
 LONG_NUMBER = 10**6  # a fraction of larger numbers is shown rounded
@@ -173,7 +174,10 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     field = SympyField(hold=True)
     leaves: dict[str, Entries] = {}
     used = 1
-    for node in reachable([output]):
+    order = reachable([output])
+    if (work := work_of(order)) > MOST_WORK:
+        raise Unsupported(f"some {work:,} operations on entries, more than {MOST_WORK:,}")
+    for node in order:
         if node.primitive is LEAF:
             name = node.params["name"]
             free = used + node.type.size <= MOST_SYMBOLS

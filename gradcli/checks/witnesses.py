@@ -211,8 +211,9 @@ def agreement(judged: float, row: Row, dtype: str) -> Row:
         agrees = gap <= max(FAR * row["bound"], row.pop("doubt"), HIDDEN * abs(value))
     else:
         agrees = ulps(judged, value, dtype) <= LIMIT_ULPS
-    beyond = value == 0.0 and row["value"] not in ("0", "0.0", "-0.0")  # smaller than every double
-    return {"agrees": agrees, "digits": 0 if beyond else common_digits(judged, value)}
+    large = not isfinite(value)  # a number that no double holds
+    small = value == 0.0 and row["value"] not in ("0", "0.0", "-0.0")
+    return {"agrees": agrees and not large, "digits": 0 if large or small else common_digits(judged, value)}
 
 
 def common_digits(one: float, other: float) -> int:
