@@ -5,7 +5,6 @@ Nodes run in descending order of their sequence numbers. All walks are loops, so
 
 from __future__ import annotations
 
-import heapq
 import weakref
 from heapq import heappop, heappush
 from itertools import zip_longest
@@ -17,7 +16,7 @@ import numpy as np
 
 from gradcli.eager._core import anomaly_mode, events, tracer
 from gradcli.eager._core.modes import SILENT, SPECIAL, state, sweeps, warn
-from gradcli.eager._core.node import LAST, GradientEdge, Node
+from gradcli.eager._core.node import GradientEdge, Node
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager._engine.record import copied
 from gradcli.eager._engine.rule_node import fit, fitted_tensor, source_of
@@ -157,8 +156,12 @@ def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
         events.current.accumulated(leaf, value)
 
 
-def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
-    """Send the seeds from their sources (nodes, outputs of nodes, or leaves) down to the leaves."""
+def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Watch | None = None) -> None:
+    """Send the seeds from their sources (nodes, outputs of nodes, or leaves) down to the leaves.
+
+    A node runs in descending order of the sequence numbers. Unless someone watches, leaves get theirs at the end; where
+    a node fails, those that were complete get theirs before the error goes on.
+    """
     heap: list[int] = []  # the numbers of the nodes that wait, apart from `top`, the last of them
     nodes: dict[int, Any] = {}
     cts: dict[int, Any] = {}
@@ -167,11 +170,13 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
     top: Any = None
     last = 0  # the number of `top`
     first: Any = None  # what has arrived at it
-    if len(sources) == 1 and sources[0]._seq > 0:
+    if watch is None and len(sources) == 1 and sources[0]._seq > 0:
         top, last, first = sources[0], sources[0]._seq, seeds[0]
     else:
         for source, seed in zip(sources, seeds, strict=True):
             _arrive(source, seed, heap, nodes, cts, leaves)
+    if watch is not None:
+        watch.start(leaves)
     try:
         while True:
             if heap and -heap[0] > last:
@@ -186,6 +191,12 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
                 break
             top = first = None
             last = 0
+            if watch is not None:
+                for source, value in zip(node.ins, watch.run(node, ct), strict=False):
+                    if source is not None:
+                        _arrive(source, value, heap, nodes, cts, leaves)
+                watch.arrived(node, leaves)
+                continue
             if node.extra is not None:
                 _retain(node, ct)
             saved = node.saved
@@ -232,7 +243,8 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
                     _arrive(source, value, heap, nodes, cts, leaves)
             value = results = None
     except BaseException:
-        _complete(leaves, [*nodes.values(), *[one for one in (node, top) if one is not None]])
+        if watch is None:
+            _complete(leaves, [*nodes.values(), *[one for one in (node, top) if one is not None]])
         raise
     _accumulate(leaves)
 
@@ -245,14 +257,12 @@ def _arrive(
     cts: dict[int, Any],
     leaves: dict[int, list[Any]],
 ) -> None:
-    """The general way to deliver one contribution; the loop above has the common cases written out."""
+    """Deliver one contribution, which may be None; the loop above has the common cases written out."""
     s = source._seq
     if s == 0:
-        entry = leaves.get(id(source))
-        if entry is None:
-            leaves[id(source)] = [source, value, False]
-        else:
-            entry[1], entry[2] = entry[1] + value, True
+        entry = leaves.setdefault(id(source), [source, None, False])
+        if value is not None:
+            entry[1], entry[2] = (value, False) if entry[1] is None else (entry[1] + value, True)
         return
     node, at = (source, 0) if s > 0 else (source.node, source.nr)
     s = node._seq
@@ -260,6 +270,8 @@ def _arrive(
         nodes[s] = node
         heappush(heap, -s)
         cts[s] = [None] * node.outputs if node.outputs > 1 else None
+    if value is None:
+        return
     if node.outputs > 1:
         known = cts[s][at]
         cts[s][at] = value if known is None else known + value
@@ -295,94 +307,68 @@ def _complete(leaves: dict[int, list[Any]], waiting: list[Any]) -> None:
     _accumulate({key: entry for key, entry in leaves.items() if key not in seen})
 
 
-class Sweep:
-    """One backward, step by step."""
+class Watch:
+    """What a sweep does beyond sending gradients to leaves: hooks, targets, a graph of the gradients, a record.
 
-    def __init__(self, retain_graph: bool, create_graph: bool, accumulate: bool) -> None:
-        self.retain, self.create, self.accumulate = retain_graph, create_graph, accumulate
-        self.waiting: dict[int, int] = {}  # by vertex: contributions that have not arrived
-        self.needed: set[int] | None = None
-        self.buffers: dict[int, list[Any]] = {}
-        self.vertices: dict[int, Any] = {}
-        self.ready: list[tuple[int, int, int]] = []  # of leaves, the first that was ready comes first
-        self.pushed = 0
+    A leaf runs as soon as its last contribution has arrived. With `create` the gradients are tensors, and what the
+    rules compute is recorded in turn; else they are raw arrays.
+    """
+
+    def __init__(self, sources: Sequence[Any], targets: Sequence[Tensor] | None, retain: bool, create: bool) -> None:
+        self.retain, self.create, self.accumulate = retain, create, targets is None
+        self.missing: dict[int, int] = {}  # by leaf: contributions that have not arrived
+        self.found: list[Any] = [None] * len(targets or ())
         self.wanted: dict[tuple[int, int], list[int]] = {}
-
-    def run(self, roots: Sequence[Tensor], seeds: Sequence[Tensor], targets: Sequence[Tensor] | None) -> list[Any]:
-        """The gradients of `targets` as tensors, None where no path leads to one."""
-        sources = [source_of(root) for root in roots]
-        found: list[Any] = []
+        self.needed: set[int] | None = None
+        for i, x in enumerate(targets or ()):
+            self.wanted.setdefault(_key(source_of(x)), []).append(i)
+        self.nodes: dict[int, Node] = {}
+        stack = [_vertex(source) for source in sources]
+        while stack:
+            vertex = stack.pop()
+            if not vertex._seq:
+                self.missing.setdefault(id(vertex), 0)
+            elif id(vertex) not in self.nodes:
+                self.nodes[id(vertex)] = vertex
+                for source in vertex.ins:
+                    if source is not None:
+                        if not source._seq:
+                            self.missing[id(source)] = self.missing.get(id(source), 0) + 1
+                        stack.append(_vertex(source))
         if targets is not None:
-            found = [None] * len(targets)
-            for i, x in enumerate(targets):
-                self.wanted.setdefault(_key(source_of(x)), []).append(i)
-        nodes = self._explore(sources)
-        if targets is not None:
-            self._prune(nodes)
-        for source, seed in zip(sources, seeds, strict=True):
-            self._arrive(source, seed if self.create else seed._raw)
-        for vertex in {id(v): v for v in (_vertex(source) for source in sources)}.values():
-            self.waiting.setdefault(id(vertex), 0)
-            if not self.waiting.get(id(vertex), 0):
-                self._push(vertex)
-        before, state.sweep = state.sweep, self
-        try:
-            while self.ready:
-                vertex = self.vertices.pop(heapq.heappop(self.ready)[2])
-                if vertex._seq:
-                    self._run_node(vertex, found)
-                else:
-                    self._run_leaf(vertex, found)
-        finally:
-            state.sweep = before
-        return found
+            self._prune()
 
     def reaches(self, x: Tensor) -> bool:
         """Whether this backward comes to a tensor."""
         source = source_of(x)
-        return source is not None and id(_vertex(source)) in self.waiting
+        vertex = None if source is None else id(_vertex(source))
+        return vertex in self.nodes or vertex in self.missing
 
-    def _explore(self, sources: Sequence[Any]) -> list[Node]:
-        """Count for each vertex the edges that lead to it."""
-        nodes: dict[int, Node] = {}
-        stack = [_vertex(source) for source in sources]
-        waiting = self.waiting
-        while stack:
-            vertex = stack.pop()
-            if not vertex._seq or id(vertex) in nodes:
-                continue
-            nodes[id(vertex)] = vertex
-            for source in vertex.ins:
-                if source is not None:
-                    below = source.node if source._seq < 0 else source
-                    waiting[id(below)] = waiting.get(id(below), 0) + 1
-                    stack.append(below)
-        return list(nodes.values())
-
-    def _prune(self, nodes: list[Node]) -> None:
+    def _prune(self) -> None:
         """Which nodes have to run: those on a path to a target."""
         self.needed = needed = set()
-        for node in sorted(nodes, key=lambda node: node._seq):
+        for node in sorted(self.nodes.values(), key=lambda node: node._seq):
             for source in node.ins:
                 if source is not None and (_key(source) in self.wanted or id(_vertex(source)) in needed):
                     needed.add(id(node))
                     break
 
-    def _push(self, vertex: Any) -> None:
-        self.vertices[id(vertex)] = vertex
-        self.pushed += 1
-        heapq.heappush(self.ready, (-(vertex._seq or LAST), self.pushed, id(vertex)))
+    def start(self, leaves: dict[int, list[Any]]) -> None:
+        """The leaves among the roots that no node leads to run first."""
+        for key in [key for key in leaves if not self.missing[key]]:
+            self._run_leaf(*leaves.pop(key)[:2])
 
-    def _arrive(self, source: Any, value: Any) -> None:
-        vertex, at = (source.node, source.nr) if source._seq < 0 else (source, 0)
-        buffer = self.buffers.get(id(vertex))
-        if buffer is None:
-            buffer = self.buffers[id(vertex)] = [None] * (vertex.outputs if vertex._seq else 1)
-        if value is not None:
-            buffer[at] = value if buffer[at] is None else buffer[at] + value
+    def arrived(self, node: Node, leaves: dict[int, list[Any]]) -> None:
+        """A node has sent its gradients: the leaves that wait for no other one run."""
+        for source in node.ins:
+            if source is not None and not source._seq:
+                self.missing[id(source)] -= 1
+                if not self.missing[id(source)]:
+                    self._run_leaf(*leaves.pop(id(source))[:2])
 
-    def _run_node(self, node: Node, found: list[Any]) -> None:
-        cts = self.buffers.pop(id(node), None) or [None] * node.outputs
+    def run(self, node: Node, ct: Any) -> list[Any]:
+        """The gradients that a node sends, with all that hangs on it."""
+        cts = ct if node.outputs > 1 else [ct]
         extra = node.extra
         if extra is not None:
             for at, hooks in extra.tensor_hooks.items():
@@ -398,15 +384,8 @@ class Sweep:
         if self.wanted:
             for at in range(node.outputs):
                 for target in self.wanted.get((id(node), at), ()):
-                    found[target] = None if cts[at] is None else self._own(cts[at])
-        results = self._results(node, cts) if runs else [None] * len(node.ins)
-        for source, value in zip(node.ins, results, strict=False):
-            if source is not None:
-                below = _vertex(source)
-                self._arrive(source, value)
-                self.waiting[id(below)] -= 1
-                if not self.waiting[id(below)]:
-                    self._push(below)
+                    self.found[target] = None if cts[at] is None else self._own(cts[at])
+        return self._results(node, cts) if runs else [None] * len(node.ins)
 
     def _before(self, node: Node, hooks: dict[int, Any], cts: list[Any]) -> list[Any]:
         for hook in list(hooks.values()):
@@ -437,14 +416,13 @@ class Sweep:
             node.release()
         return results
 
-    def _run_leaf(self, leaf: Tensor, found: list[Any]) -> None:
-        value = self.buffers.pop(id(leaf), [None])[0]
+    def _run_leaf(self, leaf: Tensor, value: Any) -> None:
         if value is None:
             return
         if leaf._hooks:
             value = self._hooked(value, leaf._hooks, "a leaf")
         for target in self.wanted.get((id(leaf), 0), ()):
-            found[target] = self._own(value)
+            self.found[target] = self._own(value)
         if not self.accumulate:
             return
         extra = leaf._leaf_hooks
@@ -527,9 +505,7 @@ def backward(
             "memory until .grad is set to None; autograd.grad() makes none",
             UserWarning,
         )
-    found = run(
-        roots, seeds, create_graph if retain_graph is None else retain_graph, create_graph, chosen, chosen is None
-    )
+    found = run(roots, seeds, create_graph if retain_graph is None else retain_graph, create_graph, chosen)
     if chosen is not None:
         for x, value in zip(chosen, found, strict=True):
             if value is not None:
@@ -607,7 +583,7 @@ def _unwatched() -> bool:
 
 
 def _swept(sources: list[Any], seeds: list[Any], retain_graph: bool) -> None:
-    """The short sweep, while operations leave no nodes."""
+    """A sweep that nobody watches, while operations leave no nodes."""
     before, mode = state._grad, state.mode
     state._grad, state.mode = False, SILENT
     try:
@@ -625,24 +601,26 @@ def run(
     retain_graph: bool,
     create_graph: bool,
     targets: Sequence[Tensor] | None,
-    accumulate: bool,
 ) -> list[Any]:
-    """One sweep; the gradients of `targets` as tensors, None where no path leads to one."""
+    """One sweep: into the leaves, or the gradients of `targets` as tensors, None where no path leads to one."""
     if events.current is not None:
-        events.current.sweep(roots, targets, retain_graph, create_graph, accumulate)
+        events.current.sweep(roots, targets, retain_graph, create_graph, targets is None)
+    sources = [source_of(root) for root in roots]
     if targets is None and not create_graph and _unwatched():
-        _swept([source_of(root) for root in roots], [seed._raw for seed in seeds], retain_graph)
+        _swept(sources, [seed._raw for seed in seeds], retain_graph)
         return []
-    before = state._grad
+    before, outer = state._grad, state.sweep
     try:
         state.grad_enabled = create_graph
-        found = Sweep(retain_graph, create_graph, accumulate).run(roots, seeds, targets)
+        watch = state.sweep = Watch(sources, targets, retain_graph, create_graph)
+        sweep(sources, seeds if create_graph else [seed._raw for seed in seeds], retain_graph, watch)
     except BaseException:
         if events.current is not None:
             events.current.swept(ended=False)
         raise
     finally:
         state.grad_enabled = before  # a Function of the user's may have changed other flags
+        state.sweep = outer
     if events.current is not None:
         events.current.swept()
-    return found
+    return watch.found

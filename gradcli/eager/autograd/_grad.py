@@ -46,7 +46,7 @@ def grad(
         if not x.requires_grad:
             raise RuntimeError("one of the inputs does not require grad, so there is no gradient for it")
     keep = create_graph if retain_graph is None else retain_graph
-    found = run(roots, seeds, keep, create_graph, targets, False)
+    found = run(roots, seeds, keep, create_graph, targets)
     if materialize_grads:
         found = [zeros_like(x) if value is None else value for x, value in zip(targets, found, strict=True)]
     elif not allow_unused and any(value is None for value in found):
