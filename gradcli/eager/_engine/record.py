@@ -27,6 +27,8 @@ from gradcli.primitives import catalogue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Gradient = Callable[..., tuple[Tensor | None, ...]]
+
 INDEX_ERRORS = {"GC303", "GC305"}
 _KINDS = {"f": "float", "c": "float", "i": "int", "u": "int", "b": "bool"}
 
@@ -196,22 +198,55 @@ def attach(
     result._node = node
 
 
-class CastNode(Node):
-    """A change of format; its gradient is changed back."""
+# --- results of what is not declared ----------------------------------------------------------------------------------
 
-    __slots__ = ("kind",)
-    kind: np.dtype[Any]
+
+def noded(
+    results: tuple[Tensor, ...], base: type[Node], name: str, sources: Any, saved: Any = (), **fields: Any
+) -> None:
+    """Give the results of one operation a node of a class, made here, with these fields."""
+    node = class_named(base, name)(tuple(sources), saved, place())
+    for field, value in fields.items():
+        setattr(node, field, value)
+    for i, result in enumerate(results):
+        result._requires, result._edge = True, (node, i)
+
+
+def with_gradient(
+    result: Tensor, xs: tuple[Tensor, ...], name: str, gradient: Gradient, *, save: bool = False, tangent: Any = None
+) -> Tensor:
+    """A result whose gradient is written as a function of tensors; `save`: it reads the operands.
+
+    `tangent`: the tangent of the result from that of the operand.
+    """
+    if state._grad and not state._inference and any(x.requires_grad for x in xs):
+        saved = tuple([kept(x) for x in xs]) if save else ()
+        noded((result,), GradientNode, name, [source_of(x) for x in xs], saved, gradient=gradient)
+    if tangent is not None and state.dual is not None and xs[0]._tangent is not None:
+        state.dual.give(result, tangent(xs[0]._tangent))
+    if events.current is not None:
+        events.current.operation(name, xs, result)
+    return result
+
+
+class GradientNode(Node):
+    """A node whose gradient is a function of tensors, so that it can be differentiated again."""
+
+    __slots__ = ("gradient",)
+    gradient: Gradient
 
     def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """The gradient in the format of the input."""
-        ct = cts[0]
-        if ct is None:
-            return [None]
+        """The gradients of the inputs."""
+        self.check_not_freed()
+        if cts[0] is None:
+            return [None] * len(self.ins)
+        self.check_versions()
+        ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(cts[0])
+        xs = [one if isinstance(one, Tensor) else one.tensor() for one in self.saved or ()]
+        found = self.gradient(ct, *xs)
         if create_graph:
-            return [fitted(ct, ct._raw.shape, self.kind)]
-        if ct.dtype.kind == "c" and self.kind.kind != "c":
-            ct = ct.real
-        return [ct.astype(self.kind)]
+            return list(found)
+        return [None if one is None else one._raw for one in found]
 
 
 def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
@@ -220,29 +255,17 @@ def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
         return x
     if tracer.current is not None and isinstance(x, tracer.Traced):
         return tracer.current.cast(x, to)  # type: ignore[no-any-return]
-    raw = x._raw
-    if raw.dtype.kind == "c" and to.np.kind != "c":
-        raw = raw.real
-    result = Tensor(raw.astype(to.np))
-    if state._grad and not state._inference and x.requires_grad and to.kind >= 2:
-        node = class_named(CastNode, "ToCopyBackward0")((source_of(x),), (), place())
-        node.kind = x._raw.dtype
-        result._requires, result._edge = True, (node, 0)
-    if state.dual is not None and x._tangent is not None and to.kind >= 2:
-        state.dual.give(result, cast(x._tangent, to))
-    if events.current is not None:
-        events.current.operation("ToCopyBackward0", (x,), result)
-    return result
-
-
-class CopyNode(Node):
-    """A copy: what arrives goes on as it is."""
-
-    __slots__ = ()
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """The same gradient."""
-        return [cts[0]]
+    raw, kind = x._raw, x._raw.dtype
+    result = Tensor((raw.real if raw.dtype.kind == "c" and to.np.kind != "c" else raw).astype(to.np))
+    if to.kind < 2:
+        return events.noted("ToCopyBackward0", (x,), result)
+    return with_gradient(
+        result,
+        (x,),
+        "ToCopyBackward0",
+        lambda ct: (fitted(ct, ct._raw.shape, kind),),
+        tangent=lambda tangent: cast(tangent, to),
+    )
 
 
 def copied(x: Tensor, name: str) -> Tensor:
@@ -250,14 +273,7 @@ def copied(x: Tensor, name: str) -> Tensor:
     if tracer.current is not None and isinstance(x, tracer.Traced):
         return tracer.current.copied(x)  # type: ignore[no-any-return]
     result = Tensor(x._raw.copy())
-    if state._grad and not state._inference and x.requires_grad:
-        result._requires = True
-        result._edge = (class_named(CopyNode, name)((source_of(x),), (), place()), 0)
-    if state.dual is not None and x._tangent is not None:
-        state.dual.give(result, copied(x._tangent, name))
-    if events.current is not None:
-        events.current.operation(name, (x,), result)
-    return result
+    return with_gradient(result, (x,), name, lambda ct: (ct,), tangent=lambda tangent: copied(tangent, name))
 
 
 def _summed(x: Any, *, shape: tuple[int, ...]) -> Any:

@@ -11,55 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager._core import events
-from gradcli.eager._core.modes import place, recording, state
-from gradcli.eager._core.node import Node, class_named
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.rule_node import fitted_tensor, kept, source_of
+from gradcli.eager._engine.record import with_gradient
+from gradcli.eager._engine.rule_node import fitted_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Way = Callable[..., tuple[Tensor | None, ...]]
-
-
-class ComplexNode(Node):
-    """A node whose gradient is a function of tensors, so that it can be differentiated again."""
-
-    __slots__ = ("way",)
-    way: Way
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """The gradients of the inputs."""
-        self.check_not_freed()
-        if cts[0] is None:
-            return [None] * len(self.ins)
-        self.check_versions()
-        ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(cts[0])
-        xs = [one if isinstance(one, Tensor) else one.tensor() for one in self.saved or ()]
-        found = self.way(ct, *xs)
-        if create_graph:
-            return list(found)
-        return [None if one is None else one._raw for one in found]
-
-
-def _operation(raw: Any, xs: tuple[Tensor, ...], name: str, way: Way, save: bool) -> Tensor:
-    result = Tensor(raw)
-    if recording() and any(x.requires_grad for x in xs):
-        saved = tuple([kept(x) for x in xs]) if save else ()
-        node = class_named(ComplexNode, name)(tuple([source_of(x) for x in xs]), saved, place())
-        node.way = way
-        result._requires, result._edge = True, (node, 0)
-    if events.current is not None:
-        events.current.operation(name, xs, result)
-    return result
-
-
-def _pushed(result: Tensor, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """The tangent of a function that is linear over the reals."""
-    if state.dual is not None and x._tangent is not None:
-        state.dual.give(result, function(x._tangent))
-    return result
+    pass
 
 
 def _part(input: Tensor, at: int) -> Tensor:
@@ -83,8 +40,8 @@ def conj(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor as it is."""
     if input.dtype.kind < 3:
         return input
-    found = _operation(np.conj(input._raw), (input,), "ConjBackward0", lambda ct: (conj(ct),), False)
-    return _pushed(found, input, conj)
+    result = Tensor(np.conj(input._raw))
+    return with_gradient(result, (input,), "ConjBackward0", lambda ct: (conj(ct),), tangent=conj)
 
 
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
@@ -93,23 +50,23 @@ def complex_(real: Tensor, imag: Tensor) -> Tensor:
         raise RuntimeError(f"complex() needs two float tensors of one dtype, not {real.dtype} and {imag.dtype}")
     kind = np.complex128 if real._raw.dtype == np.float64 else np.complex64
 
-    def way(ct: Tensor) -> tuple[Tensor | None, ...]:
+    def gradient(ct: Tensor) -> tuple[Tensor | None, ...]:
         parts = (ct.real, ct.imag)
         return tuple(
             [fitted_tensor(part, x._raw.shape, x._raw.dtype) for part, x in zip(parts, (real, imag), strict=True)]
         )
 
     raw = (real._raw + 1j * imag._raw).astype(kind)
-    return _operation(raw, (real, imag), "ComplexBackward0", way, False)
+    return with_gradient(Tensor(raw), (real, imag), "ComplexBackward0", gradient)
 
 
 def abs_(input: Tensor) -> Tensor:
     """The modulus of complex numbers."""
 
-    def way(ct: Tensor, x: Tensor) -> tuple[Tensor]:
+    def gradient(ct: Tensor, x: Tensor) -> tuple[Tensor]:
         return (ct * sgn(x),)
 
-    return _operation(np.abs(input._raw), (input,), "AbsBackward0", way, True)
+    return with_gradient(Tensor(np.abs(input._raw)), (input,), "AbsBackward0", gradient, save=True)
 
 
 def sgn(input: Tensor) -> Tensor:
@@ -120,13 +77,13 @@ def sgn(input: Tensor) -> Tensor:
     size = np.abs(input._raw)
     raw = np.where(size == 0, 0, input._raw / np.where(size == 0, 1, size)).astype(input._raw.dtype)
 
-    def way(ct: Tensor, x: Tensor) -> tuple[Tensor]:
+    def gradient(ct: Tensor, x: Tensor) -> tuple[Tensor]:
         modulus = abs_(x)
         unit = x / modulus
         along = unit * real(conj(ct) * unit)
         return ((ct - along) / modulus,)
 
-    return _operation(raw[()], (input,), "SgnBackward0", way, True)
+    return with_gradient(Tensor(raw[()]), (input,), "SgnBackward0", gradient, save=True)
 
 
 def angle(input: Tensor) -> Tensor:
@@ -135,22 +92,23 @@ def angle(input: Tensor) -> Tensor:
         raw = np.where(np.isnan(input._raw), input._raw, np.where(input._raw < 0, np.pi, 0.0))
         return Tensor(raw.astype(input._raw.dtype if input.dtype.kind == 2 else np.float32)[()])
 
-    def way(ct: Tensor, x: Tensor) -> tuple[Tensor]:
+    def gradient(ct: Tensor, x: Tensor) -> tuple[Tensor]:
         squared = real(x * conj(x))
         turned = x * Tensor(np.asarray(1j, x._raw.dtype))
         return (turned * ct / squared,)
 
-    return _operation(np.angle(input._raw).astype(input._raw.real.dtype), (input,), "AngleBackward0", way, True)
+    result = Tensor(np.angle(input._raw).astype(input._raw.real.dtype))
+    return with_gradient(result, (input,), "AngleBackward0", gradient, save=True)
 
 
 def view_as_real(input: Tensor) -> Tensor:
     """Real and imaginary parts along a new last axis."""
     raw = np.stack([input._raw.real, input._raw.imag], axis=-1)
 
-    def way(ct: Tensor) -> tuple[Tensor]:
+    def gradient(ct: Tensor) -> tuple[Tensor]:
         return (complex_(ct.select(-1, 0), ct.select(-1, 1)),)
 
-    return _pushed(_operation(raw, (input,), "ViewAsRealBackward0", way, False), input, view_as_real)
+    return with_gradient(Tensor(raw), (input,), "ViewAsRealBackward0", gradient, tangent=view_as_real)
 
 
 def view_as_complex(input: Tensor) -> Tensor:
@@ -164,7 +122,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """The complex tensor of moduli and angles."""
     kind = np.complex128 if abs._raw.dtype == np.float64 else np.complex64
 
-    def way(ct: Tensor, size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
+    def gradient(ct: Tensor, size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
         unit = complex_(turn.cos(), turn.sin())
         along = conj(unit) * ct
         across = imag(along) * size
@@ -173,7 +131,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
         return one, other
 
     raw = (abs._raw * np.exp(1j * angle._raw)).astype(kind)
-    return _operation(raw, (abs, angle), "PolarBackward0", way, True)
+    return with_gradient(Tensor(raw), (abs, angle), "PolarBackward0", gradient, save=True)
 
 
 def is_complex(input: Tensor) -> bool:

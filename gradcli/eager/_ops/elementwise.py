@@ -9,11 +9,10 @@ import numpy as np
 
 from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
-from gradcli.eager._core.modes import once, place, recording
-from gradcli.eager._core.node import Node, class_named
+from gradcli.eager._core.modes import once, recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.record import apply, cast, record
+from gradcli.eager._engine.record import GradientNode, apply, cast, noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.primitives import catalogue
 
@@ -421,25 +420,14 @@ def _without_rule(name: str, function: Any, others: str = "Any") -> Any:
 
 def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
     """The tensor with a node whose backward says that there is no derivative."""
-    if x.dtype.kind < 2:
-        return x
 
-    sources = tuple([source_of(one) for one in others if isinstance(one, Tensor)])
-    node = class_named(RefusingNode, "NotImplemented")(sources, (), place())
-    node.what = name
-    x._requires, x._edge = True, (node, 0)
+    def gradient(ct: Tensor, *xs: Tensor) -> Any:
+        raise RuntimeError(f"derivative for {name} is not implemented: it is a step function, or random")
+
+    if x.dtype.kind >= 2:
+        sources = [source_of(one) for one in others if isinstance(one, Tensor)]
+        noded((x,), GradientNode, "NotImplemented", sources, gradient=gradient)
     return x
-
-
-class RefusingNode(Node):
-    """The node of an operation without a derivative."""
-
-    __slots__ = ("what",)
-    what: str
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """RuntimeError, always."""
-        raise RuntimeError(f"derivative for {self.what} is not implemented: it is a step function, or random")
 
 
 def _heaviside(input: Tensor, values: Tensor) -> Tensor:

@@ -14,12 +14,12 @@ import numpy as np
 from gradcli.eager import random
 from gradcli.eager._core import events, modes, tracer
 from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
-from gradcli.eager._core.node import Node, Saved, class_named, saved_result
+from gradcli.eager._core.node import Node, Saved, saved_result
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, sizes
 from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
-from gradcli.eager._engine.record import cast, copied, record
+from gradcli.eager._engine.record import cast, copied, noded, record
 from gradcli.eager._engine.rule_node import fitted, fitted_tensor, renamed, source_of
 from gradcli.eager._ops import elementwise, indexing, joining, matmul, reductions, views
 from gradcli.eager._ops.elementwise import where
@@ -122,13 +122,10 @@ def rewrite(x: Tensor, result: Tensor) -> None:
             written = None
         elif source == (x._array.shape, x._array.dtype):
             written = edge[0].ins[1]
-    copy = class_named(CopySlices, "CopySlices")((source_of(base), written), (), place())
-    assert isinstance(copy, CopySlices)
     hit = np.zeros(base._array.shape, np.bool_)
     plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
     plan.forward.on_arrays(hit.dtype, [hit])[0][...] = True
-    copy.hit, copy.path = Tensor(hit), x._path
-    base._edge, base._requires = (copy, 0), True
+    noded((base,), CopySlices, "CopySlices", (source_of(base), written), hit=Tensor(hit), path=x._path)
     x._renew()
 
 
@@ -196,11 +193,8 @@ def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
     flows = isinstance(value, Tensor) and value.requires_grad
     if recording() and (old.requires_grad or flows):
         sources = (source_of(old), source_of(value) if isinstance(value, Tensor) else None)[:edges]
-        node = class_named(OverwriteNode, name)(sources, (), place())
-        assert isinstance(node, OverwriteNode)
-        node.shape, node.kind = old._array.shape, old._array.dtype
-        node.source = (array.shape, array.dtype) if flows else None
-        result._requires, result._edge = True, (node, 0)
+        source = (array.shape, array.dtype) if flows else None
+        noded((result,), OverwriteNode, name, sources, shape=old._array.shape, kind=old._array.dtype, source=source)
     moved = value._tangent if isinstance(value, Tensor) else None
     if state.dual is not None and (moved is not None or old._tangent is not None):
         kind = old._array.dtype

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import place, recording
-from gradcli.eager._core.node import Node, class_named
+from gradcli.eager._core.modes import recording
+from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
-from gradcli.eager._engine.record import record
+from gradcli.eager._engine.record import noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
 from gradcli.eager._ops.views import (
@@ -151,17 +151,12 @@ class PartsNode(Node):
 
 
 def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor, ...]:
-    node = None
     if recording() and x.requires_grad:
-        node = class_named(PartsNode, name)((source_of(x),), (), place())
-        node.outputs = len(parts)
-        assert isinstance(node, PartsNode)
-        node.axis, node.type = axis, x._array.dtype
-        node.shapes = tuple([part._array.shape for part in parts])
-    for i, part in enumerate(parts):
+        shapes = tuple([part._array.shape for part in parts])
+        fields = {"outputs": len(parts), "axis": axis, "shapes": shapes, "type": x._array.dtype}
+        noded(tuple(parts), PartsNode, name, [source_of(x)], **fields)
+    for part in parts:
         part._made = part._made or "several"
-        if node is not None:
-            part._requires, part._edge = True, (node, i)
         if events.current is not None:
             events.current.operation(name, (x,), part)
     return tuple(parts)

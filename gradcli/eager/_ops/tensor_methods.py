@@ -8,15 +8,11 @@ import numpy as np
 
 from gradcli.eager import linalg
 from gradcli.eager._core import devices, dtypes
-from gradcli.eager._core.events import noted
-from gradcli.eager._core.modes import place, recording
-from gradcli.eager._core.node import Node, class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import backward as sweep
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.arguments import checked
-from gradcli.eager._engine.record import apply, cast, fitted
-from gradcli.eager._engine.rule_node import source_of
+from gradcli.eager._engine.record import apply, cast, fitted, with_gradient
 from gradcli.eager._ops import (
     complex_numbers,
     creation,
@@ -64,28 +60,9 @@ def to(
 
 
 def _carried(x: Tensor, to: Any) -> Tensor:
-    """A copy on another device, with a node that carries the gradient back."""
-    raw = devices.moved(x._array, to)
-    result = Tensor(raw)
-    if recording() and x.requires_grad:
-        node = class_named(CarryNode, "ToCopyBackward0")((source_of(x),), (), place())
-        node.device = x.device
-        result._requires, result._edge = True, (node, 0)
-    return noted("ToCopyBackward0", (x,), result)
-
-
-class CarryNode(Node):
-    """A copy to another device; its gradient is carried back."""
-
-    __slots__ = ("device",)
-    device: Any
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """The gradient on the device of the input."""
-        ct = cts[0]
-        if ct is None:
-            return [None]
-        return [_carried(ct, self.device) if create_graph else devices.moved(ct, self.device)]
+    """A copy on another device; the gradient is carried back."""
+    home = x.device
+    return with_gradient(Tensor(devices.moved(x._array, to)), (x,), "ToCopyBackward0", lambda ct: (_carried(ct, home),))
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
