@@ -141,7 +141,8 @@ def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
     calls, untracked = record["calls"], record["untracked"]
     worst = min(points, key=lambda one: ORDER.index(one["verdict"]), default=None)
     if worst is None:
-        reason = record["skipped"] or f"never called where a gradient was wanted ({untracked} calls without)"
+        without = f" where a gradient was wanted ({untracked} calls without)" if untracked else ""
+        reason = record["skipped"] or f"never called{without}"
         worst = {
             "verdict": UNJUDGED,
             "message": reason if record["skipped"] or not calls else "not kept",

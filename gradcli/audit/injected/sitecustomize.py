@@ -7,6 +7,8 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 
+NO_WARNING = "\n\nPYTEST_DONT_REWRITE"  # for pytest, which warns of plug-ins that are imported before it
+
 
 def start_watching(folder: str) -> None:
     """Load gradcli without the packages beside it, and watch; what goes wrong is written down for the audit."""
@@ -19,6 +21,7 @@ def start_watching(folder: str) -> None:
             assert spec is not None and spec.loader is not None
             sys.modules["gradcli"] = module_from_spec(spec)
             spec.loader.exec_module(sys.modules["gradcli"])
+            sys.modules["gradcli"].__doc__ = f"{sys.modules['gradcli'].__doc__}{NO_WARNING}"
         from gradcli.audit.watching import start
 
         start(os.environ["GRADCLI_AUDIT"])

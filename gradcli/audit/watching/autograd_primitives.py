@@ -35,7 +35,7 @@ def count(
     """Count a call of a primitive; calls inside a second derivative, whose arguments are boxes, are not counted."""
     if any(type(one).__module__.startswith("autograd.") for one in args):
         return
-    gradient = recorder.state.rules.get(id(fun))
+    gradient = recorder.state.rules.get(fun)
     if gradient is None:
         gradient = described("autograd", "vjp", raw)
         gradient.name = f"{module_of(raw)}.{gradient.name}"
@@ -47,10 +47,13 @@ def count(
             gradient.file, gradient.line = place.file, place.line
             gradient.files += place.files
         gradient.caller = recorder.caller_of("autograd")
-        recorder.state.rules[id(fun)] = gradient
-    recorder.called(
-        gradient, args, lambda call: recorder.snapshot(gradient, call, lambda: subject(fun, args, options, argnums))
-    )
+        gradient = recorder.state.rules[fun] = recorder.known(gradient)
+    if recorder.due(gradient):
+        recorder.keep(
+            gradient,
+            args,
+            lambda call: recorder.snapshot(gradient, call, lambda: subject(fun, args, options, argnums)),
+        )
 
 
 def subject(

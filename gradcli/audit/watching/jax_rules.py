@@ -88,7 +88,7 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
     """Count a call of a function with a rule; while it is traced, count it when its numbers arrive."""
     import jax
 
-    gradient = recorder.state.rules.get(id(rule))
+    gradient = recorder.state.rules.get(rule)
     if gradient is None:
         backward = getattr(rule, "bwd", None) or getattr(rule, "jvp", None) or rule.fun
         place = described("JAX", kind, backward)
@@ -97,7 +97,7 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
         gradient.file, gradient.line = place.file or gradient.file, place.line or gradient.line
         gradient.files = list(dict.fromkeys([*gradient.files, *place.files]))
         gradient.caller = recorder.caller_of("jax", "jaxlib")
-        recorder.state.rules[id(rule)] = gradient
+        gradient = recorder.state.rules[rule] = recorder.known(gradient)
     static = {i % max(len(args), 1) for i in getattr(rule, "nondiff_argnums", ())}
     leaves, tree = [], []
     numbers = [jax.tree_util.tree_structure(one).num_leaves for one in args]
@@ -113,7 +113,6 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
         arrived(gradient, Traced(rule, call, leaves, tree, moving), leaves)
         return
     shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) if i in tracers else one for i, one in enumerate(leaves)]
-    recorder.announced(gradient)
     _traced.append((gradient, Traced(rule, call, shapes, tree, moving), shapes))
     _register()
     known = [None if i in tracers else one for i, one in enumerate(leaves)]
@@ -137,11 +136,12 @@ def arrived(gradient: Gradient, traced: Traced, leaves: list[Any]) -> None:
 
     moved = [np.array(leaves[i], dtype=np.float64) for i in traced.moving]
 
-    def keep(call: int) -> None:
+    def export_later(call: int) -> None:
         _kept.append((gradient, call, traced, moved))
         _register()
 
-    recorder.called(gradient, moved, keep)
+    if recorder.due(gradient):
+        recorder.keep(gradient, moved, export_later)
 
 
 def _register() -> None:

@@ -40,8 +40,13 @@ class Gradient:
         self.line = line
         self.files = list(dict.fromkeys([file, *files]))
         self.caller = ""
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from the first call on."""
         self.calls = 0
         self.untracked = 0  # calls in which no gradient was wanted
+        self.next = 1  # the call that is kept next; 0 where none is
         self.kept: list[object] = []  # fingerprints of the points
         self.skipped = ""  # why a point was not kept
 
@@ -49,6 +54,11 @@ class Gradient:
     def key(self) -> str:
         """What tells gradients apart, in every process."""
         return "|".join((self.library, self.role, self.name, f"{self.file}:{self.line}", self.caller))
+
+    def facts(self) -> dict[str, Any]:
+        """What the report says of it, beside the counts."""
+        names = ("library", "role", "name", "file", "line", "files", "caller")
+        return {name: getattr(self, name) for name in names}
 
 
 class State:
@@ -63,7 +73,7 @@ class State:
         self.gradients: dict[str, Gradient] = {}
         self.inside: set[int] = set()  # threads that run code of ours
         self.faults: list[str] = []
-        self.rules: dict[int, Gradient] = {}  # by the identity of a class or a function
+        self.rules: dict[Any, Gradient | None] = {}  # by the class or function; None where it is left alone
         self.again: tuple[str, int] | None = None  # the one gradient, and its call, that is kept
         self.callbacks = True  # whether traced functions may deliver their numbers
         self.exporting = False  # whether traced functions are written down at the end
@@ -87,13 +97,16 @@ def start(folder: str) -> None:
 
 
 def _begin() -> None:
-    """A process of its own, with nothing seen yet."""
+    """A process of its own; what it knows from the process that forked it, it counts anew."""
     if state.pid == -1:  # a copy that is to be judged
         return
     state.pid = os.getpid()
     state.lock = RLock()
-    state.gradients, state.inside, state.faults = {}, set(), []
+    state.inside, state.faults = set(), []
     write({"process": sys.orig_argv[1:] if len(sys.orig_argv) > 1 else [sys.executable]})
+    for one in state.gradients.values():
+        one.begin()
+        _announce(one)
 
 
 def write(record: dict[str, Any]) -> None:
@@ -138,11 +151,6 @@ def wanted(module: str) -> bool:
     return module.partition(".")[0] not in LIBRARIES
 
 
-def is_due(calls: int) -> bool:
-    """Whether a call is one of the 1st, 2nd, 8th, 32nd, 128th, ..."""
-    return calls == 1 or (calls & (calls - 1) == 0 and calls.bit_length() % 2 == 0)
-
-
 @contextmanager
 def alone() -> Iterator[None]:
     """Calls in this thread do not count."""
@@ -153,27 +161,34 @@ def alone() -> Iterator[None]:
         state.inside.discard(get_ident())
 
 
-def announced(found: Gradient) -> Gradient:
+def known(found: Gradient) -> Gradient:
     """The gradient as it is known in this process."""
     with state.lock:
         gradient = state.gradients.get(found.key)
         if gradient is None:
             gradient = state.gradients[found.key] = found
-            write({"gradient": vars(found), "key": found.key})
+            _announce(gradient)
         return gradient
 
 
-def called(found: Gradient, arguments: Iterable[Any], keep: Callable[[int], None], tracked: bool = True) -> None:
-    """Count a call of a gradient; where it is due, `keep` it, by its number."""
-    with state.lock:
-        gradient = announced(found)
-        if not tracked:
-            gradient.untracked += 1
-            return
-        gradient.calls += 1
-        due = is_due(gradient.calls) if state.again is None else state.again == (gradient.key, gradient.calls)
-        if len(gradient.kept) >= POINTS or not due:
-            return
+def _announce(gradient: Gradient) -> None:
+    if state.again is not None:
+        key, call = state.again
+        gradient.next = call if key == gradient.key else 0
+    write({"gradient": gradient.facts(), "key": gradient.key})
+
+
+def due(gradient: Gradient) -> bool:
+    """Count a call that is `watching`; whether it is one to be kept. This runs at every call, so it does no more."""
+    gradient.calls += 1
+    return gradient.calls == gradient.next
+
+
+def keep(gradient: Gradient, arguments: Iterable[Any], how: Callable[[int], None]) -> None:
+    """Keep a call that is due, by its number, unless it is too large or its point is kept already."""
+    with guarded(), state.lock:
+        call = gradient.calls
+        gradient.next = 2 if call == 1 else 4 * call
         values = list(flat(arguments))
         size = sum(size_of(one) for one in values)
         if size > state.limit:
@@ -183,9 +198,11 @@ def called(found: Gradient, arguments: Iterable[Any], keep: Callable[[int], None
         if point in gradient.kept:
             return
         gradient.kept.append(point)
-        write({"counts": gradient.key, "calls": gradient.calls})
+        if len(gradient.kept) == POINTS or state.again is not None:
+            gradient.next = 0
+        write({"counts": gradient.key, "calls": call})
         with alone():
-            keep(gradient.calls)
+            how(call)
 
 
 def snapshot(gradient: Gradient, call: int, subject: Callable[[], Any]) -> None:

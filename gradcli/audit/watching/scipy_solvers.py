@@ -125,17 +125,17 @@ def counted(role: str, way: str, kind: str, derivative: Any, f: Any, caller: str
         return derivative
     gradient = described("SciPy", role, derivative, f)
     gradient.caller = caller
+    gradient = recorder.known(gradient)
 
     def note(args: tuple[Any, ...], options: Arguments) -> None:
-        if recorder.watching():
-            with recorder.guarded():
-                recorder.called(
-                    gradient,
-                    args,
-                    lambda call: recorder.snapshot(
-                        gradient, call, lambda: subject(way, kind, derivative, f, args, options)
-                    ),
-                )
+        if recorder.watching() and recorder.due(gradient):
+            recorder.keep(
+                gradient,
+                args,
+                lambda call: recorder.snapshot(
+                    gradient, call, lambda: subject(way, kind, derivative, f, args, options)
+                ),
+            )
 
     return standing_in(derivative, note)
 

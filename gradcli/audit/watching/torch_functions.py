@@ -12,41 +12,42 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-MOST = 10_000  # classes that are remembered; further ones that a program makes are counted by name all the same
-
 
 def watch(module: ModuleType) -> None:
     """Replace `Function.apply`."""
+    torch = module.torch  # not yet whole
     function = module.Function
     apply = function.apply.__func__
+    rules = recorder.state.rules
 
     def watched(cls: Any, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
-        if recorder.watching() and recorder.wanted(cls.__module__):
-            with recorder.guarded():
-                count(cls, args, options)
+        gradient = rules[cls] if cls in rules else first_seen(cls)
+        if gradient is not None and recorder.watching():
+            if not torch.is_grad_enabled() or not any(getattr(one, "requires_grad", False) for one in args):
+                gradient.untracked += 1
+            elif recorder.due(gradient):
+                recorder.keep(
+                    gradient,
+                    args,
+                    lambda call: recorder.snapshot(gradient, call, lambda: subject(cls, args, options)),
+                )
         return apply(cls, *args, **options)
 
     watched.__name__, watched.__qualname__, watched.__doc__ = apply.__name__, apply.__qualname__, apply.__doc__
     function.apply = classmethod(watched)
 
 
-def count(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Count a call of a Function."""
-    import torch  # it is imported: this is called from it
-
-    gradient = recorder.state.rules.get(id(cls))
-    if gradient is None:
-        gradient = described(cls)
-        if len(recorder.state.rules) < MOST:
-            recorder.state.rules[id(cls)] = gradient
-    tracked = torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in args)
-    recorder.called(
-        gradient,
-        args,
-        lambda call: recorder.snapshot(gradient, call, lambda: subject(cls, args, options)),
-        tracked,
-    )
+def first_seen(cls: Any) -> Gradient | None:
+    """A Function that is called for the first time; None where it is left alone."""
+    if not recorder.watching():
+        return None
+    found = None
+    with recorder.guarded():
+        if recorder.wanted(cls.__module__):
+            found = recorder.known(described(cls))
+    recorder.state.rules[cls] = found
+    return found
 
 
 def described(cls: Any) -> Gradient:
