@@ -31,6 +31,10 @@ class Quiet(Square):
     pass
 
 
+class Away(Square):
+    pass
+
+
 class Step(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -54,5 +58,6 @@ class Reversed(torch.autograd.Function):
 torch.manual_seed(0)
 x = torch.randn(4, requires_grad=True)
 (Cube.apply(x, 3) + Square.apply(x) + Step.apply(x) + Reversed.apply(x)).sum().backward()
+Away.apply(torch.empty(4, device="meta", requires_grad=True))
 with torch.no_grad():
     Quiet.apply(x)

@@ -237,8 +237,11 @@ def size_of(value: Any) -> int:
 def fingerprint(value: Any) -> object:
     """What tells two arguments apart: the bytes of arrays and tensors, plain values, the identity of other objects."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        value = value.numpy() if "bfloat16" not in str(value.dtype) else value.float().numpy()
+        try:
+            value = value.detach()
+            value = value.numpy() if "bfloat16" not in str(value.dtype) else value.float().numpy()
+        except (TypeError, RuntimeError):  # a sparse tensor, say, has no such bytes
+            return id(value)
     if hasattr(value, "tobytes"):
         return hash(value.tobytes())
     return value if isinstance(value, (int, float, str, bool, type(None))) else id(value)

@@ -27,15 +27,21 @@ def watch(module: ModuleType) -> None:
             if not torch.is_grad_enabled() or not any(getattr(one, "requires_grad", False) for one in args):
                 gradient.untracked += 1
             elif recorder.due(gradient):
-                recorder.keep(
-                    gradient,
-                    args,
-                    lambda call: recorder.snapshot(gradient, call, lambda: subject(cls, args, options)),
-                )
+                keep(gradient, cls, args, options)
         return apply(cls, *args, **options)
 
     watched.__name__, watched.__qualname__, watched.__doc__ = apply.__name__, apply.__qualname__, apply.__doc__
     function.apply = classmethod(watched)
+
+
+def keep(gradient: Gradient, cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Keep a call that is due, unless its tensors lie where a copy of the process cannot read them."""
+    away = next((str(one.device) for one in args if hasattr(one, "device") and str(one.device) != "cpu"), None)
+    if away is not None:
+        with recorder.guarded():
+            recorder.skipped(gradient, f"its tensors lie on {away}, which a copy of the process cannot use")
+        return
+    recorder.keep(gradient, args, lambda call: recorder.snapshot(gradient, call, lambda: subject(cls, args, options)))
 
 
 def first_seen(cls: Any) -> Gradient | None:
@@ -67,7 +73,7 @@ def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[A
 
     torch.set_default_dtype(torch.float64)
     point = tuple(one.detach().clone() if isinstance(one, torch.Tensor) else one for one in args)
-    point = tuple(one.double() if is_float(one) and one.device.type == "cpu" else one for one in point)
+    point = tuple(one.double() if is_float(one) else one for one in point)
     names = parameter_names(cls, len(args))
     moving = [name for name, one in zip(names, args, strict=True) if getattr(one, "requires_grad", False)]
 
