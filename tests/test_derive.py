@@ -22,6 +22,7 @@ from gradcli.language.source import Source
 from gradcli.language.syntax import Call
 from gradcli.lowering.ranks import assumed_shapes, nodes_of
 from gradcli.primitives import functions
+from gradcli.rendering.mathematics import latex
 
 # script, leaf, the formula (None where there is none), and its verdict or why there is none
 TABLE = [
@@ -196,6 +197,41 @@ def holds(script: str) -> None:
     for leaf, text in result.formula.items():
         assert result.verdict[leaf] in deriving.HELD
         speaks_the_language(text, set(square))
+
+
+# --- LaTeX ----------------------------------------------------------------------------------------------------------
+
+RANKS = {"A": 2, "X": 2, "W": 2, "x": 1, "y": 1, "b": 1, "w": 1}
+LATEX = [
+    ("2/m*A.T @ (A @ x - b)", r"\frac{2}{m} A^{\top} (A x - b)"),
+    ("-X.T @ (y*tanh(X @ w))", r"-X^{\top} (y \odot \tanh(X w))"),
+    ("det(X)*inv(X).T", r"\det(X) X^{-\top}"),
+    ("(y - (x @ y)*x)/norm(x)", r"\frac{y - (x^{\top} y) x}{\lVert x \rVert}"),
+    ("24*eps*s**6/r**13", r"\frac{24 \mathrm{eps} s^{6}}{r^{13}}"),
+    ("where(x > 0, 2*x, 1)", r"\begin{cases} 2 x & x > 0 \\ 1 & \text{else} \end{cases}"),
+    ("diag(b) - outer(b, b)", r"\operatorname{diag}(b) - b \, b^{\top}"),
+    ("1/(m*n)*ones(m, n)", r"\frac{1}{m n} \mathbf{1}_{m \times n}"),
+    ("W*reshape(1 - b**2, (m, 1))", r"\operatorname{diag}(1 - b^{\circ 2}) W"),
+    ("[x[1], lam, theta_1]", r"\begin{pmatrix} x_{1} \\ \lambda \\ \theta_{1} \end{pmatrix}"),
+    ("sqrt(pi)*abs(s)*exp(-s)", r"\sqrt{\pi} \left| s \right| \exp(-s)"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), LATEX)
+def test_latex(text: str, shown: str) -> None:
+    assert latex(text, RANKS) == shown
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row[2] is not None], ids=lambda row: row[0])
+def test_every_formula_has_balanced_latex(row: tuple[str, str, str, str]) -> None:
+    text = latex(row[2], RANKS)
+    assert text.count("{") == text.count("}") and text.count(r"\left") == text.count(r"\right")
+    assert "@" not in text and "**" not in text
+
+
+def test_the_command_writes_latex(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["derive", "mean((A@x - b)**2)", "--wrt", "x", "--format", "latex"]) == 0
+    assert r"d/dx & $\frac{2}{m} A^{\top} (A x - b)$ \\" in capsys.readouterr().out
 
 
 # --- what is never shown ---------------------------------------------------------------------------------------------

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from gradcli.records import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Style(NamedTuple):
     """How people want numbers: significant digits (None: all), and how many entries of an array to list.
@@ -18,6 +22,20 @@ class Style(NamedTuple):
     digits: int | None = None
     entries: int = 1000
     width: int | None = None
+
+
+class Formula(str):
+    """A text in the script language that may also be written as LaTeX."""
+
+    __slots__ = ("latex",)
+    latex: Callable[[], str]
+
+    @classmethod
+    def of(cls, text: str, latex: Callable[[], str]) -> Formula:
+        """A text with what writes it as LaTeX."""
+        made = cls(text)
+        made.latex = latex
+        return made
 
 
 class Line(NamedTuple):

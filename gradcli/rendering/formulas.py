@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from gradcli.execution.results import derivative_label
-from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.document import Column, Document, Facts, Formula, Grid, Line, Style, document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +29,17 @@ def derivation(result: Derivation, style: Style) -> Document:
     if shapes:
         blocks.append(Facts((("shapes", ", ".join(shapes), "code"),)))
     for leaf, text in result.text.items():
-        blocks.append(Facts(((derivative_label(leaf), text, "title"),)))
+        blocks.append(Facts(((derivative_label(leaf), mathematical(text, result), "title"),)))
     for leaf, reason in result.missing.items():
         blocks.append(Facts(((derivative_label(leaf), f"no closed form: {reason}", "doubt"),)))
     blocks += [Facts((row,)) for row in verdicts(result)]
     return document(*blocks, *notes(result))
+
+
+def mathematical(text: str, result: Derivation) -> Formula:
+    """A formula, and how it is written as LaTeX."""
+    ranks = {name: len(axes) for name, axes in result.assumes.items()}
+    return Formula.of(text, lambda: import_module("gradcli.rendering.mathematics").latex(text, ranks))
 
 
 def shape_text(axes: Sequence[str | int]) -> str:

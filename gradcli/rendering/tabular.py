@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unicodedata import name
 
-from gradcli.rendering.document import Facts, Grid, Line
+from gradcli.rendering.document import Facts, Formula, Grid, Line
 from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ def code_span(text: str) -> str:
 
 
 def latex(document: Document) -> str:
-    """A LaTeX fragment of `tabular` environments; it needs no package but `textcomp`'s standard symbols."""
+    """A LaTeX fragment of `tabular` environments; it needs no package, and for formulas `amsmath`."""
     parts: list[str] = []
     for block in document.blocks:
         if isinstance(block, Line):
@@ -132,6 +132,8 @@ def latex_cell(kind: str, cell: str) -> str:
         if exponent:
             return rf"${mantissa} \times 10^{{{int(power)}}}$"
         return f"${mantissa}$" if mantissa != "nan" else "nan"
+    if isinstance(cell, Formula):
+        return f"${cell.latex()}$"
     safe = "".join(map(latex_letter, visible(cell).translate(LATEX)))
     return rf"\texttt{{{safe}}}" if kind == "code" and safe else safe
 
