@@ -72,9 +72,36 @@ def test_a_proof_ends_with_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     (claim,) = low.claims
     point = {"x": ([1.5], ())}
     assert proving.prove_equal(claim.left, claim.right, ["x"], point)["proved"]
-    monkeypatch.setattr(tower.Tower.__init__, "__defaults__", (16, 0))
+    for budget in ("MOST_WORK", "MOST_APART"):
+        monkeypatch.setattr(proving, budget, 0)
     ended = proving.prove_equal(claim.left, claim.right, ["x"], point)
     assert not ended["proved"] and ended["reason"] == "a proof that is too long"
+
+
+@pytest.mark.parametrize(
+    ("script", "proved"),
+    [
+        ("assert grad(f, x)[2:] == 2*u[2:]*u[2:]\nf", True),  # a part of the gradient; the rest is not read
+        ("assert v*grad(f, x)[1:] == 2*u[1:]*v*u[1:]\nf", True),
+        ("assert (u + f)*v == u*v + f*v\nf", True),
+        ("assert (u + f)*v == u*v + f\nf", False),
+        ("assert sqrt(u**2) == u\nf", False),  # needs a sign of what both sides are computed from
+    ],
+)
+def test_what_both_sides_are_computed_from_is_a_symbol(script: str, proved: bool) -> None:
+    """The values are far too long to be read, and the claims hold whatever they are."""
+    rule = "x = [0.3, 0.4, 0.5]\nu, v = exp(x), 1.5\nfor k in range(9): v = log(2 + v*sum(u)**k)\nf = sum(u**2)\n"
+    low = lower(parse(Source(rule + script)))
+    (claim,) = low.claims
+    point = {"x": ([0.3, 0.4, 0.5], (3,))}
+
+    def attempt(one: proving.Claim) -> dict[str, Any]:
+        return proving.answered(one, proving.equal_pairs(one, claim.left, claim.right, ["x"]))
+
+    answer, _ = proving.in_rings(
+        attempt, lambda size: proving.Claim(tower.Tower(size), point, False, proving.Reader(common=True)), (48,)
+    )
+    assert answer["proved"] is proved
 
 
 LONG = "y = " + "*".join(f"sin(x + {n})*exp(x**{n})" for n in range(2, 40))  # more generators than a ring has

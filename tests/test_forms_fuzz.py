@@ -6,7 +6,6 @@ of the engine's gradient say, which know nothing of forms.
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -181,9 +180,9 @@ def middle(found: Any) -> Any:
 
 def forms_of(program: Direct, point: Any, names: list[str]) -> tuple[proving.Claim, Any] | None:
     """The value of a program as a form, unless it is over the budget."""
-    claim = proving.Claim(Tower(48, time.monotonic() + 2), point, False, proving.Reader())
+    claim = proving.Claim(Tower(48), point, False, proving.Reader())
     try:
-        claim.leaves([program.output], names, 24)
+        claim.leaves(reachable([program.output]), names, None, ())
         return claim, proving.form_of(claim.tower, Reading(claim.plain, claim.point)[program.output].flat[0])
     except (Undecided, Full, Spent, proving.NoValue):
         return None

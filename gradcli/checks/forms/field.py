@@ -77,6 +77,10 @@ class FormField(Field):
         """A symbol with its value at the point."""
         return self.tower.gen(self.tower.index(Generator(kind, name=name, value=value)))
 
+    def unknown(self, name: str) -> Form:
+        """A symbol without a value: whatever would need its sign is left open."""
+        return self.tower.gen(self.tower.index(Generator("unknown", name=name)))
+
     def held(self, name: str, x: Any) -> Any:
         """A constant that has the value of an entry."""
         if isinstance(x, Failure):

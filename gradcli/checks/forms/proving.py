@@ -17,13 +17,13 @@ from gradcli.checks.forms.polynomials import Full, Spent
 from gradcli.checks.forms.rebuild import WRITTEN_OUT, released
 from gradcli.checks.forms.ring import Form
 from gradcli.checks.forms.text import always_positive, relation, text
-from gradcli.checks.forms.tower import LARGE, SIZES, Tower
+from gradcli.checks.forms.tower import LARGE, MOST_APART, MOST_WORK, SIZES, Tower
 from gradcli.checks.reading import Reading
 from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from gradcli.checks.balls import Point
     from gradcli.checks.forms.tower import TowerState
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
 MOST_KEPT = 6  # values that were read, with their towers
+UNREAD = Failure("undecided", None, "an entry that nothing reads")
 
 
 class NoValue(Exception):
@@ -45,11 +46,16 @@ FAILED = (Full, NoValue, Spent, Undecided, UndefinedAt, Unsupported, OverflowErr
 
 
 class Reader(NamedTuple):
-    """How a claim is read: with symbols for data too, with denominators apart, or with matrices kept symmetric."""
+    """How a claim is read.
+
+    With symbols for data too, with denominators apart, with matrices kept symmetric, or with a symbol for each entry
+    that both sides of an equality are computed from.
+    """
 
     every: bool = False
     apart: bool = False
     symmetric: tuple[str, ...] = ()
+    common: bool = False
 
 
 class Value(NamedTuple):
@@ -79,10 +85,10 @@ class Claim:
         self.frozen: list[str] = []
 
     def leaves(self, nodes: Sequence[Node], moving: Sequence[str], target: Node | None, entries: Sequence[int]) -> None:
-        """Entries for the leaves that some nodes read, with symbols for as many as there may be: the target's first."""
+        """Entries for the leaves among some nodes, with symbols for as many as there may be: the target's first."""
         self.frozen = []
         free = MOST_SYMBOLS - len(entries)
-        for node in reachable(nodes):
+        for node in nodes:
             if node.primitive is not LEAF:
                 continue
             name = node.params["name"]
@@ -110,6 +116,13 @@ class Claim:
                 if above < i and isinstance(made[i], Form):
                     made[i] = self.plain.held(name + position(i, shape), made[above])
         return Entries(made, shape)
+
+    def unknowns(self, nodes: Iterable[Node]) -> dict[Node, Entries]:
+        """Symbols without a value for all entries of some nodes: what holds for them holds for what the nodes are."""
+        return {
+            node: Entries([self.plain.unknown(f"v{node.serial}[{i}]") for i in range(node.type.size)], node.type.shape)
+            for node in sorted(nodes, key=lambda node: node.serial)
+        }
 
     def setting(self) -> Hashable:
         """All that a reading depends on but the node and the point; the order of the symbols does not count."""
@@ -140,11 +153,12 @@ def prove_derivative(
     `values` are those that were read at this point for other claims: they are not read again.
     """
     known = {} if values is None else values
+    nodes = reachable([output, target, right])
 
     def attempt(claim: Claim) -> Answer:
-        claim.leaves([output, target, right], moving, target, entries)
+        claim.leaves(nodes, moving, target, entries)
         value = value_of(claim, output, target, known)
-        value.claim.leaves([output, target, right], moving, target, entries)
+        value.claim.leaves(nodes, moving, target, entries)
         return answered(value.claim, derivative_pairs(value, target, right, entries))
 
     return attempted(attempt, moving, point, decimal)
@@ -154,49 +168,132 @@ def prove_equal(left: Node, right: Node, moving: Sequence[str], point: Point, de
     """Whether two nodes are equal, entry by entry."""
 
     def attempt(claim: Claim) -> Answer:
-        claim.leaves([left, right], moving, None, ())
-        one, other = Reading(claim.plain, claim.point).read([left, right])
-        return answered(claim, zip(one.flat, other.flat, strict=True))
+        return answered(claim, equal_pairs(claim, left, right, moving))
 
-    return attempted(attempt, moving, point, decimal)
+    return attempted(attempt, moving, point, decimal, Reader(common=True))
 
 
-def attempted(attempt: Callable[[Claim], Answer], moving: Sequence[str], point: Point, decimal: bool) -> Answer:
-    """The answer of an attempt, in the first reading of the claim that gives a proof; else that of the plain one."""
+def equal_pairs(claim: Claim, left: Node, right: Node, moving: Sequence[str]) -> Pairs:
+    """The forms of both sides, entry by entry; what is not needed for them is not read."""
+    known = claim.unknowns(common_parts(left, right, claim.plain)) if claim.reader.common else {}
+    known |= unread([left, right], claim.plain)
+    claim.leaves(needed([left, right], known), moving, None, ())
+    one, other = Reading(claim.plain, claim.point, known).read([left, right])
+    return zip(one.flat, other.flat, strict=True)
+
+
+def unread(outputs: Sequence[Node], field: FormField) -> dict[Node, Entries]:
+    """The nodes below some outputs of which no entry is ever read, as entries without a value."""
+    wanted = {output: set(range(output.type.size)) for output in outputs}
+    found: dict[Node, Entries] = {}
+    for node in reversed(reachable(outputs)):
+        places = wanted.get(node)
+        if not places:
+            found[node] = Entries([UNREAD] * node.type.size, node.type.shape)
+            continue
+        for arg, chosen in sources(node, places, field):
+            wanted.setdefault(arg, set()).update(chosen)
+    return found
+
+
+def sources(node: Node, places: set[int], field: FormField) -> Iterator[tuple[Node, Iterable[int]]]:
+    """The arguments of a node, with their entries that some of its entries are computed from."""
+    primitive, args = node.primitive, node.args
+    if primitive.pointwise:
+        yield from ((arg, places) for arg in args)
+    elif primitive.moves:
+        origins = field.sources(primitive, tuple([arg.shape for arg in args]), node.params)
+        start = 0
+        for arg in args:
+            stop = start + arg.type.size
+            yield arg, [origins[i] - start for i in places if start <= origins[i] < stop]
+            start = stop
+    elif primitive.name == "unslice":
+        params, (arg,) = node.params, args
+        put = field.positions(
+            node.builder.vocabulary["slice"], node.shape, start=params["start"], step=params["step"], size=arg.shape
+        )
+        yield arg, [i for i, place in enumerate(put) if place in places]
+    else:
+        yield from ((arg, range(arg.type.size)) for arg in args)
+
+
+def common_parts(left: Node, right: Node, field: FormField) -> set[Node]:
+    """The largest arrays of numbers that two nodes are both computed from, before their entries change places."""
+    ours, theirs = (set(needed([side], unread([side], field))) for side in (left, right))
+    used = {arg for node in ours ^ theirs for arg in node.args} | {left, right}
+    found: set[Node] = set()
+    pending = [node for node in ours & theirs & used if node.type.kind == "float"]
+    while pending:
+        node = pending.pop()
+        if node.primitive.moves:
+            pending += node.args
+        elif node.args:
+            found.add(node)
+    return found
+
+
+def needed(nodes: Sequence[Node], known: Mapping[Node, Entries]) -> list[Node]:
+    """What some nodes are computed from where others are known, in order."""
+    found: set[Node] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node not in found and node not in known:
+            found.add(node)
+            pending += node.args
+    return sorted(found, key=lambda node: node.serial)
+
+
+def attempted(
+    attempt: Callable[[Claim], Answer],
+    moving: Sequence[str],
+    point: Point,
+    decimal: bool,
+    abstract: Reader | None = None,
+) -> Answer:
+    """The answer of an attempt, in the first reading of the claim that gives a proof; else that of the plain one.
+
+    Where the plain reading does not fit into a small ring, an `abstract` one comes before a large one.
+    """
+
+    def tried(reader: Reader, sizes: Sequence[int]) -> tuple[Answer, Exception | None]:
+        most = MOST_APART if reader.apart else MOST_WORK
+        return in_rings(attempt, lambda size: Claim(Tower(size, most), point, decimal, reader), sizes)
+
+    plain, problem = tried(Reader(), SIZES[:1])
+    if problem is not None and abstract is not None:
+        found, _ = tried(abstract, SIZES)
+        if found["proved"]:
+            return found
+    if isinstance(problem, Full):
+        plain, problem = tried(Reader(), SIZES[1:])
+    if plain["proved"]:
+        return plain
+    readers = [] if problem is None else [Reader(apart=True)]
+    readers += [] if set(point) <= set(moving) else [Reader(every=True)]
     symmetric = tuple(name for name, value in point.items() if is_symmetric(*value))
-    readers = [Reader(), *([] if set(point) <= set(moving) else [Reader(every=True)])]
     readers += [Reader(symmetric=symmetric)] if symmetric else []
-    first = None
-    while readers:
-        reader = readers.pop(0)
-
-        def claim(size: int, reader: Reader = reader) -> Claim:
-            return Claim(Tower(size), point, decimal, reader)
-
-        answer, over = in_rings(attempt, claim, LARGE if reader.apart else SIZES)
-        if answer["proved"]:
-            return answer
-        if over and reader == Reader():
-            readers.insert(0, Reader(apart=True))
-        first = first or answer
-    assert first is not None
-    return first
+    for reader in readers:
+        found, _ = tried(reader, LARGE if reader.apart else SIZES)
+        if found["proved"]:
+            return found
+    return plain
 
 
 def in_rings(
     attempt: Callable[[Claim], Answer], claim: Callable[[int], Claim], sizes: Sequence[int]
-) -> tuple[Answer, bool]:
-    """The answer of an attempt in a small ring, or in a large one where that is full; whether it was over a budget."""
-    reason: object = ""
+) -> tuple[Answer, Exception | None]:
+    """The answer of an attempt in the first ring that is large enough, and what ended it where it was over a budget."""
+    problem: Exception | None = None
     for size in sizes:
         try:
-            return attempt(claim(size)), False
-        except Full as problem:
-            reason = problem
-        except FAILED as problem:
-            reason = problem
-            break
-    return {"proved": False, "reason": str(reason)}, True
+            return attempt(claim(size)), None
+        except FAILED as reason:
+            problem = reason
+            if not isinstance(reason, Full):
+                break
+    return {"proved": False, "reason": str(problem)}, problem
 
 
 def is_symmetric(flat: Sequence[float], shape: Sequence[int]) -> bool:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class Generator:
     """What a generator is: its kind and, for a function, its arguments as forms.
 
-    symbol and literal (with a `value`, a rational), pi, i, exp (of `unit` times the argument), log, root (of a
-    `degree`), angle (of the point x, y, from arguments y, x), function (with a `name`), held (a form that counts as a
-    constant), named (a form that is not written out), inverse (one over a form, likewise).
+    symbol and literal (with a `value`, a rational), unknown (a symbol without a value), pi, i, exp (of `unit` times the
+    argument), log, root (of a `degree`), angle (of the point x, y, from arguments y, x), function (with a `name`),
+    held (a form that counts as a constant), named (one that is not written out), inverse (one over a form, likewise).
     """
 
     __slots__ = ("args", "complex", "degree", "kind", "name", "unit", "value")
