@@ -13,7 +13,7 @@ from gradcli.calculator import questions
 from gradcli.execution import checkpoints
 from gradcli.execution.checkpoints import Chain, checkpointed
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import planned
+from gradcli.execution.plans.numpy_plan import planned
 from tests.random_programs import make
 
 LOOP = "y = x\nfor i in range({steps}):\n    y = y + 0.05*tanh(W @ y)\nsum(y**2)"

@@ -16,14 +16,8 @@ import pytest
 
 import gradcli
 from gradcli.execution import kernels, plans
-from gradcli.execution.plans import (
-    Plan,
-    layouts,
-    linear,
-    nests,
-    rolling,
-    scans,
-)
+from gradcli.execution.plans import layouts, linear, nests, rolling, scans
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.nests import Nest
 from tests import loop_programs, loop_scripts
 from tests.forced import BLOCKS, LOOPS, WAVES, patched

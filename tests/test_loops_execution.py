@@ -15,7 +15,7 @@ from gradcli.execution.domains import explain
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.kernels import kernel_of
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import planned
+from gradcli.execution.plans.numpy_plan import planned
 from gradcli.execution.straightline import straight
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import Loop, close

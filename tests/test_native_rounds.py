@@ -13,7 +13,8 @@ import pytest
 import gradcli
 from gradcli.execution import kernels
 from gradcli.execution.kernels import native, rounds
-from gradcli.execution.plans import Plan, scans
+from gradcli.execution.plans import scans
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.scans import Scan
 from tests.test_plans_rolling import TWO_LAYERS, near, question, scan_events, short, values_of  # noqa: F401
 

@@ -13,7 +13,8 @@ import gradcli
 from gradcli.calculator.compiled import _gradient
 from gradcli.execution import kernels
 from gradcli.execution.kernels import kernel_of, memory
-from gradcli.execution.plans import Plan, linear, running, schedule
+from gradcli.execution.plans import linear, running, schedule
+from gradcli.execution.plans.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, algorithm, matrices
 from tests.forced import BLOCKS, LOOPS, WAVES, patches
 from tests.passes import PASSES, without

@@ -14,7 +14,8 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.plans import Plan, blocks, kernels, ranges, running, schedule
+from gradcli.execution.plans import blocks, kernels, ranges, running, schedule
+from gradcli.execution.plans.numpy_plan import Plan
 from tests.array_programs import make, odd, read, scalar
 from tests.rounding import allowed, beyond
 from tests.test_plans import question

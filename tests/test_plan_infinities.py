@@ -14,7 +14,8 @@ import pytest
 import gradcli
 from gradcli.execution import kernels
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import Plan, ranges
+from gradcli.execution.plans import ranges
+from gradcli.execution.plans.numpy_plan import Plan
 from tests.rounding import allowed, beyond
 from tests.sliced_programs import N, make, odd
 from tests.test_plans import question, small_blocks

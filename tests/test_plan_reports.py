@@ -15,7 +15,7 @@ import gradcli
 from gradcli import calculator, cli
 from gradcli.calculator.planning import plan_question
 from gradcli.execution.kernels import Kernel, native
-from gradcli.execution.plans import Plan
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.reports import PlanLoop
 from gradcli.rendering import planned
 from tests.passes import PASSES

@@ -15,7 +15,8 @@ from gradcli.calculator.compiled import _gradient
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import Plan, libraries, ranges
+from gradcli.execution.plans import libraries, ranges
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from tests.benchmarks import gradbench
 from tests.forced import BLOCKS, patches

@@ -14,13 +14,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import (
-    Plan,
-    linear,
-    recurrences,
-    scans,
-    schedule,
-)
+from gradcli.execution.plans import linear, recurrences, scans, schedule
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.values import LINEAR
 from tests.attack_programs import ALGORITHMS, Case, algorithm, matrices, recurrence
 from tests.forced import BLOCKS, LOOPS, WAVES, patched

@@ -14,7 +14,8 @@ import pytest
 
 import gradcli
 from gradcli.calculator.questions import value_question
-from gradcli.execution.plans import Plan, linear, recurrences, sizes
+from gradcli.execution.plans import linear, recurrences, sizes
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.values import LINEAR, SCAN
 from tests.rounding import allowed, beyond
 from tests.test_plans import question

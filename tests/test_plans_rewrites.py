@@ -10,7 +10,8 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.execution.plans import Plan, libraries, ranges
+from gradcli.execution.plans import libraries, ranges
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from tests.test_plans import judge, question
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gradcli.execution.kernels import rounds
-from gradcli.execution.plans import Plan, layouts, rings, scans
+from gradcli.execution.plans import layouts, rings, scans
+from gradcli.execution.plans.numpy_plan import Plan
 from tests.forced import LOOPS, WAVES, patched, patches
 from tests.test_plans_rolling import TWO_LAYERS, near, question, scan_events, values_of
 

@@ -14,19 +14,8 @@ import pytest
 
 import gradcli
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import (
-    Plan,
-    layouts,
-    lifting,
-    neighbours,
-    nests,
-    packing,
-    periods,
-    rolling,
-    scans,
-    spreading,
-    waves,
-)
+from gradcli.execution.plans import layouts, lifting, neighbours, nests, packing, periods, rolling, scans, spreading, waves
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.nests import Nest
 from gradcli.execution.plans.values import SCAN
 from tests.forced import BLOCKS, WAVES, patches

@@ -15,7 +15,8 @@ import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.kernels import memory
-from gradcli.execution.plans import Plan, libraries, running
+from gradcli.execution.plans import libraries, running
+from gradcli.execution.plans.numpy_plan import Plan
 from tests.test_plans import judge, question
 
 LOOPS = "M = detach(max(x))\ne = exp(x - M)\nS = sum(e)\np = e/S\nM + log(S) + sum(p**2)*sum(x)"

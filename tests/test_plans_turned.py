@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import Plan, blocks, running, schedule
+from gradcli.execution.plans import blocks, running, schedule
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.kernels import KERNELS, kernel
 from gradcli.execution.plans.marks import ties
 from gradcli.execution.plans.schedule import Loop, fused

@@ -115,7 +115,6 @@ def in_blocks(
 
     `batched` names the values whose first axis counts points.
     """
-    import_module("gradcli.execution.plans")  # before its modules: see `gradcli.__getattr__`
     from gradcli.execution.plans.libraries import one_thread, processors, setters, together
 
     largest = _largest(tape, batched)

@@ -158,7 +158,7 @@ class Question:
         """The kernel or the plan that computes this question with NumPy, made when it is first asked for; else None."""
         if dtype not in self._plans:
             from gradcli.execution.kernels import kernel_of
-            from gradcli.execution.plans import planned
+            from gradcli.execution.plans.numpy_plan import planned
 
             with uncollected():
                 made = kernel_of(self.tape, dtype, once=once)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.kernels.calls import Call, Phase, Slot
-    from gradcli.execution.plans import Plan
+    from gradcli.execution.plans.numpy_plan import Plan
 
     Order = tuple[PlanStep | PlanLoop, ...]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gradcli.execution.scan_numpy import Staged
     from gradcli.execution.scan_python import PrintedTurns
+    from gradcli.execution.scan_split import Split
     from gradcli.graph.loop import Body
 
     # impl, position of the result, of the operands, parameters, aligned
@@ -43,7 +44,7 @@ class Scan:
     """
 
     __slots__ = (
-        "_printed", "_staged", "_work",
+        "_printed", "_split", "_staged", "_work",
         "body", "carries", "count", "ends", "order", "readers", "reverse", "scalar", "stacked",
     )  # fmt: skip
 
@@ -65,6 +66,7 @@ class Scan:
         self._work: dict[Any, Work] = {}
         self._printed: PrintedTurns | None = _UNKNOWN
         self._staged: dict[Any, Staged] = {}
+        self._split: Split | None = None
 
     def __call__(self, xp: Any, *args: Any, ranks: Sequence[int]) -> list[Any]:
         """The values of the readers, in their order."""
@@ -110,6 +112,17 @@ class Scan:
                 stack.put(turn, values[at])
         return [values[end] if at < 0 else stacks[at].array() for end, at in zip(self.ends, self.stacked, strict=True)]
 
+    def split(self) -> Split:
+        """What runs turn by turn, and what for many turns at once."""
+        if self._split is None:
+            from gradcli.execution.scan_split import Split
+
+            last = {node.params["carry"] for node in self.readers if "carry" in node.params}
+            ends = [self.body.positions[self.body.nexts[k]] for k in last.difference(self.carries)]
+            stacked = [at for at in self.stacked if at >= 0]
+            self._split = Split(self.body, self.order, self.carries, [*stacked, *ends])
+        return self._split
+
     def work(self, xp: Any) -> Work:
         """The operations of a turn, bound to a namespace once."""
         found = self._work.get(xp)
@@ -146,7 +159,7 @@ class Scan:
                         xs = xp.aligned(xs, params["ranks"])
                     values[at] = impl(xp, *xs, **params)
             except REFUSED as reason:
-                vars(reason).setdefault("node", body.steps[at] if at < len(body.steps) else work.leaders[at])
+                vars(reason).setdefault("node", work.node_at(at))
                 raise
             state = [values[place] for place in nexts]
             yield turn, values
@@ -155,16 +168,18 @@ class Scan:
 class Work:
     """The operations of one turn, bound to a namespace."""
 
-    __slots__ = ("index", "leaders", "loops", "rows", "start", "steps")
+    __slots__ = ("body", "extras", "index", "leaders", "rows", "start", "steps")
 
     def __init__(self, xp: Any, body: Body, order: Sequence[int]) -> None:
+        self.body = body
         steps = body.steps
         states, stacks = len(body.carried), len(body.rows)
         self.rows = [at for at in order if states <= at < states + stacks]
         self.index = None if body.index is None else body.positions[body.index]
         self.steps: list[Step] = []
         self.leaders: dict[int, Node] = {}
-        loops = self.loops = readers_by_loop([steps[at] for at in order])
+        self.extras: dict[int, int] = {}  # where an inner loop gives its values: the position of its first reader
+        loops = readers_by_loop([steps[at] for at in order])
         members = {node for group in loops.values() for node in group}
         self.start: list[Any] = [None] * (len(steps) + len(loops))
         for at in order:
@@ -177,7 +192,7 @@ class Work:
                 self.start[at] = array
             elif step in loops:
                 extra = len(steps) + len(self.leaders)
-                self.leaders[extra] = step
+                self.leaders[extra], self.extras[extra] = step, at
                 ranks = {"ranks": tuple([len(arg.shape) for arg in step.args])}
                 self.steps.append((Scan(loops[step]), extra, operands, ranks, False))
                 for place, reader in enumerate(loops[step]):
@@ -188,15 +203,15 @@ class Work:
                     params = {**params, "ranks": tuple([len(arg.shape) for arg in step.args])}
                 self.steps.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
 
-    def group_steps(self, first: Node) -> list[Step]:
-        """The scan of an inner loop and what its readers take from it."""
-        (extra,) = [at for at, leader in self.leaders.items() if leader is first]
-        return [step for step in self.steps if step[1] == extra or step[2] == (extra,)]
-
-    def in_order(self, steps: Iterable[Step]) -> list[Step]:
-        """These steps in the order of the turn."""
-        chosen = {step[1] for step in steps}
+    def chosen(self, positions: Iterable[int]) -> list[Step]:
+        """The operations that give the steps with these positions, in the order of the turn."""
+        chosen = set(positions)
+        chosen.update([extra for extra, at in self.extras.items() if at in chosen])
         return [step for step in self.steps if step[1] in chosen]
+
+    def node_at(self, at: int) -> Node:
+        """The node of a step, or of the first reader of an inner loop."""
+        return self.body.steps[at] if at < len(self.body.steps) else self.leaders[at]
 
 
 def demanded(body: Body, positions: Iterable[int]) -> list[int]:

@@ -20,9 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from gradcli.execution.plans.values import Value
+    from gradcli.execution.scan_turns import ArrayTurns
     from gradcli.graph.loop import Body
 
 WORK = 30_000_000  # steps of all turns so far, from which on compiling (one to two seconds) is worth it
+LANES_WORK = (
+    10**7
+)  # entries of all steps and turns from which machine code for arrays is worth the start of its compiler
+CALL = 1 << 10  # entries that are computed while a function of NumPy is called
 ROUNDING = ("floor", "ceil", "trunc", "rint")  # Python's give whole numbers
 HELPERS = (
     *("sign", "maximum", "minimum", "fmax", "fmin", "heaviside", "logical_and", "logical_or", "logical_xor"),
@@ -109,3 +115,75 @@ def _text(
         "",
     ]
     return "\n".join(whole), printer.functions
+
+
+# --- arrays, entry by entry -------------------------------------------------------------------------------------
+
+
+class Lanes:
+    """The turns of a recurrence of arrays of one shape, each entry of which is by itself, in machine code."""
+
+    def __init__(self, turns: ArrayTurns, run: Callable[..., None]) -> None:
+        self.turns = turns
+        self._run = run
+        self.shape = turns.carries[0].shape
+
+    def run(
+        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The states before each turn and those after the last one."""
+        np: Any = import_module("numpy")
+        size = self.turns.carries[0].size
+        states = np.empty((turns + 1, len(before), size))
+        for place, value in enumerate(before):
+            states[0, place] = value.reshape(-1)
+        table = np.empty((len(columns), turns, size))
+        for place, column in enumerate(columns):
+            table[place] = column.reshape(turns, -1)
+        held = np.empty((len(fixed), size))
+        for place, value in enumerate(fixed):
+            held[place] = value.reshape(-1)
+        self._run(turns, size, states[0].copy(), states[1:], table, held)
+        stacks = [states[:, place].reshape(turns + 1, *self.shape) for place in range(len(before))]
+        return [stack[:-1] for stack in stacks], [stack[-1] for stack in stacks]
+
+
+def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
+    """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
+    from gradcli.execution.kernels import native
+
+    shape = turns.carries[0].shape
+    size = turns.carries[0].size
+    if not shape or any(one.shape != shape or one.dtype != "float64" for one in turns.carries):
+        return None
+    if count * (size + CALL) * len(turns.ops) < LANES_WORK or not native.is_there():
+        return None
+    names: dict[int, str] = {}
+    lines = []
+    for kind, values in (
+        ("now[{}, e]", turns.carries),
+        ("columns[{}, t, e]", turns.columns),
+        ("fixed[{}, e]", turns.fixed),
+    ):
+        for place, value in enumerate(values):
+            if value.shape not in ((), shape) or value.dtype.kind not in "fb":
+                return None
+            names[value.serial] = f"x{value.serial}"
+            lines.append(f"x{value.serial} = {kind.format(place)}{' != 0.0' if value.dtype.kind == 'b' else ''}")
+
+    def word(value: Value) -> str:
+        return names[value.serial] if value.number is None else native.literal(value.number.item())
+
+    for op in turns.ops:
+        form = native.OPERATORS.get(
+            native.WHERE if op.kind == "choice" else op.function if op.kind == "entry" else None
+        )
+        if form is None or op.out.shape not in ((), shape) or op.out.dtype.kind not in "fb":
+            return None
+        lines.append(f"x{op.out.serial} = {form.format(*map(word, op.args))}")
+        names[op.out.serial] = f"x{op.out.serial}"
+    for place, value in enumerate(turns.nexts):
+        lines.append(f"now[{place}, e] = states[t, {place}, e] = {word(value)}")
+    text = ["def loop(turns, size, now, states, columns, fixed):", "    wide()", "    for t in range(turns):"]
+    text += ["        for e in range(size):", *[f"            {line}" for line in lines], ""]
+    return Lanes(turns, native.made("\n".join(text)))

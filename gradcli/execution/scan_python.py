@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import repeat
 
-from gradcli.execution.expressions import LONGEST, Printer, Word, Wordless, step, text_of
+from gradcli.execution.expressions import LONGEST, Printer, Word, step, text_of
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import Unavailable
 from gradcli.graph.arrays import nearest_float
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from gradcli.execution.scan import Scan, Step
+    from gradcli.execution.scan import Scan
     from gradcli.graph.loop import Body
     from gradcli.graph.node import Node
 
@@ -226,71 +226,3 @@ def turn_lines(
             lines.append(f"_{place} = {text}")
             words[node] = Word(f"_{place}")
     return words
-
-
-class ArrayPrinter(Printer):
-    """The namespace `numpy`, in words: each function becomes a call."""
-
-    name = "numpy"
-
-    def __init__(self, xp: Any) -> None:
-        super().__init__()
-        self._xp = xp
-
-    def __getattr__(self, name: str) -> Any:
-        known = getattr(self._xp, name)  # raises Unavailable as numpy does
-        if not callable(known):
-            return self.bound(f"_c_{name}", known)
-        return lambda *xs: Word(f"{self.bound(f'_f_{name}', known).text}({', '.join(map(text_of, xs))})")
-
-
-def array_core(
-    xp: Any,
-    body: Body,
-    steps: Iterable[Step],
-    carries: Sequence[int],
-    columns: Sequence[int],
-    fixed: Sequence[int],
-    stored: Sequence[int],
-) -> Callable[..., Any]:
-    """A function of (turns, stacks, columns, fixed values, carries) on arrays, which gives the carries after the turns.
-
-    `stacks` take the carries `stored` before each turn. Operations without a loop around them cost a call each.
-    """
-    printer = ArrayPrinter(xp)
-    lines: list[str] = []
-    for impl, at, operands, params, aligned in steps:
-        words = [Word(f"x{place}") for place in operands]
-        found: Any = None
-        if at < len(body.steps) and body.steps[at].primitive.pointwise and not aligned:
-            try:
-                found = impl(printer, *words, **params)
-            except (Wordless, Unavailable, TypeError, ValueError, AttributeError):
-                found = None
-        if not isinstance(found, Word):
-            called = printer.bound(f"_i{at}", _called(xp, impl, params, aligned))
-            found = Word(f"{called.text}({', '.join(word.text for word in words)})")
-        lines.append(f"x{at} = {found.text}")
-    states = "".join(f"x{k}, " for k in carries)
-    moved = "".join(f"x{body.positions[body.nexts[k]]}, " for k in carries)
-    whole = [
-        "def run(turns, stacks, columns, fixed, state):",
-        *([f"    {''.join(f'x{at}, ' for at in fixed)} = fixed"] if fixed else []),
-        *([f"    {''.join(f'c{at}, ' for at in columns)} = columns"] if columns else []),
-        *([f"    {''.join(f's{k}, ' for k in stored)} = stacks"] if stored else []),
-        f"    {states} = state",
-        "    for t in turns:",
-        *(f"        s{k}[t] = x{k}" for k in stored),
-        *(f"        x{at} = c{at}[t]" for at in columns),
-        *(f"        {line}" for line in lines),
-        f"        {states} = {moved}",
-        f"    return ({states})",
-        "",
-    ]
-    return function("\n".join(whole), {"__builtins__": {}, **printer.functions}, "loop")
-
-
-def _called(xp: Any, impl: Callable[..., Any], params: dict[str, Any], aligned: bool) -> Callable[..., Any]:
-    if aligned:
-        return lambda *xs: impl(xp, *xp.aligned(xs, params["ranks"]), **params)
-    return lambda *xs: impl(xp, *xs, **params)

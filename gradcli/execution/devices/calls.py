@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.plans.kernels import put, take
-from gradcli.execution.plans.recording import Whole
+from gradcli.execution.plans.tracing import Whole
 from gradcli.execution.plans.values import ENTRY, PRODUCT, REDUCE, VIEW, index_of
 
 if TYPE_CHECKING:

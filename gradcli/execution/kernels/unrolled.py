@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.recording import Recording, live
+from gradcli.execution.plans.recording import Recording
 from gradcli.execution.plans.steps import Steps
 from gradcli.execution.plans.values import (
     ADDED,
@@ -25,6 +25,7 @@ from gradcli.execution.plans.values import (
     REDUCE,
     VIEW,
     index_of,
+    live,
 )
 from gradcli.graph.node import Node
 from gradcli.graph.types import Type

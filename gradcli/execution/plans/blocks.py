@@ -17,8 +17,8 @@ import numpy as np
 from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.kernels import entry, kernel
 from gradcli.execution.plans.libraries import dealt, handed_out, one_thread, setters, shared, together
-from gradcli.execution.plans.memory import laid_out
-from gradcli.execution.plans.running import Arrays, chain, has_short_rows, short_buffers, slot
+from gradcli.execution.plans.memory import laid_out, slot
+from gradcli.execution.plans.running import Arrays, chain, has_short_rows, short_buffers
 from gradcli.execution.plans.schedule import root
 from gradcli.execution.plans.turning import turned
 from gradcli.execution.plans.values import PRODUCT, REDUCE, VIEW, Op, Value

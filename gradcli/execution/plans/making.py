@@ -60,13 +60,9 @@ class Making:
         value.leaf = node
         return value
 
-    def stand_in(self, like: Value) -> Value:
-        """A value of which nothing is known but its shape and type: those of this one."""
-        return self._value(like.shape, like.dtype)
-
-    def numbers(self) -> list[Value]:
-        """The numbers that were made."""
-        return [value for value in self._table.values() if value.number is not None]
+    def free(self, shape: Shape, dtype: Any) -> Value:
+        """A value of which nothing is known but its shape and type."""
+        return self._value(shape, dtype)
 
     # --- steps ----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.plans.values import ADDED, ENTRY
 
@@ -108,3 +108,11 @@ def _shows(value: Value, other: Value) -> bool:
         if value is other:
             return True
     return False
+
+
+def slot(memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array in a piece of memory."""
+    size = int(dtype.itemsize)
+    for n in shape:
+        size *= n
+    return memory[offset : offset + size].view(dtype).reshape(shape)

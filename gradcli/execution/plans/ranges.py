@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.recording import Recording, live
+from gradcli.execution.plans.recording import Recording
 from gradcli.execution.plans.spans import EMPTY, Box, Spans, around, demands, full, moved_to_part, supported, within
 from gradcli.execution.plans.steps import Steps
 from gradcli.execution.plans.values import (
@@ -29,6 +29,7 @@ from gradcli.execution.plans.values import (
     Op,
     Value,
     index_of,
+    live,
 )
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import numpy as np
 
 from gradcli.execution.plans.nests import Nest, read_beyond
 from gradcli.execution.plans.periods import stretches
-from gradcli.execution.plans.recording import Recording, live
+from gradcli.execution.plans.recording import Recording
 from gradcli.execution.plans.spreading import Spreading
-from gradcli.execution.plans.values import ADDED, JOIN, LINEAR, PLACE, SCAN, VIEW
+from gradcli.execution.plans.values import ADDED, JOIN, LINEAR, PLACE, SCAN, VIEW, live
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ import numpy as np
 from gradcli.execution.kernels.memory import lines
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import apart
-from gradcli.execution.plans.memory import laid_out
+from gradcli.execution.plans.memory import laid_out, slot
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, RESCALED, SCAN, VIEW, Op, Value, base, in_order
+from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, RESCALED, VIEW, Op, Value, base, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -173,8 +173,6 @@ class Workspace(Arrays):
         for event in schedule.events:
             if isinstance(event, Op):
                 self.bind(event, kernel(event))
-                if event.kind == SCAN:
-                    self.nbytes += event.function.room
                 if event.kind in (PRODUCT, CALL):  # a library may have threads of its own there
                     self._keep_apart(threaded)
             else:
@@ -295,11 +293,3 @@ def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
     reads = {base(arg).serial: base(arg) for arg in (*asked, *[arg for op in event.ops for arg in op.args])}
     writes = [*event.stored, *(op.out for op in event.summed)]
     return [value for serial, value in reads.items() if serial not in made], writes, None
-
-
-def slot(memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array in a piece of memory."""
-    size = int(dtype.itemsize)
-    for n in shape:
-        size *= n
-    return memory[offset : offset + size].view(dtype).reshape(shape)

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.namespaces import namespace
+from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.execution.plans.kernels import put, take
 from gradcli.execution.plans.steps import Steps
-from gradcli.execution.plans.values import Value, bare
+from gradcli.execution.plans.values import ENTRY, Value, bare
+from gradcli.graph.arrays import nearest_float
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
 
 UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}
 COMPARISONS = {
@@ -298,3 +302,98 @@ class Checked:
 
     def __hash__(self) -> int:
         return hash(self.size)
+
+
+class Operations:
+    """Records operations one by one: by their `impl` on traces, or as a call of it as it stands."""
+
+    def __init__(self, dtype: str, faithful: bool = False) -> None:
+        self.recorder = Recorder(dtype)
+        self.steps, self.xp = self.recorder.steps, self.recorder.numpy
+        self.steps.faithful = faithful
+        self._simple: dict[Any, Any] = {}  # primitives that are one ufunc
+        self._opaque: set[Any] = set()
+
+    def constant(self, node: Node) -> Value:
+        """A number that fills the shape of its node."""
+        return self.steps.number(self.xp.array(nearest_float(node.params["value"]), node.type.kind), node.type.shape)
+
+    def value(self, node: Node, args: list[Value], lead: Shape = ()) -> Value:
+        """What an operation gives; `lead` is the batch axis that some of its operands have."""
+        steps, primitive, params = self.steps, node.primitive, node.params
+        steps.node = node
+        ufunc = self._simple.get(primitive)
+        if ufunc is not None and not params:
+            return filled(steps, steps.entry(ufunc, *args), lead + node.type.shape)
+        if not primitive.pointwise:
+            params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
+            if lead:
+                args = [led(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
+        assert primitive.impl is not None
+        if primitive not in self._opaque:
+            before = len(steps.ops)
+            try:
+                made = primitive.impl(self.recorder, *[Trace(self.recorder, arg) for arg in args], **params)
+            except (Unrecordable, Unavailable, TypeError, AttributeError):
+                made = None
+            value = filled(steps, made.value, lead + node.type.shape) if type(made) is Trace else None
+            dtype = self.xp.kind_type(node.type.kind)
+            if value is not None and value.shape == lead + node.type.shape and value.dtype == dtype:
+                if len(steps.ops) == before + 1 and not params and steps.ops[-1].kind == ENTRY:
+                    op = steps.ops[-1]
+                    if list(op.args) == args:
+                        self._simple[primitive] = op.function
+                return value
+            self._opaque.add(primitive)
+        return self.call(node, args, lead)
+
+    def call(self, node: Node, args: list[Value], lead: Shape = ()) -> Value:
+        """A call of the `impl` of an operation."""
+        params = node.params
+        if not node.primitive.pointwise:
+            params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
+        assert node.primitive.impl is not None
+        whole = Whole(node.primitive.impl, self.xp, params)
+        dtype = self.xp.kind_type(node.type.kind)
+        return self.steps.call(whole, tuple(params.items()), tuple(args), lead + node.type.shape, dtype)
+
+
+def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
+    """A result in the shape that the program says."""
+    return steps.number(value.number, shape) if value.number is not None else value
+
+
+def lead_of(node: Node, args: Sequence[Value]) -> Shape:
+    """The batch axis of a result, from those of its operands."""
+    for value, arg in zip(args, node.args, strict=True):
+        if len(value.shape) > len(arg.type.shape):
+            return value.shape[: len(value.shape) - len(arg.type.shape)]
+    return ()
+
+
+def led(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
+    """A value with the batch axis in front, its entries repeated along it where it has none."""
+    if len(value.shape) > len(shape):
+        return value
+    one = steps.view("reshape", value, (1,) * len(lead) + shape, (1,) * len(lead) + shape)
+    return steps.view("broadcast", one, lead + shape, lead + shape)
+
+
+class Whole:
+    """An `impl` with its namespace and parameters, which are a part of the step's key."""
+
+    __slots__ = ("impl", "params", "xp")
+
+    def __init__(self, impl: Callable[..., Any], xp: Any, params: dict[str, Any]) -> None:
+        self.impl = impl
+        self.xp = xp
+        self.params = params
+
+    def __call__(self, *xs: Any) -> Any:
+        return self.impl(self.xp, *xs, **self.params)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Whole and self.impl is other.impl
+
+    def __hash__(self) -> int:
+        return hash(self.impl)

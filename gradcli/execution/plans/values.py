@@ -117,3 +117,15 @@ def plain(part: Any) -> Any:
 def index_of(parts: tuple[Any, ...]) -> tuple[Any, ...]:
     """The index that `plain` parts stand for."""
     return tuple([slice(*part[1:]) if isinstance(part, tuple) else part for part in parts])
+
+
+def live(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
+    """The steps that the outputs need, in order."""
+    needed = {value.serial for value in outputs}
+    kept = []
+    for op in reversed(ops):
+        if op.out.serial in needed:
+            kept.append(op)
+            needed.update([arg.serial for arg in op.args])
+    kept.reverse()
+    return kept
