@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli.execution.plans import blocks, packing, rolling, running, schedule, waves
+from gradcli.execution import scan_linear
+from gradcli.execution.plans import blocks, running, schedule
+from gradcli.lowering import loops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,13 +22,10 @@ BLOCKS: list[Change] = [
     (running, "SMALL", 16),  # arrays that change from run to run
     (blocks, "WORTH_A_THREAD", 0),
 ]
-LOOPS: list[Change] = [(rolling, "SHARE", 1e9)]
-WAVES: list[Change] = [
-    (packing, "WORTH", 0),
-    (packing, "PER_TRY", 200),
-    (waves, "WORTH", 0),
-    (waves, "FEWEST", 2),
-    (waves, "SHARE", 1.0),
+LOOPS: list[Change] = [  # of few turns and nodes are nodes of the graph, and linear ones run in blocks
+    (loops, "FEWEST", 4),
+    (loops, "NODE_FROM", {inf: 0}),
+    (scan_linear, "FEWEST", 8),
 ]
 
 

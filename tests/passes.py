@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution import kernels, plans
+from gradcli.execution import kernels, scan_core, scan_numba
 from gradcli.execution.kernels import gathered, native, program
-from gradcli.execution.plans import blocks, linear, memory, packing, running, schedule, waves
-from gradcli.execution.plans.templates import Templates
+from gradcli.execution.plans import blocks, memory, numpy_plan, running, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,13 +45,9 @@ def _new_lines(lengths: Any, dtypes: Any) -> list[Any]:
 PASSES: dict[str, Pass] = {
     "ranges": Pass(
         "entries that no output reads are not computed",
-        ((plans, "restricted", _unchanged), (kernels, "restricted", _unchanged)),
+        ((numpy_plan, "restricted", _unchanged), (kernels, "restricted", _unchanged)),
     ),
-    "templates": Pass("the steps of like operations are recorded once", ((Templates, "value", _none),)),
-    "rolling": Pass("loops of the program are taken all turns at once", ((plans, "rolled", _unchanged),)),
-    "linear": Pass("linear recurrences are solved in blocks of turns", ((linear.Linear, "fitted", _none),)),
-    "waves": Pass("recurrences that read each other share rounds", ((waves, "_joined", _none),)),
-    "packing": Pass("alike steps of a turn are one call", ((packing.Packing, "_pairs", lambda packing: []),)),
+    "linear": Pass("linear recurrences are solved in blocks of turns", ((scan_core, "blocks_of", _none),)),
     "marks": Pass(
         "ties and masks are counted as truth values",
         ((schedule, "tied", _none), (schedule, "simplified", lambda ops, *_: list(ops))),
@@ -71,7 +66,10 @@ PASSES: dict[str, Pass] = {
     ),
     "kernels": Pass("what lies along one line is computed block by block", ((kernels, "_made", _none),)),
     "sincos": Pass("sine and cosine of one angle come together", ((program._Maker, "_pair_sines", _none),)),
-    "native": Pass("long lines and many turns run as machine code", ((native, "is_there", lambda: False),)),
+    "native": Pass(
+        "long lines and many turns run as machine code",
+        ((native, "is_there", lambda: False), (scan_numba, "compiled_core", _none)),
+    ),
 }
 
 

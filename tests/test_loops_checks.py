@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import partial
 
@@ -302,7 +303,7 @@ def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes)
 
 
 def test_a_rule_that_somebody_wrote_is_blamed_not_the_loop_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "SMALL_NODE_FROM", 0)
+    monkeypatch.setattr(loops, "NODE_FROM", {math.inf: 0})
     report = checks.check_script(
         "x = 0.3\ndef f(a): return a**2 + sin(a)\ndef f.vjp(a, ct): return ct*(2*a - cos(a))\n"
         "y = x\nfor i in range(40): y = 0.5*f(y) + 0.1*x\ny"

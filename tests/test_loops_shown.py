@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -24,15 +25,15 @@ x**2
 @pytest.fixture(autouse=True)
 def _nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of 50 turns are as long as those that become nodes."""
-    monkeypatch.setattr(loops, "SMALL_NODE_FROM", 0)
+    monkeypatch.setattr(loops, "NODE_FROM", {math.inf: 0})
 
 
 def written_out(monkeypatch: pytest.MonkeyPatch) -> Trace:
-    monkeypatch.setattr(loops, "SMALL_NODE_FROM", 10**9)
+    monkeypatch.setattr(loops, "NODE_FROM", {math.inf: 10**9})
     try:
         return calculator.trace(LOGISTIC)
     finally:
-        monkeypatch.setattr(loops, "SMALL_NODE_FROM", 0)
+        monkeypatch.setattr(loops, "NODE_FROM", {math.inf: 0})
 
 
 @pytest.mark.parametrize("turn", [1, 2, 23, 49, 50])

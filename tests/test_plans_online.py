@@ -9,8 +9,8 @@ import pytest
 
 import gradcli
 from gradcli.execution.plans import blocks, schedule
-from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.memory import laid_out
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.online import NEAR, references, rescaled
 from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.plans.values import ONLINE, RESCALED, Op, Value

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gradcli.execution.plans import axes, schedule
-from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.axes import follows
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.plans.values import ENTRY, REDUCE, Op, Value
 from tests.forced import BLOCKS, patches

@@ -9,11 +9,11 @@ import pytest
 
 import gradcli
 from gradcli.execution.plans import blocks, running, schedule
-from gradcli.execution.plans.numpy_plan import Plan
+from gradcli.execution.plans.blocks import WIDEST, turned
 from gradcli.execution.plans.kernels import KERNELS, kernel
 from gradcli.execution.plans.marks import ties
+from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop, fused
-from gradcli.execution.plans.turning import WIDEST, turned
 from gradcli.execution.plans.values import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
 from tests.test_plans import judge, question
 

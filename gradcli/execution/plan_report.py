@@ -21,7 +21,6 @@ from gradcli.execution.plans.values import (
     CAST,
     CHOICE,
     ENTRY,
-    LINEAR,
     ONLINE,
     PRODUCT,
     REDUCE,
@@ -113,8 +112,6 @@ def operation(op: Op) -> str:
         return f"to {op.out.dtype}"
     if op.kind == SCAN:
         return f"scan: {op.function}"
-    if op.kind == LINEAR:
-        return f"linear recurrence: {op.function}"
     if op.kind == CALL:
         return str(op.node.primitive.name) if op.node is not None else "call"
     return OPERATIONS.get(op.kind, op.kind)
@@ -122,7 +119,7 @@ def operation(op: Op) -> str:
 
 def _operations(op: Op) -> int | None:
     """Additions, multiplications and functions of one number; None for what a library does as a whole."""
-    if op.kind in (CALL, SCAN, LINEAR):
+    if op.kind in (CALL, SCAN):
         return None
     if op.kind in (ENTRY, CHOICE, RESCALED, ONLINE):
         return op.out.size * (2 if op.kind == ONLINE else 1)
@@ -328,9 +325,6 @@ def passes_of(made: Plan | Kernel, order: Order) -> Iterator[PlanPass]:
     if isinstance(made, Kernel):
         yield from _passes_of_kernel(made)
     else:
-        if made.rolled:
-            one = len([op for op in cut.ops if op.kind != VIEW])
-            yield PlanPass("rolling", f"turns of loops are taken together: {one:,} steps become {len(steps):,}")
         yield from _passes_of_plan(made)
     if again := sum([step.memory.startswith("again") for step in steps]):
         yield PlanPass("memory", f"memory that is not needed again is used by {_counted(again, 'step')}")
@@ -346,12 +340,13 @@ def _passes_of_kernel(kernel: Kernel) -> Iterator[PlanPass]:
 
 def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
     events = plan.schedule.events
-    alone, loops = [one for one in events if isinstance(one, Op)], [one for one in events if isinstance(one, Loop)]
-    if linear := sum([op.kind == LINEAR for op in alone]):
+    loops = [one for one in events if isinstance(one, Loop)]
+    recurrences = [op.function.core for op in events if isinstance(op, Op) and op.kind == SCAN]
+    if linear := sum([core.linear for core in recurrences]):
         yield PlanPass("linear", f"{_counted(linear, 'recurrence')} a*x + b: blocks of turns side by side")
     if loops:
         yield PlanPass("blocks", f"{_counted(len(loops), 'loop')} over blocks of arrays that stay in cache")
     if any(loop.settles is not None for loop in loops):
         yield PlanPass("online", "exponentials are taken beside the largest entry of their block; factors follow")
-    if any(op.kind == SCAN and op.function.machine is not None for op in alone):
+    if any(core.native for core in recurrences):
         yield PlanPass("native", "scans run as machine code")

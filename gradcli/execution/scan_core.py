@@ -59,6 +59,16 @@ class Core:
         self._lanes: Any = None
         self._prepared = False
 
+    @property
+    def linear(self) -> bool:
+        """Whether the turns run in blocks side by side."""
+        return self._blocks is not None
+
+    @property
+    def native(self) -> bool:
+        """Whether the turns run as machine code."""
+        return self._lanes is not None or self.compiled is not None
+
     def run(
         self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int, store: bool
     ) -> tuple[Sequence[Any] | None, Sequence[Any]]:

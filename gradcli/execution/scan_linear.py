@@ -42,34 +42,36 @@ class Blocks:
     def run(
         self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
     ) -> tuple[Sequence[Any], Sequence[Any]] | None:
-        """The states before each turn and those after the last one; None where roundings would grow."""
+        """The states before each turn and those after the last one; None where that would lose digits."""
+        try:
+            with np.errstate(all="raise"):  # also where a product of factors has fewer digits than each of its turns
+                return self._run(columns, fixed, before, turns)
+        except FloatingPointError:
+            return None
+
+    def _run(
+        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
+    ) -> tuple[Sequence[Any], Sequence[Any]] | None:
         carries, length, blocks = self.turns.carries, self.length, self.blocks
+        width, shape, dtype = len(carries), carries[0].shape, carries[0].dtype
         rest = turns - length * blocks
         first: Sequence[Any] | None = None
         if rest:
             first, before = self.turns.run([column[:rest] for column in columns], fixed, before, rest, True)
-        width = len(carries)
-        shape = carries[0].shape
         rows = []
         for column in columns:
             one = column[rest:].reshape(blocks, length, *([1] * (1 + len(shape) - column.ndim)), *column.shape[1:])
             rows.append(np.ascontiguousarray(one.swapaxes(0, 1)))
-        zeros = np.zeros((blocks, *shape), carries[0].dtype)
+        zeros = np.zeros((blocks, *shape), dtype)
         parts, part_ends = self.parts.run(rows, fixed, [zeros] * width, length, True)
-        eye = np.eye(width, dtype=zeros.dtype).reshape(width, width, *([1] * zeros.ndim))
-        units, unit_ends = self.units.run(
-            [row[:, None] for row in rows],
-            fixed,
-            [np.broadcast_to(one, (width, *zeros.shape)) for one in eye],
-            length,
-            True,
-        )
-        assert parts is not None and units is not None
-        matrices, vectors = (
-            np.stack(unit_ends).swapaxes(0, 2),
-            np.stack(part_ends, 1),
-        )  # [block, unit, carry], [block, carry]
-        starts = np.empty((blocks + 1, width, *shape), zeros.dtype)
+        lanes = (width, *zeros.shape)
+        start = [np.broadcast_to(one, lanes) for one in np.eye(width, dtype=dtype).reshape(width, width, *[1] * zeros.ndim)]
+        units, unit_ends = self.units.run([row[:, None] for row in rows], fixed, start, length, True)
+        assert parts is not None
+        assert units is not None
+        matrices = np.stack(unit_ends).swapaxes(0, 2)  # [block, unit, carry, ...]
+        vectors = np.stack(part_ends, 1)  # [block, carry, ...]
+        starts = np.empty((blocks + 1, width, *shape), dtype)
         starts[0] = before
         for block in range(blocks):
             np.add(vectors[block], (matrices[block] * starts[block, :, None]).sum(0), starts[block + 1])
@@ -78,18 +80,18 @@ class Blocks:
             terms = [units[place][:, unit] * starts[:-1, unit] for unit in range(width)]
             states = parts[place] + sum(terms)
             largest = np.abs(parts[place]) + sum([np.abs(term) for term in terms])
-            if not (largest <= LOST * np.abs(states)).all():
+            if not (np.isfinite(largest) & (largest <= LOST * np.abs(states))).all():
                 return None
-            stack = np.empty((turns, *shape), zeros.dtype)
+            stack = np.empty((turns, *shape), dtype)
             stack[rest:] = states.swapaxes(0, 1).reshape(-1, *shape)
             if first is not None:
                 stack[:rest] = first[place]
             found.append(stack)
-        return (found, starts[-1]) if np.isfinite(starts).all() else None
+        return found, starts[-1]
 
 
 def blocks_of(turns: ArrayTurns, count: int) -> Blocks | None:
-    """The blocks of turns that are linear in their carries, entry by entry; None for others, and where it is not worth it."""
+    """The blocks of turns that are linear in their carries, entry by entry; else None, and where blocks cost more."""
     carries = turns.carries
     shape = carries[0].shape
     if count < FEWEST or len(carries) > MOST_CARRIES or not shape or carries[0].size > WIDEST:

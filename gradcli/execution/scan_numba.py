@@ -151,6 +151,7 @@ class Lanes:
 def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
     """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
     from gradcli.execution.kernels import native
+    from gradcli.execution.kernels.calls import WHERE
 
     shape = turns.carries[0].shape
     size = turns.carries[0].size
@@ -175,9 +176,7 @@ def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
         return names[value.serial] if value.number is None else native.literal(value.number.item())
 
     for op in turns.ops:
-        form = native.OPERATORS.get(
-            native.WHERE if op.kind == "choice" else op.function if op.kind == "entry" else None
-        )
+        form = native.OPERATORS.get(WHERE if op.kind == "choice" else op.function if op.kind == "entry" else None)
         if form is None or op.out.shape not in ((), shape) or op.out.dtype.kind not in "fb":
             return None
         lines.append(f"x{op.out.serial} = {form.format(*map(word, op.args))}")

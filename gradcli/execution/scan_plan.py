@@ -33,7 +33,7 @@ def loop_steps(operations: Operations, scan: Scan, args: Sequence[Value]) -> lis
 
 
 class _Stages:
-    """The stages of one loop while they are recorded; `found` has the value of each position, with the turns in front."""
+    """The stages of one loop while they are recorded; `found` has the value of each position, turns in front."""
 
     def __init__(self, operations: Operations, scan: Scan, args: Sequence[Value]) -> None:
         self.operations, self.steps = operations, operations.steps
@@ -181,6 +181,8 @@ class Recurrence:
         if self.reverse:
             columns = tuple([column[::-1] for column in columns])
         stacks, after = core.run(columns, fixed, before, self.count, self.store)
+        if not self.store:
+            stacks = None
         start = 0
         for place, (shape, size) in enumerate(zip(self.shapes, self.sizes, strict=True)):
             rows = self.count + 1 if stacks is not None else 1

@@ -1,9 +1,9 @@
 """Loop distribution: which steps of a loop run turn by turn, and which for many turns at once.
 
 The carries of a body depend on each other in groups. A group whose carries need one another runs turn by turn; a carry
-that only adds up is a running sum, and one that is made from other values is these, one turn later. All other steps take
-all turns at once: those that need no carry before the groups, those that read the states of all turns after them. Of a
-group only its states are stored; what others read of its steps is computed again, for all turns at once.
+that only adds up is a running sum, and one that is made from other values is these, one turn later. All other steps
+take all turns at once: those that need no carry before the groups, those that read the states of all turns after them.
+Of a group only its states are stored; what others read of its steps is computed again, for all turns at once.
 R. Allen, K. Kennedy, Automatic translation of Fortran programs to vector form, 1987.
 """
 

@@ -41,16 +41,10 @@ class ArrayTurns:
         for op in ops:
             if any(arg.serial in self._moving for arg in op.args):
                 self._moving.add(op.out.serial)
-        made = {op.out.serial: op for op in ops}
+        made = {op.out.serial for op in ops if op.kind not in (VIEW, CALL)}
         self._rows: dict[int, int] = {}  # steps that write straight into the row of a carry
         for place, (value, carry) in enumerate(zip(nexts, carries, strict=True)):
-            op = made.get(value.serial)
-            if (
-                op is not None
-                and op.kind not in (VIEW, CALL)
-                and value.serial in self._moving
-                and value.dtype == carry.dtype
-            ):
+            if value.serial in made and value.serial in self._moving and value.dtype == carry.dtype:
                 self._rows.setdefault(value.serial, place)
         self._owned = [op.out for op in ops if self._has_memory(op) and op.out.serial not in self._moving]
         work = [

@@ -8,6 +8,8 @@ read before it is assigned.
 
 from __future__ import annotations
 
+from math import inf
+
 from gradcli.diagnostics import GradcliError, cover, error
 from gradcli.graph.exact import count_text
 from gradcli.graph.loop import close
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
     from gradcli.lowering.lowerer import Lowerer
 
 FEWEST = 32  # turns of a loop that may become a node
-NODE_FROM = 100_000  # nodes that the turns would make if they were written out
-SMALL_NODE_FROM = 10_000  # the same where the turns carry few numbers: nothing is gained by work on whole arrays
-SMALL = 16  # numbers
+# By the numbers that the turns carry, up to so many: the nodes that they would make if they were written out, from
+# which on they become a node. Few numbers run as generated code either way; turns on large arrays share blocks in cache.
+NODE_FROM = {16: 10_000, 1 << 12: 2_000, inf: 100_000}
 MOST_ATTEMPTS = 4  # at one loop: shapes may settle in the first few turns only
 EXACT = 2**53  # up to here every whole number is a float
 
@@ -95,7 +97,7 @@ def _worth(lowerer: Lowerer, left: int, made: int) -> bool:
     """Whether so many turns, of which the last one made so many nodes, may become a node of the graph."""
     if left < FEWEST - 1 or lowerer.loops == "unroll":
         return False
-    return lowerer.loops == "node" or 2 * left * max(made, 1) * _times(lowerer) > SMALL_NODE_FROM
+    return lowerer.loops == "node" or 2 * left * max(made, 1) * _times(lowerer) > min(NODE_FROM.values())
 
 
 def _times(lowerer: Lowerer) -> int:
@@ -215,7 +217,8 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     made = sum(1 for node in inside if node.args) + trace.work
     if trace.count < FEWEST - 1:
         return 0
-    least = SMALL_NODE_FROM if sum([leaf.type.size for leaf in needed]) <= SMALL else NODE_FROM
+    carried_numbers = sum([leaf.type.size for leaf in needed])
+    least = next(nodes for most, nodes in NODE_FROM.items() if carried_numbers <= most)
     if lowerer.loops == "auto" and trace.count * max(made, 1) * _times(lowerer) <= least:
         return 0
     builder.span = statement.span

@@ -20,8 +20,7 @@ from gradcli.execution.plans.libraries import dealt, handed_out, one_thread, set
 from gradcli.execution.plans.memory import laid_out, slot
 from gradcli.execution.plans.running import Arrays, chain, has_short_rows, short_buffers
 from gradcli.execution.plans.schedule import root
-from gradcli.execution.plans.turning import turned
-from gradcli.execution.plans.values import PRODUCT, REDUCE, VIEW, Op, Value
+from gradcli.execution.plans.values import CAST, CHOICE, COPY, ENTRY, PRODUCT, REDUCE, VIEW, Op, Value, base
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
 STRETCHES, FEWER = 16, 8  # of a loop; where the parts of sums would take much memory
 LARGE = 1 << 16  # bytes of sums
 WORTH_A_THREAD = 1 << 18  # entries times steps
+WIDEST = 256  # entries of a row, from which its beginning takes little of the time
+ENTRYWISE = (ENTRY, CHOICE, CAST, COPY)
+READERS = (*ENTRYWISE, PRODUCT, REDUCE)  # kinds of steps that read turned arrays as fast as others
 
 
 class Blocks:
@@ -105,7 +107,7 @@ def _outside(loop: Loop) -> dict[int, Value]:
         for value in op.args:
             below = value.op
             while value.serial in at and below is not None and below.kind == VIEW and value.serial not in made:
-                if not follows(below, at):
+                if value.constant or not follows(below, at):
                     break
                 value = below.args[0]
                 below = value.op
@@ -248,3 +250,65 @@ class Frame(Arrays):
                 joined(total, part, total)
         for part, entries in self.apart:
             entries[number] = part
+
+
+# --- matrices with short rows ----------------------------------------------------------------------------------
+
+
+def turned(loop: Loop) -> set[int]:
+    """The serials of matrices that are made in a loop, read only there, and faster in memory that is turned.
+
+    NumPy takes an array with a column beside it row by row, and looks for the least of each row in that row alone:
+    where rows are short, most of the time goes into beginning them. In memory with the axis that is cut last, such a
+    step runs along the rows. Entry by entry steps on matrices of one shape have all of them turned, or none.
+    """
+    made = {op.out.serial: op for op in loop.ops}
+    fixed = {value.serial for value in loop.stored} | {op.out.serial for op in loop.summed}
+    groups: dict[int, set[int]] = {}  # matrices that are turned together, by each of them
+    gains: set[int] = set()
+    for op in loop.ops:
+        for arg in op.args:
+            below = base(arg)
+            if below.serial in made and (op.kind not in READERS or not _movable(arg)):
+                fixed.add(below.serial)
+        out = op.out
+        if not _is_matrix(out, loop):
+            if op.kind == REDUCE and op.function is not np.add and op.params == (1,) and _is_matrix(op.args[0], loop):
+                gains.add(op.args[0].serial)
+            continue
+        if op.kind not in (*ENTRYWISE, PRODUCT):
+            fixed.add(out.serial)
+        for arg in op.args if op.kind in ENTRYWISE else ():
+            if arg.number is None and arg.shape == out.shape:
+                one, other = [groups.setdefault(serial, {serial}) for serial in (out.serial, arg.serial)]
+                one |= other
+                groups.update(dict.fromkeys(other, one))
+                if arg.serial not in made:
+                    fixed.add(arg.serial)
+            elif arg.number is None and arg.size > 1:
+                gains.add(out.serial)
+    found = set()
+    for serial, op in made.items():
+        together = groups.get(serial, {serial})
+        if _is_matrix(op.out, loop) and fixed.isdisjoint(together) and not gains.isdisjoint(together):
+            found.add(serial)
+    return found
+
+
+def _is_matrix(value: Value, loop: Loop) -> bool:
+    """Whether a value has short rows, which the loop cuts."""
+    shape = value.shape
+    return len(shape) == 2 and loop.at.get(value.serial) == 0 and 1 < shape[1] <= WIDEST
+
+
+def _movable(value: Value) -> bool:
+    """Whether a view shows turned memory as well as any other: axes are exchanged, or repeated."""
+    while value.op is not None and value.op.kind == VIEW:
+        if value.op.function != "permute" and not _repeats(value.op):
+            return False
+        value = value.op.args[0]
+    return True
+
+
+def _repeats(op: Op) -> bool:
+    return op.function == "broadcast" and len(op.args[0].shape) == len(op.out.shape)

@@ -16,7 +16,6 @@ from gradcli.execution.plans.values import (
     COPY,
     ENTRY,
     JOIN,
-    LINEAR,
     ONLINE,
     PLACE,
     PRODUCT,
@@ -234,7 +233,7 @@ def _call(op: Op) -> Kernel:
 KERNELS: dict[str, Callable[[Op], Kernel]] = {
     ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, PRODUCT: _product, PLACE: _place,
     ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call, SCAN: lambda op: op.function.kernel(),
-    LINEAR: lambda op: op.function.kernel(), ONLINE: online, RESCALED: rescaled,
+    ONLINE: online, RESCALED: rescaled,
 }  # fmt: skip
 
 

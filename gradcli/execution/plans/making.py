@@ -28,10 +28,6 @@ class Making:
         self._count = 0
         self._dtypes: dict[Any, Any] = {}
 
-    def after(self, count: int) -> None:
-        """Give values serials from `count` on: steps of another list stand beside those that are made here."""
-        self._count = count
-
     # --- what is given --------------------------------------------------------------------------------
 
     def _value(self, shape: Shape, dtype: Any) -> Value:

@@ -18,7 +18,6 @@ from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import processors
 from gradcli.execution.plans.ranges import restricted
 from gradcli.execution.plans.recording import record
-from gradcli.execution.plans.rolling import rolled
 from gradcli.execution.plans.running import Workspace
 from gradcli.execution.plans.schedule import Loop, Schedule
 from gradcli.execution.plans.tracing import Unrecordable
@@ -55,13 +54,11 @@ class Plan:
         self.threads = processors() if threads is None else threads
         with self.xp.arithmetic(), uncollected():
             recording = restricted(record(tape, dtype, held), self.xp.float_type)
-            looped = rolled(recording, self.xp.float_type)
-            self.schedule = Schedule(looped)
+            self.schedule = Schedule(recording)
             self.constants = constants(self.schedule)
         for event in self.schedule.events if once else ():
             if isinstance(event, Op) and event.kind == SCAN:
                 event.function.core.once = True
-        self.rolled = looped is not recording  # then sums of turns are added in another order
         self._arrays = Unbatched(self.xp, tape, held)
         self._spare: list[Workspace] = []
         self._lock = threading.Lock()

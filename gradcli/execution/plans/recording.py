@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.execution.plans.tracing import Operations, lead_of
+from gradcli.execution.plans.tracing import Operations, Unrecordable, lead_of
 from gradcli.execution.plans.values import live
 from gradcli.execution.scan_plan import loop_steps
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
@@ -56,7 +56,10 @@ def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithf
             inputs.append((node, value))
         elif node in tape.loops:
             scan, _ = tape.loops[node]
-            read = loop_steps(operations, scan, [found[arg] for arg in node.args])
+            args = [found[arg] for arg in node.args]
+            if held and lead_of(node, args):
+                raise Unrecordable("a batch axis in front of a loop")
+            read = loop_steps(operations, scan, args)
             found.update(zip(scan.readers, read, strict=True))
         elif not is_reader(node):
             args = [found[arg] for arg in node.args]

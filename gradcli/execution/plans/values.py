@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
-ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN, LINEAR, ONLINE, RESCALED = (
+ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN, ONLINE, RESCALED = (
     "entry", "choice", "cast", "view", "reduce", "product", "place", "added", "join", "copy", "call", "scan",
-    "linear", "online", "rescaled",
+    "online", "rescaled",
 )  # fmt: skip
 
 
