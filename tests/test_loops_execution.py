@@ -15,7 +15,6 @@ from gradcli.execution.domains import explain
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.kernels import kernel_of
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans.numpy_plan import planned
 from gradcli.execution.straightline import straight
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import Loop, close
@@ -266,10 +265,8 @@ def test_the_turns_written_out_are_the_definition(name: str) -> None:
         assert np.allclose(one, other, rtol=1e-15, atol=0)
 
 
-def test_no_plan_traces_the_turns() -> None:
-    made = case("vectors", 33)
-    tape = Tape(made.readers)
-    assert planned(tape, "float64") is None
+def test_no_kernel_traces_the_turns() -> None:
+    tape = Tape(case("vectors", 33).readers)
     assert kernel_of(tape) is None
     assert device_plan(tape) is None
 

@@ -13,10 +13,10 @@ import gradcli
 from gradcli.calculator.compiled import _gradient
 from gradcli.execution import kernels
 from gradcli.execution.kernels import kernel_of, memory
-from gradcli.execution.plans import linear, running, schedule
+from gradcli.execution.plans import running, schedule
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, algorithm, matrices
-from tests.forced import BLOCKS, LOOPS, WAVES, patches
+from tests.forced import BLOCKS, LOOPS, patches
 from tests.passes import PASSES, without
 from tests.rounding import allowed, beyond
 from tests.test_plan_arrays import cases
@@ -64,12 +64,11 @@ def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch,
         *BLOCKS,
         *LOOPS,
-        *WAVES,
         (memory, "LEAST", 1),
         (kernels, "SHORTEST", 100),
         (kernels, "NATIVE_WORK", 1),
     )
-    patches(monkeypatch, (running, "WIDE", 1), (schedule, "FEWEST_ROWS", 4), (linear, "FEWEST", 8))
+    patches(monkeypatch, (running, "WIDE", 1), (schedule, "FEWEST_ROWS", 4))
 
 
 @pytest.mark.parametrize("name", [None, *PASSES])

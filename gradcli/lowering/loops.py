@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FEWEST = 32  # turns of a loop that may become a node
 # By the numbers that the turns carry, up to so many: the nodes that they would make if they were written out, from
-# which on they become a node. Few numbers run as generated code either way; turns on large arrays share blocks in cache.
+# which on they become a node. Few numbers run as generated code either way; turns on large arrays share blocks.
 NODE_FROM = {16: 10_000, 1 << 12: 2_000, inf: 100_000}
 MOST_ATTEMPTS = 4  # at one loop: shapes may settle in the first few turns only
 EXACT = 2**53  # up to here every whole number is a float

@@ -129,19 +129,19 @@ def planned(
     threads: int | None = None,
     once: bool = False,
 ) -> Plan | None:
-    """The plan of a tape; None where it is very long, has a loop (the tape runs that), or a constant of it
-    is no number that an operation takes.
+    """The plan of a tape; None where it is very long, a loop in it cannot be split, or a constant of it is no number
+    that an operation takes.
 
     `held` gives leaves that stay as they are: arrays, which may have one batch axis in front. So have results then.
     One that is run `once` has no machine code.
-    None too where the plan would fill the memory and the tape has checkpoints, with which it does not.
+    None too where the plan would fill the memory, and the tape has loops or checkpoints, with which it does not.
     """
     if len(tape.nodes) > MOST_NODES:
         return None
     try:
         plan = Plan(tape, dtype, threads, held, once)
-        full = not held and tape.checkpoints() is not None and plan.room() > checkpoints.LIVE
-        return None if full else plan
+        other = tape.loops or (not held and tape.checkpoints() is not None)  # the tape runs these in less memory
+        return None if other and plan.room() > checkpoints.LIVE else plan
     except (*REFUSED, Unrecordable):
         return None
 
