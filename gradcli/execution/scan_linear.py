@@ -85,7 +85,7 @@ class Blocks:
             growth = max(1.0, growth * factor)
             if not growth <= LOST:
                 return None
-        first_sizes = np.abs(starts[:-1]).swapaxes(0, 1)
+        first_sizes = list(np.abs(starts[:-1]).swapaxes(0, 1))
         absolute = [np.abs(row) for row in rows], [np.abs(one) for one in fixed]
         sizes, _ = self.sizes.run(*absolute, first_sizes, length, True)
         assert sizes is not None

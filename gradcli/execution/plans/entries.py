@@ -20,7 +20,7 @@ from gradcli.execution.plans.values import (
 
 Shape = tuple[int, ...]
 
-FEW = 1 << 10  # entries up to which another exponential is cheaper than a choice
+FEW = 1 << 10  # entries up to which a call costs more than what it computes
 
 
 class Entries(Making):
@@ -132,12 +132,18 @@ class Entries(Making):
         if bound.number is None or bound.number != 0:
             return None
         if y is tested and x.op is not None and x.op.function is np.negative and x.op.args[0] is y:
-            return self.entry(np.negative, self.entry(np.absolute, y))
+            return self._minus_size(y)
         if x.number is not None and x.number == 1 and y.size < FEW and y.op is not None and y.op.function is np.exp:
             inner = y.op.args[0]
-            if inner is self.entry(np.negative, self.entry(np.absolute, tested)):
+            if inner is self._minus_size(tested):
                 return self.entry(np.exp, self.entry(np.minimum, tested, bound))
         return None
+
+    def _minus_size(self, x: Value) -> Value:
+        """-|x|: one call where calls are what it costs."""
+        if x.size < FEW:
+            return self.entry(np.copysign, x, self.number(self.float_type.type(-1)))
+        return self.entry(np.negative, self.entry(np.absolute, x))
 
     def cast(self, x: Value, dtype: Any) -> Value:
         """The same numbers in another type."""
