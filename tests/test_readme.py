@@ -80,3 +80,10 @@ def test_the_set_up_is_two_commands_that_need_nothing_else() -> None:
 def test_files_and_links_exist() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", TEXT):
         assert os.path.exists(ROOT / target), target
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = [path for path in re.findall(r"`((?:gradcli|tests|samples)/[\w./]*)`", text) if not path.endswith("/...")]
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -43,6 +43,14 @@ INSTEAD = {
     "fft": f"numpy.fft transforms arrays, without a gradient; {REAL}",
     "hub": f"models are written as torch.nn modules; {REAL}",
 }
+INSTEAD |= {
+    f"nn.functional.{function}": INSTEAD[f"nn.{layer}"]
+    for function, layer in (
+        ("embedding_bag", "EmbeddingBag"),
+        ("bilinear", "Bilinear"),
+        ("multi_margin_loss", "MultiMarginLoss"),
+    )
+}
 
 # packages that are built on PyTorch itself: they cannot run on these tensors
 COMPANIONS = {

@@ -1,4 +1,4 @@
-"""Probabilities of 1, or scores, go in; the laws of zeros and ones come out."""
+"""The distribution of zeros and ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._ops.elementwise import TABLE
 from gradcli.eager._ops.sampling import bernoulli
-from gradcli.eager.distributions.chances import Chances, need_one
-from gradcli.eager.distributions.distribution import Distribution, is_number, tensors
+from gradcli.eager.distributions.distribution import Distribution, ProbsLogits, is_number, need_one, tensors
 from gradcli.eager.nn.modules.loss import binary_cross_entropy_with_logits
 
 
-class Bernoulli(Chances, Distribution):
+class Bernoulli(ProbsLogits, Distribution):
     """The law of 0 and 1, with the probability of 1 (`probs`) or its logit (`logits`).
 
     >>> import gradcli.eager as torch

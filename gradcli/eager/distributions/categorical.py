@@ -1,4 +1,4 @@
-"""Probabilities of classes, or scores, go in; the law of a class that is drawn by them comes out."""
+"""The distribution of classes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.reductions import finfo, softmax
 from gradcli.eager._ops.sampling import multinomial
 from gradcli.eager._ops.statistics import broadcast_tensors
-from gradcli.eager.distributions.chances import Chances, need_one
-from gradcli.eager.distributions.distribution import Distribution, is_number
+from gradcli.eager.distributions.distribution import Distribution, ProbsLogits, is_number, need_one
 
 
-class Categorical(Chances, Distribution):
+class Categorical(ProbsLogits, Distribution):
     """The law of whole numbers from 0 on, with probabilities in the last axis (`probs`, or `logits` up to a constant).
 
     >>> import gradcli.eager as torch

@@ -1,4 +1,4 @@
-"""Parameters go in, a law comes out that draws samples and tells densities; what the law is, a subclass says."""
+"""The base of distributions: shapes, checks, and probabilities or logits, whichever are given."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._ops.creation import scalar_tensor
+from gradcli.eager._ops.reductions import finfo
 from gradcli.eager._ops.statistics import broadcast_tensors
 
 if TYPE_CHECKING:
@@ -101,6 +102,36 @@ class Distribution:
         shown = [(name, vars(self)[name]) for name in self.parameters if name in vars(self)]
         text = ", ".join(f"{name}: {x if x.numel() == 1 else x.size()}" for name, x in shown)
         return f"{type(self).__name__}({text})"
+
+
+class ProbsLogits:
+    """Either `probs` or `logits`; the other ones are made when they are asked for, once."""
+
+    _param: Tensor
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("probs", "logits") or not {"probs", "logits"} & vars(self).keys():
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        found = self._of_logits(self.logits) if name == "probs" else self._of_probs(self._inner(self.probs))
+        setattr(self, name, found)
+        return found
+
+    def _inner(self, probs: Any) -> Any:
+        """Probabilities away from 0 and 1, so that their logarithms are finite."""
+        small = finfo(probs.dtype).eps
+        return probs.clamp(min=small, max=1 - small)
+
+    def _of_probs(self, probs: Any) -> Any:
+        raise NotImplementedError
+
+    def _of_logits(self, logits: Any) -> Any:
+        raise NotImplementedError
+
+
+def need_one(probs: Any, logits: Any) -> None:
+    """ValueError unless one of both is given."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
 def tensors(*values: Any) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Two laws of one kind go in, how far the first lies from the second comes out: Kullback and Leibler's divergence."""
+"""Kullback-Leibler divergences of two distributions of one kind."""
 
 from __future__ import annotations
 

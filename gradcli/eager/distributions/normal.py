@@ -1,4 +1,4 @@
-"""Means and standard deviations go in, normal laws come out."""
+"""The normal distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tensor goes in and is filled, by PyTorch's rules and from PyTorch's stream of random numbers; records nothing."""
+"""PyTorch's `torch.nn.init`: fills tensors by PyTorch's rules from PyTorch's stream of random numbers."""
 
 from __future__ import annotations
 

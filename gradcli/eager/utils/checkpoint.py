@@ -1,4 +1,4 @@
-"""A function and its arguments go in, its result comes out without what it saved: backward computes that again.
+"""Activation checkpointing: results whose intermediate values are computed again in backward.
 
 The reentrant form is one node that runs the function anew and a backward inside the backward. The other form keeps the
 function's own nodes; what they saved is a number, and the first one that is read runs the function anew.

@@ -1,4 +1,4 @@
-"""Examples go in, batches of them come out, in the order that PyTorch's stream of random numbers gives.
+"""Data sets, samplers and the loader of batches, in the order that PyTorch's stream of random numbers gives.
 
 One process loads everything, whatever `num_workers` says; a warning says so once.
 """
