@@ -25,14 +25,16 @@ def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: f
     return _affine_of(_standard(x, axes, eps), weight, bias)
 
 
-def _standard(x: Any, axes: tuple[int, ...], eps: float) -> Any:
-    """Shifted to mean 0 and scaled to variance 1 along some axes."""
+def _standard(x: Any, axes: tuple[int, ...], eps: float, weight: Any = None) -> Any:
+    """Shifted to mean 0 and scaled to variance 1 along some axes, or to the square of a weight."""
     away = x - _spread(declared("mean", x, axis=axes, keepdims=True), x)
-    return _scaled(away, declared("mean", away * away, axis=axes, keepdims=True), eps)
+    return _scaled(away, declared("mean", away * away, axis=axes, keepdims=True), eps, weight)
 
 
-def _scaled(away: Any, var: Any, eps: float) -> Any:
-    return away * _spread(1 / declared("sqrt", var + eps), away)
+def _scaled(away: Any, var: Any, eps: float, weight: Any = None) -> Any:
+    """Divided by the deviation, times a weight of the same few entries."""
+    factor = 1 / declared("sqrt", var + eps)
+    return away * _spread(factor if weight is None else _affine_of(factor, weight, None), away)
 
 
 def _spread(x: Any, like: Any) -> Any:
@@ -70,12 +72,13 @@ def _batch_norm(x: Any, weight: Any, bias: Any, *running: Any, eps: float) -> An
     """By the mean and variance of the batch, or by the running ones where they are given."""
     axes = tuple(i - len(x.shape) for i in range(len(x.shape)) if i != 1)
     shape = tuple(n if i == 1 else 1 for i, n in enumerate(x.shape))
+    weight, bias = (declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias))
     if running:
         mean, var = (declared("reshape", one, shape=shape) for one in running)
-        scaled = _scaled(x - _spread(mean, x), var, eps)
+        scaled = _scaled(x - _spread(mean, x), var, eps, weight)
     else:
-        scaled = _standard(x, axes, eps)
-    return _affine_of(scaled, *[declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)])
+        scaled = _standard(x, axes, eps, weight)
+    return _affine_of(scaled, None, bias)
 
 
 @needs_floats
