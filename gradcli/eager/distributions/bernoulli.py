@@ -1,4 +1,4 @@
-"""The distribution of zeros and ones."""
+"""The distribution of zeros and ones, by probability or logit."""
 
 from __future__ import annotations
 

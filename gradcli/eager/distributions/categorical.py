@@ -1,4 +1,4 @@
-"""The distribution of classes."""
+"""The distribution of classes, by their probabilities or logits."""
 
 from __future__ import annotations
 

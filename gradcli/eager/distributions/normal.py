@@ -1,4 +1,4 @@
-"""The normal distribution."""
+"""The normal distribution, by mean and standard deviation."""
 
 from __future__ import annotations
 
