@@ -11,7 +11,7 @@ import pytest
 
 from gradcli.batch import baseline
 from gradcli.checks import Check, Report, check_script
-from gradcli.checks.report import summarised
+from gradcli.checks.report import refused, summarised
 from gradcli.diagnostics import GradcliError
 from gradcli.language import read_source
 
@@ -90,6 +90,18 @@ def test_a_new_failure_is_not_covered(folder: Path) -> None:
     known_ones = known(checked(), folder)
     (folder / "models" / "loss.grad").write_text(WRONG.replace("3*x**2", "3*x"))
     assert [one.line for one in baseline.applied(checked(), known_ones).checks if not one.passed] == [3]
+
+
+def test_a_script_that_cannot_be_read_is_never_covered(folder: Path) -> None:
+    """Neither listed, nor let pass where a file lists it all the same; nor is such an entry one that no longer fails."""
+    with pytest.raises(GradcliError) as failed:
+        check_script("x +")
+    report = refused(failed.value.diagnostics, file=os.path.join("models", "loss.grad"))
+    assert [one.verdict for one in report.checks] == ["ERROR"]
+    assert list(baseline.entries(report, str(folder))) == []
+    listed = baseline.Baseline([one for _, one in baseline.named(report, str(folder))], str(folder))
+    assert listed.entries and baseline.applied(report, listed).summary["failed"] == 1
+    assert listed.fixed() == []
 
 
 def test_another_file_is_not_covered(folder: Path) -> None:

@@ -2,7 +2,8 @@
 
 An entry is the path of the script (relative to the folder of the baseline, with /), the id of the check, its leaf and
 its verdict; neither line nor numbers, so that an edit elsewhere in the script changes nothing. The same check with
-another verdict is not covered.
+another verdict is not covered, and what could not be judged is never let pass: a script that cannot be read, or that
+crashed, may hide anything.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MOST_LISTED = 5  # entries that a note names
+UNJUDGED = frozenset(("ERROR", "CRASHED"))
 
 
 class Entry(NamedTuple):
@@ -67,7 +69,7 @@ class Baseline:
 def entries(report: Report, folder: str) -> Iterator[Entry]:
     """The failing checks of one report as entries of a baseline in a folder."""
     for check, one in named(report, folder):
-        if not check.passed:
+        if not check.passed and check.verdict not in UNJUDGED:
             yield one
 
 
@@ -145,6 +147,7 @@ def applied(report: Report, baseline: Baseline) -> Report:
     for one, known in named(report, baseline.folder):
         if not one.passed and known in baseline.entries:
             baseline.failing.add(known)
-            one = replace(one, passed=True, evidence={**one.evidence, "baseline": True})
+            if one.verdict not in UNJUDGED:
+                one = replace(one, passed=True, evidence={**one.evidence, "baseline": True})
         checks.append(one)
     return with_checks(report, checks)
