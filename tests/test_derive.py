@@ -403,6 +403,16 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert payload["assumes"] == {"A": ["m", "n"], "x": ["n"], "b": ["m"]}
 
 
+def test_grad_without_a_point(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["grad", "x**2*y"]) == 0
+    assert "d/dx     2*x*y" in capsys.readouterr().out
+    assert cli.main(["grad", "x**3", "--order", "2"]) == 0
+    assert "d2/dx2   6*x" in capsys.readouterr().out
+    assert cli.main(["grad", "x = 2; x*y"]) == 2  # a point is meant
+    assert "GC202" in capsys.readouterr().err
+    assert cli.main(["grad", "x*y", "--at", "x=2"]) == 2
+
+
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["derive", "sum(exp(a*x) + eigvalsh(A))", "--shape", "a="]) == 0
     text = capsys.readouterr().out

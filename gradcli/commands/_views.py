@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import Diagnostic
-    from gradcli.rendering import calculus, machine
+    from gradcli.execution.results import Derivation
+    from gradcli.rendering import calculus, formulas, machine
     from gradcli.rendering.document import Document, Grid, Style
 
     Payload = dict[str, Any]
 else:
-    calculus, machine = room("calculus"), room("machine")
+    calculus, formulas, machine = room("calculus"), room("formulas"), room("machine")
 
 
 class View:
@@ -44,6 +45,16 @@ class View:
         self.tidy = tidy
         self.lines = lines or (lambda: (payload(),))
         self.diagnostics = diagnostics
+
+
+def derivation(result: Derivation) -> View:
+    """The view of derivatives in closed form."""
+    return View(
+        document=lambda style: formulas.derivation(result, style),
+        payload=lambda: machine.derivation("derive", result),
+        tidy=lambda: formulas.tidy(result),
+        diagnostics=result.diagnostics,
+    )
 
 
 def calculation(command: str, result: Any) -> View:

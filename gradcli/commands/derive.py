@@ -7,7 +7,7 @@ import re
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, allowed, load, names
-from gradcli.commands._views import View
+from gradcli.commands._views import derivation
 from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from gradcli.calculator import deriving
     from gradcli.commands._shared import Output
-    from gradcli.rendering import formulas, machine
 else:
-    deriving, formulas, machine = room("deriving"), room("formulas"), room("machine")
+    deriving = room("deriving")
 
 SHAPE_TEXT = re.compile(r"\s*([^\W\d]\w*)\s*=\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)")
 
@@ -60,14 +59,7 @@ def derive(
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
     told: dict[str, Any] = {"style": style, "quantity": quantity, "order": order, "limits": bounds}
     result = deriving.derive(load(script, output, bounds), wrt=names(wrt), shapes=shapes_of(shape), **told)
-    output.emit(
-        View(
-            document=lambda style: formulas.derivation(result, style),
-            payload=lambda: machine.derivation("derive", result),
-            tidy=lambda: formulas.tidy(result),
-            diagnostics=result.diagnostics,
-        )
-    )
+    output.emit(derivation(result))
     return 0
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
-from gradcli.commands._views import calculation
-from gradcli.diagnostics import error
+from gradcli.commands._views import calculation, derivation
+from gradcli.diagnostics import GradcliError, error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import calculator
+    from gradcli.calculator import deriving
     from gradcli.commands._shared import Output
 else:
-    calculator = room("calculator")
+    calculator, deriving = room("calculator"), room("deriving")
 
 
 def grad(
@@ -42,7 +43,8 @@ def grad(
     the file of --output; an interrupted run goes on where it stopped. With --cluster the workers of a Dask
     cluster compute them.
 
-    With --order N the derivatives 1..N by each scalar leaf are added.
+    With --order N the derivatives 1..N by each scalar leaf are added. Without a point the gradient is shown as a
+    formula, as `gradcli derive` does.
 
     Examples:
       gradcli grad "(x*y+x)**2" --at x=2,y=3
@@ -58,7 +60,17 @@ def grad(
             raise error("GC721", "--order does not go with --points")
         return many_points(output, script, points, True, relax=relax, cluster=cluster, **given)
     source, told = evaluation(output, script, **given)
-    result = calculator.grad(source, **told, order=order, relax=relax, exact=True)
+    try:
+        result = calculator.grad(source, **told, order=order, relax=relax, exact=True)
+    except GradcliError as problem:
+        if at or any(one.code != "GC202" for one in problem.diagnostics):
+            raise
+        formulas = deriving.derive(source, wrt=told["wrt"], order=order, limits=told["limits"])
+        leaves = {key.partition(",")[0] for key in (*formulas.formula, *formulas.missing)}
+        if not leaves <= formulas.assumes.keys():
+            raise  # some names have values, so a point is meant
+        output.emit(derivation(formulas))
+        return 0
     output.emit(calculation("grad", result))
     return 0
 
