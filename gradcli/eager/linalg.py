@@ -1,4 +1,7 @@
-"""A matrix of full rank and right-hand sides go in, the solution with the least squares comes out, with a gradient."""
+"""`torch.linalg`: inverses, factors, spectra, norms and least squares; the rules are those of the catalogue.
+
+`eigh`, `qr`, `svd` and `slogdet` are one node with several outputs, as in PyTorch.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,12 @@
-"""Uniform numbers go in, pairs of normal numbers come out, with PyTorch's roundings; it knows no generator and no seed.
+"""PyTorch's CPU random generator: the numbers that it draws for a seed, as NumPy arrays.
 
-Singles are computed as PyTorch's vector kernels compute them (with AVX2 or AVX-512), doubles by the C library.
+The engine is the Mersenne Twister MT19937 (Matsumoto and Nishimura, 1998), seeded by its `init_genrand`. What each kind
+of draw takes from it (how many 32-bit words, which bits, in which order) is what PyTorch 2.13 takes, so that a program
+may mix them freely. Normal numbers in single precision are computed as PyTorch's vector kernels compute them (with AVX2
+or AVX-512), those in double precision by the C library.
+
+>>> Generator(0).rand((2,)).tolist()
+[0.49625658988952637, 0.7682217955589294]
 """
 
 from __future__ import annotations

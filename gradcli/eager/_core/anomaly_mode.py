@@ -1,4 +1,4 @@
-"""What a node sent back goes in, an error that names the forward line comes out where it holds NaN; changes nothing."""
+"""Anomaly mode: a backward that meets NaN raises an error with the line of the forward operation."""
 
 from __future__ import annotations
 

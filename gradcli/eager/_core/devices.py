@@ -1,4 +1,4 @@
-"""A device's name goes in, the device comes out, and arrays are moved to it; computes nothing.
+"""Devices: `torch.device`, and arrays moved between them.
 
 Tensors live on the processor, or with CuPy installed on a GPU.
 """

@@ -1,7 +1,7 @@
-"""Names of number formats go in, NumPy's formats come out, and the common one of several operands; knows no tensor.
+"""Number formats: `torch.float32` and the others, and the common one of several operands.
 
-The rules are PyTorch's: operands with axes decide before operands without, these before plain numbers, and a lower
-one has a say only where its category (truth, whole, real) is higher.
+The rules of promotion are PyTorch's: operands with axes decide before operands without, these before plain numbers, and
+a lower one has a say only where its category (truth, whole, real) is higher.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An array and its flags go in, PyTorch's text for such a tensor comes out; it knows no tensor and no graph.
+"""PyTorch's text for a tensor, from its array and its flags.
 
 The rules are those of PyTorch 2.13. Widths and notation follow from the finite non-zero elements of what is shown, so
 a summary never reads the whole array.

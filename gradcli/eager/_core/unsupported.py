@@ -1,6 +1,6 @@
-"""A name that PyTorch has and this package has not goes in, an error that says what to use instead comes out.
+"""The error for a name that PyTorch has and this package has not: it says what to use instead.
 
-The nearest name by spelling is told where there is one; for what people use often, the way that does the same.
+It names the nearest name by spelling where there is one; for what people use often, the way that does the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What NumPy does in more passes than needed goes in as arrays; the same numbers come out faster. Knows no operation.
+"""Faster ways to what NumPy does in more passes than needed.
 
 Generated functions call these in place of what a declaration says, where the result is the same to the last bit, or,
 for the sigmoid, as good as the formula.

@@ -1,7 +1,10 @@
-"""The gradients of an operation as a graph go in, the same gradients from what PyTorch saves come out; knows no rule.
+"""Plans: how an operation computes its value and its gradients, for operands of given types.
 
-Only identities of values stand here: `sigmoid(-x)` is one minus the result, so that the input need not be kept. Then an
-operand that is changed in place, and memory that is held, are those of PyTorch.
+An operation is traced once, on the nodes of a graph, and its derivative is the one that the transforms derive from
+the declarations: there is no second set of rules. The same plan runs on raw arrays, as a function written for it, and,
+where derivatives of derivatives are wanted, on tensors. From the trace comes also what a node must save: the operands
+that the plan reads, and the result if the plan reads it. Identities such as `sigmoid(-x) = 1 - sigmoid(x)` let a node
+save what PyTorch saves, so that the same operands may be changed in place and the same memory is held.
 """
 
 from __future__ import annotations

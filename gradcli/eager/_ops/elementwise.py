@@ -36,14 +36,18 @@ def logical_not(input: Tensor) -> Tensor:
     return noted("logical_not", (input,), Tensor(np.logical_not(input._array)))
 
 
-def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """Where both are not zero."""
-    return noted("logical_and", (input, other), Tensor(np.logical_and(input._array, other._array)))
+def _logical(name: str, summary: str) -> Callable[[Tensor, Tensor], Tensor]:
+    def function(input: Tensor, other: Tensor) -> Tensor:
+        return noted(name, (input, other), Tensor(getattr(np, name)(input._array, other._array)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = summary
+    return function
 
 
-def logical_or(input: Tensor, other: Tensor) -> Tensor:
-    """Where one is not zero."""
-    return noted("logical_or", (input, other), Tensor(np.logical_or(input._array, other._array)))
+logical_and = _logical("logical_and", "Where both are not zero.")
+logical_or = _logical("logical_or", "Where one is not zero.")
+logical_xor = _logical("logical_xor", "Where exactly one is not zero.")
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
@@ -130,6 +134,7 @@ def _binary(name: str, ours: str) -> Callable[[Any, Any], Tensor]:
     return function
 
 
+_PREDICATES = "isnan isinf isfinite isposinf isneginf isreal signbit"
 _OF_TENSORS = ("atan2", "hypot", "logaddexp", "maximum", "minimum")
 SEVERAL = ("add", "sub", "mul", "div")  # generated operators of two operands
 
@@ -525,20 +530,6 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
     return pow(*xs)
 
 
-def logical_xor(input: Tensor, other: Tensor) -> Tensor:
-    """Where exactly one is not zero."""
-    return noted("logical_xor", (input, other), Tensor(np.logical_xor(input._raw, other._raw)))
-
-
-def _test(name: str, function: Any) -> Any:
-    def called(input: Tensor) -> Tensor:
-        return noted(name, (input,), Tensor(function(input._raw)))
-
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = f"Where entries are {name[2:]}."
-    return called
-
-
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """A number where entries are not above a threshold."""
     high = Tensor(np.asarray(input._raw > threshold))
@@ -593,7 +584,7 @@ def bitwise_not(input: Tensor) -> Tensor:
 TABLE: dict[str, Any] = {name: _unary(name) for name in _ONE.split()}
 TABLE.update({name: _binary(name, name) for name in _TWO})
 TABLE.update({name: _binary(name, ours) for name, ours in _COMPARED.items()})
-TABLE.update({name: _truth(name) for name in ("isnan", "isinf", "isfinite")})
+TABLE.update({name: _truth(name) for name in _PREDICATES.split()})
 TABLE.update(
     {
         function.__name__: function
@@ -611,10 +602,6 @@ TABLE.update(
     rad2deg=_scaled("rad2deg", "Rad2DegBackward0", 180 / math.pi),
     fmax=_fm("fmax"),
     fmin=_fm("fmin"),
-    isposinf=_test("isposinf", np.isposinf),
-    isneginf=_test("isneginf", np.isneginf),
-    signbit=_test("signbit", np.signbit),
-    isreal=_test("isreal", np.isreal),
 )
 TABLE.update({f"bitwise_{name}": _bitwise(name) for name in ("and", "or", "xor")})
 TABLE.update({alias: TABLE[name] for alias, name in ALIASES.items() if name in TABLE})

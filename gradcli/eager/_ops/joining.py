@@ -15,6 +15,7 @@ from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
+from gradcli.eager._ops.reductions import called
 from gradcli.eager._ops.views import (
     atleast_1d,
     atleast_2d,
@@ -76,22 +77,17 @@ def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
     return xs
 
 
-def _scripted(x: Any, *, name: str, **params: Any) -> Any:
-    primitive = catalogue()[name]
-    return (primitive.call or primitive.definition)(x, **params)  # type: ignore[misc]
-
-
 def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
     params = {"name": "flip", "axis": sizes(given, dims, "dims")}
-    return record(_scripted, (input,), params, "FlipBackward0", whole=True)
+    return record(called, (input,), params, "FlipBackward0", whole=True)
 
 
 def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
     """The entries moved along axes; what leaves at one end enters at the other."""
     axis = tuple(dims) if isinstance(dims, (list, tuple)) else dims
     shift = tuple(shifts) if isinstance(shifts, (list, tuple)) else shifts
-    return record(_scripted, (input,), {"name": "roll", "shift": shift, "axis": axis}, "RollBackward0", whole=True)
+    return record(called, (input,), {"name": "roll", "shift": shift, "axis": axis}, "RollBackward0", whole=True)
 
 
 def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
@@ -104,7 +100,7 @@ def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
         )
     if any(n < 0 for n in times):
         raise RuntimeError(f"a tensor cannot be repeated a negative number of times: {list(times)}")
-    return record(_scripted, (input,), {"name": "tile", "reps": times}, "RepeatBackward0", whole=True)
+    return record(called, (input,), {"name": "tile", "reps": times}, "RepeatBackward0", whole=True)
 
 
 def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
@@ -115,17 +111,17 @@ def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
 
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and below a diagonal, zeros above."""
-    return record(_scripted, (input,), {"name": "tril", "k": diagonal}, "TrilBackward0", whole=True)
+    return record(called, (input,), {"name": "tril", "k": diagonal}, "TrilBackward0", whole=True)
 
 
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and above a diagonal, zeros below."""
-    return record(_scripted, (input,), {"name": "triu", "k": diagonal}, "TriuBackward0", whole=True)
+    return record(called, (input,), {"name": "triu", "k": diagonal}, "TriuBackward0", whole=True)
 
 
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
-    return record(_scripted, (input,), {"name": "trace"}, "TraceBackward0", whole=True)
+    return record(called, (input,), {"name": "trace"}, "TraceBackward0", whole=True)
 
 
 # --- several results ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Shapes go in, tensors of random numbers come out: PyTorch's own numbers after the same `manual_seed`."""
+"""Tensors of random numbers: PyTorch's own numbers after the same `manual_seed`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Functions that PyTorch builds from others: covariances, quantiles, integrals of samples, tables of columns.
 
-Tensors go in; the nodes are those of the same operations as PyTorch's.
+The nodes are those of the same operations as PyTorch's.
 """
 
 from __future__ import annotations
