@@ -194,8 +194,16 @@ def _whole_rows(x: Any, index: Any, axis: int, size: int) -> Any:
     return rows if in_range(rows, size) else None
 
 
+def _in_rows(x: Any, index: Any, axis: int) -> bool:
+    """Whether positions stand in the last of more than two axes, so that a matrix of its rows does."""
+    return axis == -1 and x.ndim > 2 and bool(x.size) and index.shape[:-1] == x.shape[:-1] and bool(index.size)
+
+
 def taken_along(general: Any, x: Any, index: Any, axis: int) -> Any:
     """The entries at positions along an axis; `general` does what is not plain."""
+    if _in_rows(x, index, axis):
+        found = taken_along(general, x.reshape(-1, x.shape[-1]), index.reshape(-1, index.shape[-1]), -1)
+        return found.reshape(index.shape)
     if _by_row(x, index, axis, x.shape[-1]):
         return x[_rows(x.shape[0]), index]
     rows = _whole_rows(x, index, axis, x.shape[0])
@@ -204,6 +212,9 @@ def taken_along(general: Any, x: Any, index: Any, axis: int) -> Any:
 
 def put_along(general: Any, x: Any, index: Any, axis: int, size: int) -> Any:
     """Zeros with the entries of x added at positions along an axis; `general` does what is not plain."""
+    if _in_rows(x, index, axis):
+        found = put_along(general, x.reshape(-1, x.shape[-1]), index.reshape(-1, index.shape[-1]), -1, size)
+        return found.reshape(*x.shape[:-1], size)
     if index.shape[-1] == 1 and x.shape == index.shape and _by_row(x, index, axis, size):
         found = np.zeros((x.shape[0], size), x.dtype)
         found[_rows(x.shape[0]), index] = x
