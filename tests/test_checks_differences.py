@@ -25,7 +25,7 @@ SMOOTH: list[tuple[str, Scalar, float, float]] = [
 
 
 def partial(f: Scalar, x: float, domain: Interval | None = None) -> differences.Estimate:
-    return differences.partials(lambda points: f(points[:, 0]), np.array([x]), [0], domain)[0]
+    return differences.by_entries(lambda points: f(points[:, 0]), np.array([x]), [0], domain)[0]
 
 
 @pytest.mark.parametrize(("name", "f", "x", "exact"), SMOOTH, ids=[row[0] for row in SMOOTH])
@@ -71,7 +71,7 @@ def test_one_batch_for_all_entries() -> None:
         return (points**2).sum(axis=1)
 
     x = np.arange(1.0, 6.0)
-    found = differences.partials(f, x, range(5))
+    found = differences.by_entries(f, x, range(5))
     assert len(calls) == 1
     assert [round(one.value) for one in found] == [2, 4, 6, 8, 10]
 

@@ -91,7 +91,7 @@ def directional(
     return found
 
 
-def partials(f: Function, x: Floats, entries: Sequence[int], domain: Interval | None = None) -> list[Estimate]:
+def by_entries(f: Function, x: Floats, entries: Sequence[int], domain: Interval | None = None) -> list[Estimate]:
     """The partial derivatives of f at x by some of its entries."""
     directions = [np.eye(1, x.size, i)[0] for i in entries]
     room = [room_of(domain, float(x[i])) for i in entries]

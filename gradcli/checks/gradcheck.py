@@ -14,17 +14,15 @@ import numpy as np
 
 from gradcli.checks import complex_points, inline_results, points, worker
 from gradcli.checks.boxes import centred, checked_box, dodged, on_box, outside
-from gradcli.checks.chains import first_wrong_steps
 from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import check_ids, expected_error, settled
 from gradcli.checks.file_settings import Settings, of_file, settle_settings, suppressed
 from gradcli.checks.floats import read_value
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.shown import plain, point_text
-from gradcli.checks.steps import ladder
 from gradcli.checks.subjects import Subject, subjects
 from gradcli.checks.verdict import Outcome, judge, unanswered
-from gradcli.checks.witnesses import parse_witnesses, witness_table
+from gradcli.checks.witnesses import parse_witnesses, step_sequence, witness_table
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
     from gradcli.lowering import Lowered
 
     Floats = NDArray[np.floating[Any]]
+
+WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
 
 
 @worker.exclusive
@@ -126,7 +126,7 @@ def check_script(
             if beat is not None:
                 beat()
             evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}
-            rungs = ladder(subject, evidence, dtype) if steps and not in_plane else None
+            rungs = step_sequence(subject, evidence, dtype) if steps and not in_plane else None
             if rungs is not None:
                 evidence["ladder"] = plain(rungs.evidence())
             beside = None if in_plane else witness_table(exact, subject, outcome, chosen, dtype, backend)
@@ -241,6 +241,38 @@ def shown_point(subject: Subject, exact: Exact) -> dict[str, Any]:
     """The point of a check as evidence: the leaves that it reads."""
     names = exact.leaves_of([node for node in (subject.output, subject.left, subject.judged) if node is not None])
     return point_text(subject.values, names)
+
+
+def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple[Subject, Outcome]]:
+    """The same outcomes; of each derivation of two steps or more the first wrong one says so, in words and evidence.
+
+    A claim continues the one before it where its left side is that one's right side, or where two equalities have one
+    left side.
+    """
+    found = list(outcomes)
+    start = 0
+    while start < len(found):
+        end = start + 1
+        while end < len(found) and continues(found[end - 1][0], found[end][0]):
+            end += 1
+        wrong = next((i for i in range(start, end) if found[i][1].verdict in WRONG), None)
+        if end - start > 1 and wrong is not None:
+            subject, outcome = found[wrong]
+            step, steps = wrong - start + 1, end - start
+            message = f"step {step} of {steps} is the first that is wrong: {outcome.message}"
+            evidence = {**outcome.evidence, "step": step, "steps": steps}
+            found[wrong] = (subject, outcome._replace(message=message, evidence=evidence))
+        start = end
+    return found
+
+
+def continues(before: Subject, after: Subject) -> bool:
+    """Whether a claim goes on where another ended, or two equalities have one left side."""
+    if before.kind != "claim" or after.kind != "claim":
+        return False
+    if after.left is None:
+        return after.engine is before.judged
+    return after.left is before.judged or after.left is before.left
 
 
 def complex_check(name: str, source: Source) -> Check:

@@ -1,4 +1,4 @@
-"""All witnesses of one derivative side by side: reverse mode, the exact enclosure, SymPy and finite differences.
+"""Witnesses of one derivative: reverse mode, the exact enclosure, SymPy, and finite differences with their convergence.
 
 They are for people to look at. The verdict has been reached before, and none of them changes it.
 """
@@ -16,9 +16,10 @@ from gradcli.checks.numerical import FAR, HIDDEN
 from gradcli.checks.shown import position
 from gradcli.checks.worker import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.execution.step_sequence import StepSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gradcli.checks.exact import Exact
     from gradcli.checks.subjects import Subject
@@ -38,6 +39,8 @@ NAMES = {
 WITHOUT = ("UNDEFINED", "ERROR", "CRASHED")  # verdicts on points where there is nothing to look at
 MOST_ENTRIES = 1000  # of which the worst one is looked for; of more it is the largest
 MOST_DIGITS = 16
+STEPS = 14
+FEWEST = 3  # steps that a rate is fitted to
 
 
 def parse_witnesses(text: str) -> tuple[str, ...]:
@@ -151,7 +154,7 @@ def finite_difference(exact: Exact, subject: Subject, entry: int) -> Row:
     """Central differences of the value in float64, with a bound on their error."""
     assert subject.output is not None and subject.target is not None
     f, x = moving(subject.output, [subject.target], subject.values)
-    estimate = differences.partials(f, x, [entry], subject.domain)[0]
+    estimate = differences.by_entries(f, x, [entry], subject.domain)[0]
     if estimate.reason is None and not isfinite(estimate.doubt):
         return {"reason": "the slopes on both sides of the point differ"}
     if estimate.reason is not None:
@@ -227,3 +230,74 @@ def common_digits(one: float, other: float) -> int:
         return MOST_DIGITS
     gap = abs(one - other) / size
     return max(0, min(MOST_DIGITS, floor(-log10(gap)))) if isfinite(gap) and gap > 0 else 0
+
+
+# --- convergence ----------------------------------------------------------------------------------------------------
+
+
+def step_sequence(subject: Subject, evidence: Mapping[str, Any], dtype: str = "float64") -> StepSequence | None:
+    """Differences for a sequence of steps at the entry where they are farthest from the claim.
+
+    None without a derivative or entries. The rate is measured against the exact derivative where that is known, else
+    against the claim.
+    """
+    if subject.output is None or subject.target is None:
+        return None
+    f, x = moving(subject.output, [subject.target], subject.values)
+    if not x.size:
+        return None
+    claimed = evaluated([subject.judged], subject.values, dtype)[0].reshape(-1)
+    exact = known(evidence, x.size)
+    entry = farthest(claimed, exact)
+    d = np.eye(1, x.size, entry)[0]
+    room = differences.room_of(subject.domain, float(x[entry]))
+    steps = differences.first_step(x, d, room) * differences.RATIO ** -np.arange(STEPS)
+    if not steps[0] > 0:
+        return None
+    rows = x + (steps[:, None] * np.array([1.0, -1.0])).reshape(-1)[:, None] * d
+    with np.errstate(all="ignore"):
+        values = np.asarray(f(rows), dtype=np.float64).reshape(STEPS, 2)
+        slopes = (values[:, 0] - values[:, 1]) / (2.0 * steps)
+    kept = np.isfinite(slopes)
+    steps, slopes = steps[kept], slopes[kept]
+    reference = claimed[entry] if exact is None else exact[entry]
+    return StepSequence(
+        steps.tolist(),
+        slopes.tolist(),
+        f"the derivative in {subject.leaf or subject.text}{position(entry, subject.target.type.shape)}",
+        claimed=float(claimed[entry]),
+        exact=None if exact is None else exact[entry],
+        rate=rate_of(steps, np.abs(slopes - reference)),
+    )
+
+
+def known(evidence: Mapping[str, Any], size: int) -> list[float] | None:
+    """The exact entries, where evidence has all of them as numbers."""
+    exact: Any = evidence.get("exact")
+    refuted: Any = evidence.get("counterexample")
+    if exact is None and size == 1 and isinstance(refuted, dict) and refuted.get("at") == evidence.get("at"):
+        exact = [refuted.get("exact")]
+    if not isinstance(exact, (list, tuple)) or len(exact) != size:
+        return None
+    try:
+        return [float(one) for one in exact]
+    except (TypeError, ValueError):
+        return None
+
+
+def farthest(claimed: Any, exact: list[float] | None) -> int:
+    """The entry that is farthest from the exact one; without that, the largest."""
+    away = np.abs(claimed if exact is None else claimed - np.array(exact))
+    if exact is not None and not away.any():
+        away = np.abs(claimed)
+    return int(np.argmax(np.nan_to_num(away, nan=np.inf)))
+
+
+def rate_of(steps: Any, errors: Any) -> float | None:
+    """The slope of log(error) over log(step) down to where the error is least; None where it does not fall."""
+    lowest = int(np.argmin(errors)) if errors.size else 0
+    falling = slice(0, lowest)
+    used = errors[falling] > 0
+    if used.sum() < FEWEST or not errors[lowest] < 0.1 * errors[0]:
+        return None
+    return round(float(np.polyfit(np.log(steps[falling][used]), np.log(errors[falling][used]), 1)[0]), 2)
