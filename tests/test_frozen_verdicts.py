@@ -124,7 +124,13 @@ def of_kinks(names: list[str]) -> Iterator[str]:
 
 def test_a_sample_of_the_verdicts_is_as_recorded() -> None:
     chosen = [next(formula for formula in corpus() if formula.theme == theme) for theme in SAMPLED]
-    compare([*of_formulas(chosen), *of_samples(NAMES[5::60]), *of_kinks(list(KINKS)[3::40])])
+    compare(
+        [
+            *of_formulas(chosen),
+            *of_samples([name for name in NAMES if f"samples/{name}" in table()][5::60]),
+            *of_kinks(list(KINKS)[3::40]),
+        ]
+    )
 
 
 @pytest.mark.deep
@@ -143,9 +149,10 @@ def test_verdicts_of_the_kinks_are_as_recorded() -> None:
     compare(list(of_kinks(list(KINKS))))
 
 
-def test_the_table_has_a_line_for_every_script_and_no_other() -> None:
+def test_the_table_has_a_line_for_every_formula_and_kink_and_none_without_a_script() -> None:
+    """A new sample is missed by the deep run alone: it is recorded by the command above."""
     formulas = {f"{formula!r}@{i}" for formula in corpus() for i in range(2)}
-    assert set(table()) == {*formulas, *(f"samples/{name}" for name in NAMES), *KINKS}
+    assert {*formulas, *KINKS} <= set(table()) <= {*formulas, *(f"samples/{name}" for name in NAMES), *KINKS}
 
 
 def test_another_verdict_or_other_evidence_is_seen() -> None:
