@@ -91,9 +91,9 @@ def test_a_fresh_process_says_the_same(folder: Path) -> None:
     assert b"counterexample" in found[0]
 
 
-def test_the_figures_of_the_readme_are_those_of_the_tests() -> None:
+def test_the_figures_of_the_documentation_are_those_of_the_tests() -> None:
     """How many formulas, functions and derivations there are; how the verdicts fell is printed by the deep suite."""
-    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "docs" / "guide" / "verdicts.md").read_text(encoding="utf-8")
     assert f"| {len(corpus())} formulas from textbooks" in text
     assert f"| {len(cases())} Python functions as black boxes" in text
     assert f"| {len(SCALARS) + len(ARRAYS)} wrong derivations" in text

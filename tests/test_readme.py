@@ -1,7 +1,7 @@
 """The examples of the README go in: each command is run and its output compared, each Python block is executed.
 
 A console block holds lines `$ gradcli ...`; the lines up to the next one are what it prints. A command without such
-lines only has to end with the exit code that the text around it leads one to expect. Scripts are checked.
+lines only has to end with the exit code that the text around it leads one to expect.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from pathlib import Path
 import pytest
 
 from gradcli import cli
-from gradcli.checks import check_script
-from gradcli.language import parse
-from gradcli.lowering import lower
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-FAILING = ('--claim "w = A.T @ (A@w - t)"', "--box x=0:4")  # what fails on purpose: exit code 1
+FAILING = ('--claim "w = A.T @ (A@w - t)"',)  # what fails on purpose: exit code 1
 
 
 def commands() -> list[tuple[str, str]]:
@@ -58,15 +55,10 @@ def test_python(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
         exec(compile(block, "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize(
-    "block", [b for kind, b in BLOCKS if not kind and "$" not in b and "=" in b and "venv" not in b]
-)
-def test_script(block: str) -> None:
-    lowered = lower(parse(block))
-    assert lowered.claims
-    report = check_script(block)
-    assert report.checks
-    assert all(one.passed for one in report.checks), report.checks
+def test_scripts_of_the_documentation_pass(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    assert cli.main(["check", "--docs", "docs", "--jobs", "1"]) == 0
+    assert re.search(r"^(\d+) checks in \d+ scripts: \1 passed$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_the_set_up_is_two_commands_that_need_nothing_else() -> None:
@@ -77,9 +69,13 @@ def test_the_set_up_is_two_commands_that_need_nothing_else() -> None:
     ]
 
 
-def test_files_and_links_exist() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", TEXT):
-        assert os.path.exists(ROOT / target), target
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_links_exist(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert os.path.exists(page.parent / target), target
 
 
 def test_contributing_names_files_that_exist() -> None:
