@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradcli.calculator.deriving import derive
     from gradcli.checking import check, check_callable
     from gradcli.diagnostics import Diagnostic, GradcliError
+    from gradcli.frameworks.attach import draw, watch
     from gradcli.language.parser import parse
     from gradcli.language.unparse import unparse
 
@@ -46,6 +47,7 @@ _ROOMS = {
     "check_callable": "gradcli.checking",
     "compile": "gradcli.calculator.compiled",
     "derive": "gradcli.calculator.deriving",
+    "draw": "gradcli.frameworks.attach",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
     "gradient_of": "gradcli.audit.watching.marked_gradients",
@@ -54,6 +56,7 @@ _ROOMS = {
     "parse": "gradcli.language.parser",
     "trace": "gradcli.calculator",
     "unparse": "gradcli.language.unparse",
+    "watch": "gradcli.frameworks.attach",
 }
 _PACKAGES = ("eager", "testing")  # for `from gradcli import eager`
 
@@ -65,6 +68,7 @@ __all__ = [
     "check_callable",
     "compile",
     "derive",
+    "draw",
     "evaluate",
     "grad",
     "gradient_of",
@@ -73,6 +77,7 @@ __all__ = [
     "parse",
     "trace",
     "unparse",
+    "watch",
 ]
 _loading = RLock()
 

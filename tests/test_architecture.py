@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         "checks",
     },
     "eager": {"graph", "primitives", "transforms", "execution", "structure"},
-    "frameworks": {"eager", "execution"},
+    "frameworks": {"eager", "execution", "rendering"},
     "checks": {
         "language",
         "graph",
@@ -76,7 +76,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"checking"},
     "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},
-    "__init__": {"audit", "calculator", "checking", "language"},
+    "__init__": {"audit", "calculator", "checking", "frameworks", "language"},
 }
 
 # heavy libraries: the files that may import them, and only inside a function or through a lazy table

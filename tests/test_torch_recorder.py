@@ -346,14 +346,14 @@ def test_a_tensor_that_cannot_be_read_costs_a_note(tmp_path: Path, monkeypatch: 
     path.write_text(
         "import torch\nw = torch.ones(2, requires_grad=True)\ny = w * 2\ny.sum().backward()\nprint(w.grad)\n"
     )
-    usual = torch_recorder.TorchTensors.plain
+    usual = torch_recorder.TorchTensors.far
 
-    def plain(self: Any, value: Any) -> Any:
+    def far(self: Any, value: Any) -> Any:
         if value.dim():
             raise RuntimeError("no entries\nto read")
         return usual(self, value)
 
-    monkeypatch.setattr(torch_recorder.TorchTensors, "plain", plain)
+    monkeypatch.setattr(torch_recorder.TorchTensors, "far", far)
     watch, outcome = recorded(path)
     assert outcome.code == 0 and outcome.names["w"].grad.tolist() == [2.0, 2.0]
     assert "MulBackward0 is missing in the record: RuntimeError: no entries" in watch.notes

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradcli.eager.running.entries import Step
 
 MODULES = ("torch.", "gradcli.")
+LOW, HIGH = 1e-10, 1e15  # of a norm in single precision that neither lost nor overflowed anything
 HELD = 8  # gradients that are kept until they arrive
 
 
@@ -78,6 +79,7 @@ class TorchTensors(Tensors):
         self.torch, self.kind = torch, torch.Tensor
         self.host = host  # the devices whose memory is read where it is
         self.waiting: list[Fetched] = []
+        self.norms = (torch.float32, torch.float64)  # formats whose norm PyTorch takes, in its own threads
         self.unread: dict[str, str] = {}  # classes of tensors whose entries could not be read, and why
         self.added_to: dict[int, int] = {}  # mark of a leaf: how many backwards have added into its .grad
         self._known: dict[int, tuple[Any, int, int | None]] = {}  # id: reference, mark, number of the node at that time
@@ -230,12 +232,26 @@ class TorchTensors(Tensors):
         """The norm, and whether every entry is finite."""
         far = self.far(value)
         if far is None:
+            if not exact and value.dtype in self.norms and value.layout is self.torch.strided and not value.is_meta:
+                return self._near(value.detach())
             return super().size(value, exact)
         if not (far.is_floating_point() or far.is_complex()):
             return Size(0.0, True)
         wide = self.torch.complex128 if far.is_complex() else self.torch.float64
         kind = self.torch.float32 if far.device.type == "mps" else wide
         return FetchedSize(self.fetched(self.torch.linalg.vector_norm(far, dtype=kind)))
+
+    def _near(self, value: Any) -> Size:
+        """The size of a dense tensor in main memory, in single or double precision."""
+        norm = self.torch.linalg.vector_norm(value).item()
+        if LOW < norm < HIGH:
+            return Size(norm, True)
+        if norm == 0 and not value.any():
+            return Size(0.0, True)
+        if value.dtype is self.torch.float64:
+            return super().size(value)
+        norm = self.torch.linalg.vector_norm(value, dtype=self.torch.float64).item()  # squares do not overflow there
+        return Size(norm, norm - norm == 0)
 
     def sent(self, value: Any, exact: bool) -> Size:
         """The size of what a node sends to another: most of it arrives as it is, unless a hook changes it."""

@@ -286,6 +286,39 @@ def layer(name: str, peer: bool, turns: int) -> Found:
     return work, float(operands[-1].grad.double().pow(2).sum())
 
 
+def watched(rounds: int, small: bool) -> list[Row]:
+    """A training step of PyTorch that is recorded for `why`, and one that is not; no row where PyTorch is missing."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    from gradcli.frameworks.torch_recorder import TorchWatch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    width = 8 if small else 256
+    layers = [one for _ in range(6) for one in (torch.nn.ReLU(), torch.nn.Linear(width, width))]
+    net, points, goal = torch.nn.Sequential(*layers), torch.randn(64, width), torch.randn(64, width)
+    steps = torch.optim.Adam(net.parameters())
+
+    def step() -> float:
+        start = time.process_time()
+        steps.zero_grad()
+        (net(points) - goal).square().mean().backward()
+        steps.step()
+        return time.process_time() - start
+
+    turns = 1 if small else 10
+    plain, recorded = [], []
+    for _ in range(rounds):
+        step()
+        plain += [step() for _ in range(turns)]
+        with TorchWatch(torch, os.sep).watching({}):
+            step()
+            recorded += [step() for _ in range(turns)]
+    return [row("PyTorch step recorded", float(np.median(recorded)), float(np.median(plain)), 2.5, "not recorded")]
+
+
 def against(name: str, place: str, rounds: int, size: int, per: int, limit: float, rtol: float = 1e-3) -> list[Row]:
     times = raced({"ours": f"{__name__}:{place}_ours", "torch": f"{__name__}:{place}_torch"}, rounds, size, rtol)
     return rows(name, {who: found / per for who, found in times.items()}, {"torch": limit})
@@ -338,4 +371,5 @@ def measured(rounds: int, small: bool) -> list[Row]:
         found += against(f"eager {name} of 1e6", f"long_{name}", rounds, 1 if small else 2, 1, 2.5)
     nodes = 1000 if small else 100_000
     found += against(f"eager {nodes} nodes", "deep", min(rounds, 5), nodes, 1, 1.0)
+    found += watched(rounds, small)
     return [*found, row("eager, lines recorded", *lines(2 if small else 50), 1.15, "not recorded")]

@@ -131,9 +131,11 @@ class Record(events.Recorder):
 
     def _enter(self, tensor: Any, role: str, name: str, inputs: tuple[int, ...]) -> Entry:
         entry, entries = Entry(), self.entries
+        entry.line = self._line()
+        if role == "leaf" and (known := entries.get(self.tensors.mark(tensor))) is not None:
+            return known  # a function that has ended told its name just now
         entry.mark, entry.role, entry.name, entry.inputs = next(_numbers), role, name, inputs
         entry.below = tuple([entries[mark].size for mark in inputs])
-        entry.line = self._line()
         entry.mode = self.tensors.mode()
         entry.inside, entry.sweeps = bool(self.open), len(self.sweeps)
         entry.wanted, entry.zeros, entry.spoilt, entry.masked = False, None, None, None

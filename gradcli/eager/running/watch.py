@@ -134,6 +134,10 @@ class Watch(Record):
                 self.named(mark, tensor, known.name, known.scope)
         for name, marks in held.items():
             self.holders[name] = tuple(marks)
+        self.note_loose(names)
+
+    def note_loose(self, names: dict[str, Any]) -> None:
+        """Note the parameters that modules among some names do not register."""
         for loose in loose_in(self.tensors, names, self.mark):
             self.loose[loose.tensors] = loose
 

@@ -1,0 +1,181 @@
+"""Reasons and pictures for PyTorch inside a script or a notebook: what happens in a `with` block, and a tensor's graph.
+
+with gradcli.watch(model) as w:
+    loss = criterion(model(x), y)
+    loss.backward()
+print(w.why("encoder.0.weight"))
+
+gradcli.draw(loss, model=model).save("loss.svg")
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gradcli.eager import running, why
+from gradcli.frameworks.torch_recorder import TorchWatch
+from gradcli.rendering import plain, reasons, tabular
+from gradcli.rendering.document import Style
+from gradcli.rendering.graphs import formats
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+    from types import FrameType, TracebackType
+
+    from gradcli.execution.findings import Explanation, Finding
+    from gradcli.execution.graphs import Graph
+
+__all__ = ["Drawing", "Reasons", "Watching", "draw", "watch"]
+
+
+class Reasons:
+    """Why gradients are as they are: `findings` for programs, the text of `gradcli why` to print or in a notebook."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Each reason with its tensors, line, message and cure, the most telling first."""
+        return self.explanation.findings
+
+    def __str__(self) -> str:
+        return plain.render(reasons.explanation(self.explanation, Style()))
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        document = reasons.explanation(self.explanation, Style())
+        return {"text/plain": str(self), "text/markdown": tabular.markdown(document)}
+
+
+class Watching:
+    """A `with` block whose operations, backwards and steps are recorded; afterwards `why` explains its gradients."""
+
+    def __init__(
+        self, record: TorchWatch, frame: FrameType, modules: dict[str, Any], alone: bool, names: dict[str, Any]
+    ) -> None:
+        self._record, self._frame, self._names = record, frame, names
+        self._modules, self._alone = modules, alone  # by their names; whether parameters go without these
+        self._path = frame.f_code.co_filename
+        self._open: AbstractContextManager[None] | None = None
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Watching:
+        if self._open is not None:
+            raise RuntimeError("this block was entered before; call gradcli.watch() for each block")
+        self._open = self._record.watching(self._names)
+        self._open.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._open is not None
+        self._look()
+        self._error = error
+        self._open.__exit__(kind, error, traceback)
+        self._record.note_loose(self._modules)
+
+    def _look(self) -> None:
+        """Take the names that parameters have now, then those of the tensors around the block."""
+        held = self._record.torch.Tensor, self._record.torch.optim.Optimizer
+        self._names.update(parameters(self._modules, self._alone))
+        around = dict(self._frame.f_locals)
+        self._names.update({name: one for name, one in around.items() if isinstance(one, held)} | self._names)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be recorded, and why."""
+        return tuple(self._record.notes)
+
+    def why(self, tensor: str | None = None) -> Reasons:
+        """Why gradients are None, zero, NaN or huge: all that look wrong, or that of one tensor by its name.
+
+        Raises GradcliError (GC206) for a name that neither the watched modules nor the code around the block has.
+        """
+        if self._error is None:
+            self._look()
+            self._record.look(self._names)
+        found = why.explain(self._record, self._path, self._error, tensor)
+        return Reasons(found._replace(on=f"PyTorch {self._record.torch.__version__}"))
+
+
+def watch(*watched: Any, every: int = 1, **named: Any) -> Watching:
+    """Record what PyTorch does in a `with` block, to explain the gradients afterwards.
+
+    `watched` are modules and tensors whose gradients are of interest. The parameters of a single module have the names
+    that `named_parameters()` gives them; with several modules, or one given by keyword, the module's name stands
+    before: `watch(encoder=e, decoder=d)` has `encoder.0.weight`. Tensors in variables around the block have the names
+    of these. `every=10` records every tenth training step. Raises GradcliError (GC713) where PyTorch is not installed.
+    """
+    torch = running.installed()
+    frame = sys._getframe(1)
+    modules, names = dict[str, Any](), dict[str, Any]()
+    spoken = {id(one): name for name, one in reversed([*frame.f_globals.items(), *frame.f_locals.items()])}
+    given = [(spoken.get(id(one), type(one).__name__.lower()), one) for one in watched]
+    for name, one in [*given, *named.items()]:
+        if isinstance(one, torch.nn.Module):
+            modules[name] = one
+        elif isinstance(one, torch.Tensor):
+            names[name] = one
+        else:
+            raise TypeError(f"watch() takes modules and tensors of PyTorch, not {type(one).__name__}")
+    alone = len(modules) == 1 and not modules.keys() & named.keys()
+    path = frame.f_code.co_filename
+    folder = os.path.dirname(path) + os.sep if os.path.isabs(path) else path.rpartition("-")[0] or path
+    return Watching(TorchWatch(torch, folder, every=every), frame, modules, alone, names)
+
+
+class Drawing:
+    """The graph of a tensor: a picture in a notebook, a tree to print, a file of `save`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture; the ending chooses the format: .svg, .html, .dot, .gv or .mmd.
+
+        Raises GradcliError (GC721) for another ending.
+        """
+        text = formats.saved(os.fspath(path), self.graph)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def __str__(self) -> str:
+        return formats.text("tree", self.graph, Style())
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": str(self), "image/svg+xml": formats.text("svg", self.graph, Style())}
+
+
+def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = None) -> Drawing:
+    """The graph behind a tensor of PyTorch, with its `grad_fn` nodes.
+
+    Leaves have the names that `model.named_parameters()` or `params` give them. Raises GradcliError: GC713 where
+    PyTorch is not installed, GC721 for a tensor without a graph.
+    """
+    torch = running.installed()
+    if not isinstance(loss, torch.Tensor):
+        raise TypeError(f"draw() takes a tensor of PyTorch, not {type(loss).__name__}")
+    record = TorchWatch(torch, os.sep, extents=True)
+    record.mark(loss)
+    record.look({**(parameters({"model": model}, True) if model is not None else {}), **(params or {})})
+    for entry in record.entries.values():
+        entry.line = None  # the lines that made them are not known
+    graphs = running.graphs_of(record, "loss")._replace(on=f"PyTorch {torch.__version__}")
+    return Drawing(running.drawing(graphs, ()))
+
+
+def parameters(modules: Mapping[str, Any], alone: bool) -> dict[str, Any]:
+    """The parameters of modules by their names, each behind the name of its module unless that is `alone`."""
+    return {
+        text if alone else f"{name}.{text}": one
+        for name, module in modules.items()
+        for text, one in module.named_parameters()
+    }

@@ -1,0 +1,150 @@
+"""`gradcli.watch` and `gradcli.draw`: reasons and pictures for PyTorch inside a script or a notebook."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradcli
+from gradcli.diagnostics import GradcliError
+
+torch: Any = None
+
+
+@pytest.fixture
+def model() -> Any:
+    global torch
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU())
+            self.head = torch.nn.Linear(8, 1)
+
+        def forward(self, x: Any, cut: bool = False) -> Any:
+            hidden = self.encoder(x)
+            return self.head(hidden.detach() if cut else hidden)
+
+    return Model()
+
+
+@pytest.mark.peers
+def test_a_block_is_explained_by_the_names_of_parameters(model: Any) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with gradcli.watch(model) as w:
+        loss = model(torch.randn(16, 4), cut=True).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+    assert w.notes == ()
+    (found,) = w.why("encoder.0.weight").findings
+    assert found.reason == "detached" and found.subject == "encoder.0.weight"
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[found.line - 1 if found.line else 0]
+    assert "hidden.detach()" in line
+    assert w.why("head.weight").findings == ()
+    (both,) = w.why().findings
+    assert both.tensors == ("encoder.0.weight", "encoder.0.bias")
+    (named,) = w.why("loss").findings  # a variable around the block
+    assert named.reason == "not-leaf"
+    with pytest.raises(GradcliError, match=r"encoder\.0\.weigh") as caught:
+        w.why("encoder.0.weigh")
+    assert caught.value.diagnostics[0].help == "did you mean encoder.0.weight?"
+
+
+@pytest.mark.peers
+def test_reasons_print_and_show_in_a_notebook(model: Any) -> None:
+    with gradcli.watch(model) as w:
+        model(torch.ones(2, 4), cut=True).sum().backward()
+    answer = w.why()
+    assert str(answer) == repr(answer) and str(answer).startswith(f"on PyTorch {torch.__version__}\n")
+    bundle = answer._repr_mimebundle_()
+    assert bundle["text/plain"] == str(answer) and "detached" in bundle["text/markdown"]
+
+
+@pytest.mark.peers
+def test_several_modules_and_tensors_have_names_of_their_own(model: Any) -> None:
+    decoder, scale = torch.nn.Linear(1, 1), torch.ones(1, requires_grad=True)
+    with gradcli.watch(model, decoder, scale, third=torch.nn.Linear(2, 2)) as w:
+        (decoder(model(torch.ones(2, 4))) * scale.detach()).sum().backward()
+    assert [one.reason for one in w.why("scale").findings] == ["detached"]
+    assert [one.reason for one in w.why("third.bias").findings] == ["no-path"]
+    assert w.why("model.head.bias").findings == w.why("decoder.weight").findings == ()
+    with gradcli.watch(net=model) as w:
+        model(torch.ones(2, 4)).sum().backward()
+    assert "net.head.bias" in w.why("net.head.bias").explanation.gradients
+
+
+@pytest.mark.peers
+def test_a_block_that_fails_is_explained_and_the_error_goes_on(model: Any) -> None:
+    w = gradcli.watch(model)
+    total = model(torch.randn(32, 4)).sum()
+    with pytest.raises(RuntimeError, match="second time"), w:
+        total.backward(), total.backward()
+    assert [one.reason for one in w.why().findings] == ["freed"]
+    assert torch._C._len_torch_function_stack() == 0
+    with pytest.raises(RuntimeError, match="entered before"), w:
+        pass
+
+
+@pytest.mark.peers
+def test_an_unregistered_layer_is_found_in_a_block(model: Any) -> None:
+    model.layers = [torch.nn.Linear(1, 1)]
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with gradcli.watch(model) as w:
+        model.layers[0](model(torch.randn(32, 4))).sum().backward()
+        optimizer.step()
+    assert [(one.reason, one.subject) for one in w.why().findings] == [("unregistered", "model.layers")]
+
+
+@pytest.mark.peers
+def test_a_graph_is_drawn_with_names(model: Any, tmp_path: Path) -> None:
+    loss = model(torch.randn(3, 4)).mean()
+    drawn = gradcli.draw(loss, model=model)
+    vertices = drawn.graph.vertices
+    assert {one.name for one in vertices if one.role == "leaf"} == {name for name, _ in model.named_parameters()}
+    nodes, pending = set(), [loss.grad_fn]
+    while pending:  # the graph as PyTorch has it
+        node = pending.pop()
+        nodes.add(node)
+        pending += [one for one, _ in node.next_functions if one is not None]
+    assert sorted(one.torch for one in vertices) == sorted(type(node).__name__ for node in nodes)
+    assert all(one.line is None for one in vertices)
+    assert str(drawn).startswith(f"loss, on PyTorch {torch.__version__}\n") and "encoder.0.weight" in str(drawn)
+    for ending, word in (("svg", "<svg"), ("html", "<html"), ("mmd", "flowchart")):
+        drawn.save(tmp_path / f"loss.{ending}")
+        assert word in (tmp_path / f"loss.{ending}").read_text(encoding="utf-8")
+    assert drawn._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
+    named = gradcli.draw(loss, params={"w": model.head.weight})
+    assert "w" in {one.name for one in named.graph.vertices}
+    with pytest.raises(GradcliError, match=r"loss\.txt"):
+        drawn.save(tmp_path / "loss.txt")
+
+
+@pytest.mark.peers
+def test_wrong_arguments_say_what_is_taken(model: Any) -> None:
+    with pytest.raises(TypeError, match="modules and tensors of PyTorch, not int"):
+        gradcli.watch(3)
+    with pytest.raises(TypeError, match="a tensor of PyTorch, not str"):
+        gradcli.draw("x**2")
+    with pytest.raises(GradcliError, match="built no graph"):
+        gradcli.draw(torch.ones(2))
+
+
+def test_without_pytorch_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for call in (gradcli.watch, lambda: gradcli.draw(None)):
+        with pytest.raises(GradcliError) as caught:
+            call()
+        assert caught.value.diagnostics[0].code == "GC713"
+        assert re.search(r"gradcli\[peers\]", caught.value.diagnostics[0].help or "")
+
+
+def test_importing_gradcli_does_not_import_pytorch() -> None:
+    text = "import sys, gradcli; gradcli.watch; gradcli.draw; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
