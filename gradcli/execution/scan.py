@@ -178,7 +178,7 @@ class Work:
         self.index = None if body.index is None else body.positions[body.index]
         self.steps: list[Step] = []
         self.leaders: dict[int, Node] = {}
-        self.extras: dict[int, int] = {}  # where an inner loop gives its values: the position of its first reader
+        self.extras: dict[int, list[int]] = {}  # where an inner loop gives its values: the positions of its readers
         loops = readers_by_loop([steps[at] for at in order])
         members = {node for group in loops.values() for node in group}
         self.start: list[Any] = [None] * (len(steps) + len(loops))
@@ -192,7 +192,8 @@ class Work:
                 self.start[at] = array
             elif step in loops:
                 extra = len(steps) + len(self.leaders)
-                self.leaders[extra], self.extras[extra] = step, at
+                self.leaders[extra] = step
+                self.extras[extra] = [body.positions[reader] for reader in loops[step]]
                 ranks = {"ranks": tuple([len(arg.shape) for arg in step.args])}
                 self.steps.append((Scan(loops[step]), extra, operands, ranks, False))
                 for place, reader in enumerate(loops[step]):
@@ -206,7 +207,7 @@ class Work:
     def chosen(self, positions: Iterable[int]) -> list[Step]:
         """The operations that give the steps with these positions, in the order of the turn."""
         chosen = set(positions)
-        chosen.update([extra for extra, at in self.extras.items() if at in chosen])
+        chosen.update([extra for extra, readers in self.extras.items() if not chosen.isdisjoint(readers)])
         return [step for step in self.steps if step[1] in chosen]
 
     def node_at(self, at: int) -> Node:
