@@ -29,6 +29,7 @@ SIZES = [
     ("v[n] in real; w[n + 1] in real = 1; sum(v)*sum(w)", {"v": [1, 1]}, 6, {"v": [3, 3], "w": [2, 2, 2]}),
     ("W[m, n] in real; sum(W)", {"W": [[1]], "m": 1, "n": 1}, 1, {"W": [[1]]}),
     ("w[3] in real; sum(w)", {"w": 2}, 6, {"w": [1, 1, 1]}),
+    ("W[m, n] in real; 2*m", {}, 4, {"W": [[0] * 3] * 2}),  # no value is needed of what nothing reads
 ]
 
 

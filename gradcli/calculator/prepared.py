@@ -117,7 +117,7 @@ class Question:
         if len(known) < len(leaves) and (missing := missing_values(self.lowered, point)):
             raise GradcliError(*missing)
         for name, shape in self.fillable:
-            if isinstance(known[name], (int, float, complex)):
+            if isinstance(known.get(name), (int, float, complex)):  # none where no output reads the leaf
                 known[name] = filled(known[name], shape)
         return known
 
