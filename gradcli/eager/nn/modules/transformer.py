@@ -51,6 +51,14 @@ def _later(rows: int, columns: int, kind: Any) -> Tensor:
     return Tensor(np.where(np.tri(rows, columns, dtype=bool), 0.0, -np.inf).astype(kind))
 
 
+def _blind(mask: Tensor) -> Tensor | None:
+    """Which queries an added mask lets look at no key, as a column; None where each may look at one."""
+    if isinstance(mask, Traced):
+        return None
+    rows = np.isneginf(mask._array).all(-1, keepdims=True)
+    return Tensor(rows) if rows.any() else None
+
+
 @checks
 def scaled_dot_product_attention(
     query: Tensor,
@@ -65,7 +73,7 @@ def scaled_dot_product_attention(
     """softmax(query @ key.T * scale + attn_mask) @ value; `scale` is 1 / sqrt(features) unless it is given.
 
     A mask of truth values says where to look, another one is added; `is_causal` forbids to look at later keys.
-    RuntimeError for sizes that do not fit.
+    A query that may look at no key gets zeros. RuntimeError for sizes that do not fit.
     """
     for x in (query, key, value):
         need_tensor(x, "scaled_dot_product_attention")
@@ -85,11 +93,13 @@ def scaled_dot_product_attention(
         attn_mask = _additive(attn_mask, kind)
     if is_causal:
         attn_mask = _joined_masks([attn_mask, _later(query.shape[-2], key.shape[-2], kind)])
-    if dropout_p > 0.0:
+    blind = None if attn_mask is None else _blind(attn_mask)
+    if dropout_p > 0.0 or blind is not None:
         scores = (query @ key.mT) * by
-        scores = scores if attn_mask is None else scores + attn_mask
-        weights = dropout(scores.softmax(-1), dropout_p)
-        found: Tensor = weights @ value
+        if attn_mask is not None:
+            scores = scores + (attn_mask if blind is None else attn_mask.masked_fill(blind, 0.0))
+        weights = scores.softmax(-1) if blind is None else scores.softmax(-1).masked_fill(blind, 0.0)
+        found: Tensor = dropout(weights, dropout_p) @ value
         return found
     mask = () if attn_mask is None else (cast(attn_mask, query.dtype),)
     name = "ScaledDotProductFlashAttentionForCpuBackward0"
