@@ -111,6 +111,7 @@ ASKED = (
     "f = abs(x - 1.3) + x*abs(y)\nassert grad(f, y) == x\nassert grad(f, y) == x*sign(y)\nf",
     "f = exp(x/2) + exp(x) + y\nassert grad(f, x) == exp(x/2)/2 + exp(x)\nassert grad(f, x) == exp(x/3)**3 + exp(x/2)/2\nf",
     "u = x*y\nf = sin(u)*u\nassert grad(f, u) == u*cos(u) + sin(u)\nassert grad(f, u) == cos(x*y)\nf",
+    "f = hypot(x, x) + atan2(x, x)\nassert grad(f, x) == sqrt(2)\nassert grad(f, x) == 2/sqrt(2)\nf",  # each proof is local
     f"{LONG}\nassert grad(y, x) == 1\nassert grad(y, x) == 2\ny",
 )
 

@@ -50,6 +50,8 @@ class TowerState(NamedTuple):
     region: dict[Any, tuple[Form, int]]
     refined: int
     work: int
+    everywhere: bool
+    local: bool
 
 
 class Tower:
@@ -85,6 +87,8 @@ class Tower:
             dict(self.region),
             self.refined,
             self.work,
+            self.everywhere,
+            self.local,
         )
 
     def restore(self, state: TowerState) -> bool:
@@ -97,7 +101,7 @@ class Tower:
         for memo in self.balls.values():
             for index in [index for index in memo if index >= state.size]:
                 del memo[index]
-        self.everywhere, self.local = True, False
+        self.everywhere, self.local = state.everywhere, state.local
         return True
 
     # --- generators -------------------------------------------------------------------------------------
