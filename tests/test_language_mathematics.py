@@ -101,6 +101,104 @@ def test_all_lines_that_cannot_be_read_are_told() -> None:
     assert [(one.code, one.span and one.span.line) for one in caught.value.diagnostics] == [("GC138", 1), ("GC139", 3)]
 
 
+PIECES = (
+    *(
+        r"\frac",
+        r"\sqrt",
+        r"\sum",
+        r"\prod",
+        r"\sin",
+        r"\sec",
+        r"\log",
+        r"\max",
+        r"\alpha",
+        r"\lambda",
+        r"\pi",
+        r"\hat",
+    ),
+    *(
+        r"\mathbf",
+        r"\mathrm",
+        r"\operatorname",
+        r"\left",
+        r"\right",
+        r"\|",
+        "|",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        "^",
+        "_",
+    ),
+    *(
+        "=",
+        "==",
+        "+",
+        "-",
+        "*",
+        "/",
+        "x",
+        "A",
+        "f",
+        "e",
+        "12",
+        "3.5",
+        ",",
+        "'",
+        "!",
+        r"\top",
+        "T",
+        r"\cdot",
+        r"\le",
+        " ",
+    ),
+    *(
+        "\\,",
+        "$",
+        "#",
+        "ij",
+        "loss",
+        r"\foo",
+        r"\partial",
+        "d",
+        "\\",
+        "&",
+        "~",
+        '"',
+        "assert ",
+        "\n",
+        r"\det",
+        "²",
+        "−",
+    ),
+)
+
+
+@pytest.mark.parametrize("rounds", [4000, pytest.param(200_000, marks=pytest.mark.deep)])
+def test_anything_else_is_an_error_with_a_code(rounds: int) -> None:
+    generator = random.Random(1)
+    read = 0
+    for _ in range(rounds):
+        try:
+            parse("".join(generator.choices(PIECES, k=generator.randint(1, 14))))
+            read += 1
+        except GradcliError as error:
+            assert all(one.code.startswith("GC") and one.code != "GC999" for one in error.diagnostics)
+    assert read > 100
+
+
+@pytest.mark.parametrize(
+    "text", [r"\sqrt" * 3000 + "x", r"\sin" * 3000 + " x", "{" * 5000 + r"\pi", "|" * 4000 + r"\pi"]
+)
+def test_depth_is_limited(text: str) -> None:
+    with pytest.raises(GradcliError) as caught:
+        parse(text)
+    assert [one.code for one in caught.value.diagnostics] == ["GC502"]
+
+
 def random_formula(generator: random.Random, size: int) -> sp.Expr:
     if size <= 1:
         letters = sp.symbols("x y alpha theta z_1", positive=True)

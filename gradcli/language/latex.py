@@ -48,6 +48,8 @@ SEVERAL = {"max": "maximum", "min": "minimum"}  # of two values
 ALPHABETS = frozenset(("mathrm", "mathit", "mathsf", "mathtt", "mathcal", "text", "textrm", "operatorname"))
 BOLD = frozenset(("mathbf", "boldsymbol", "bm", "vec"))
 ACCENTS = {"hat": "hat", "bar": "bar", "tilde": "tilde", "dot": "dot", "overline": "bar", "widehat": "hat"}
+LETTERS_T = (["\\top"], ["\\intercal"], ["T"], *([alphabet, "{", "T", "}"] for alphabet in ("\\mathsf", "\\mathrm")))
+TRANSPOSES = (*LETTERS_T, *(["{", *tokens, "}"] for tokens in LETTERS_T))  # exponents that transpose
 TIMES = {"*": "*", "cdot": "*", "times": "*", "ast": "*", "odot": "*", "circ": "*", "@": "@"}
 OVER = {"/": "/", "div": "/"}
 COMPARISONS = {
@@ -280,9 +282,6 @@ class Reader:
 
     def sum(self) -> Part:
         """[ sign ] product { sign product }"""
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.error("GC502", f"more than {DEEPEST} brackets inside each other", self.at)
         sign = ""
         if self.names[self.at] in ("+", "-"):
             sign = "-" if self.names[self.at] == "-" else ""
@@ -294,7 +293,6 @@ class Reader:
             sign = self.names[self.at]
             self.at += 1
             part = Part(f"{part.text} {sign} {self.product().within(PRODUCT)}", SUM, matrix=part.matrix)
-        self.depth -= 1
         return part
 
     def product(self) -> Part:
@@ -341,7 +339,7 @@ class Reader:
 
     def factor(self) -> Part:
         """An atom with its powers."""
-        part = self.atom()
+        part = self.nested_atom()
         while self.names[self.at] == "^":
             self.at += 1
             part = self.power(part)
@@ -354,15 +352,10 @@ class Reader:
     def power(self, base: Part) -> Part:
         """The base with the exponent at the present place."""
         first = self.at
-        group = self.names[first] == "{"
-        mark = self.names[first + group]
-        if mark in ("\\top", "\\intercal", "T", "\\mathsf", "\\mathrm") and (
-            not group or "}" in self.names[first + 2 : first + 6]
-        ):
-            self.at += 1 if not group else self.names[first:].index("}") + 1
-            if mark in ("\\mathsf", "\\mathrm"):
-                self.at = first + self.names[first:].index("}") + 1 + group
-            return Part(f"{base.within(ATOM)}.T", matrix=base.matrix, transposed=True)
+        for tokens in TRANSPOSES:
+            if self.names[first : first + len(tokens)] == tokens:
+                self.at += len(tokens)
+                return Part(f"{base.within(ATOM)}.T", matrix=base.matrix, transposed=True)
         exponent = self.argument()
         if base.matrix and base.bind == ATOM and exponent.number and exponent.text != "1":
             twice = f"{base.text} {base.text}", f"{base.text} \\odot {base.text}"
@@ -378,7 +371,7 @@ class Reader:
         if len(self.names[self.at]) > 1 and self.names[self.at].isdigit():  # x^23 is x^2 3 in LaTeX
             one = self.names[self.at]
             raise self.readings(f"`^{one}` without braces", self.at, self.at, f"^{{{one}}}", f"^{one[0]} {one[1:]}")
-        return self.atom()
+        return self.nested_atom()
 
     def digit_or_argument(self) -> Part:
         r"""An argument; of a number without braces, only the first digit: \frac12 is one half."""
@@ -399,6 +392,15 @@ class Reader:
         return part
 
     # atoms ------------------------------------------------------------------------------------------------
+
+    def nested_atom(self) -> Part:
+        """An atom; raises GC502 where too many stand inside each other."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error("GC502", f"more than {DEEPEST} brackets or functions inside each other", self.at)
+        part = self.atom()
+        self.depth -= 1
+        return part
 
     def atom(self) -> Part:
         """A number, a name, a bracket, a command with its arguments."""
@@ -472,8 +474,11 @@ class Reader:
     def word(self) -> str:
         """The letters and digits in braces, or one letter."""
         if self.names[self.at] != "{":
+            letter = self.names[self.at].removeprefix("\\")
+            if not letter.isalpha():
+                raise self.unexpected()
             self.at += 1
-            return self.names[self.at - 1].removeprefix("\\")
+            return letter
         opened = self.open("}")
         text = ""
         while self.names[self.at] not in ("}", ""):
@@ -554,12 +559,12 @@ class Reader:
         r"""\frac{a}{b}"""
         first = self.at
         self.at += 1
-        after = self.names[self.at :]
-        if after[:2] in (["{", "d"], ["{", "\\partial"]) and "}" in after:
-            below = after.index("}") + 1
-            if after[below : below + 2] == after[:2]:
+        above = self.names[self.at : self.at + 2]
+        if above in (["{", "d"], ["{", "\\partial"]) and "}" in self.names[self.at :]:
+            below = self.names.index("}", self.at) + 1
+            if self.names[below : below + 2] == above:
                 hint = "write grad(y, x) for the derivative of y by x"
-                raise self.error("GC138", "a derivative is no fraction here", first, self.at + below, hint)
+                raise self.error("GC138", "a derivative is no fraction here", first, below, hint)
         top, bottom = self.digit_or_argument(), self.digit_or_argument()
         number = top.number and bottom.number
         return Part(f"{top.within(PRODUCT)}/{bottom.within(ATOM)}", PRODUCT, matrix=top.matrix, number=number)
@@ -584,10 +589,12 @@ class Reader:
             return Part(f"abs({part.text})")
         kind = "2"
         if self.names[self.at] == "_":
-            self.at += 1
-            start = self.at
-            kind = self.word() if self.names[start] != "{" else self.names[start + 1]
-            self.at = start + 1 if self.names[start] != "{" else self.names.index("}", start) + 1
+            group = self.names[self.at + 1] == "{"
+            kind = self.names[self.at + 1 + group]
+            self.at += 2 + group
+            if group:
+                self.opened.append("}")
+                self.expect("}", self.at - 2)
         norms = {"2": f"norm({part.text})", "F": f"norm({part.text})", "1": f"sum(abs({part.text}))"}
         norms |= dict.fromkeys(("infty", "\\infty"), f"max(abs({part.text}))")
         if kind not in norms or (kind == "1" and part.matrix and part.bind == ATOM):
