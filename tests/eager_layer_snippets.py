@@ -135,6 +135,7 @@ _CALLS = [
     "F.scaled_dot_product_attention(x,x*2,x+1,is_causal=True)",
     "F.scaled_dot_product_attention(x,x*2,x+1,attn_mask=torch.ones(6,6).tril()>0)",
     "F.scaled_dot_product_attention(x,x*2,x+1,attn_mask=torch.randn(6,6))",
+    "F.scaled_dot_product_attention(x,x*2,x+1,attn_mask=torch.ones(6,6).tril(-1)>0)",  # a query that sees no key
     "F.scaled_dot_product_attention(x,x*2,x+1,scale=1.0)",
     "F.scaled_dot_product_attention(x,x,x,attn_mask=torch.ones(6,6),is_causal=True)",
     "F.scaled_dot_product_attention(x,x[...,:5],x)",

@@ -56,7 +56,7 @@ def test_names_are_known_without_judging(project: pytest.Pytester, monkeypatch: 
 
 def test_a_failure_is_what_check_prints(project: pytest.Pytester) -> None:
     result = run(project, "--gradcli", "--junitxml", "report.xml")
-    printed = str(check(WRONG))
+    printed = str(check(WRONG, witnesses="none"))
     card = printed[printed.index("DISAGREES claim x, line 2") : printed.rindex("\n\n")]
     text = "\n".join(result.outlines)
     assert card in text

@@ -111,6 +111,10 @@ def watch(*watched: Any, every: int = 1, **named: Any) -> Watching:
     that `named_parameters()` gives them; with several modules, or one given by keyword, the module's name stands
     before: `watch(encoder=e, decoder=d)` has `encoder.0.weight`. Tensors in variables around the block have the names
     of these. `every=10` records every tenth training step. Raises GradcliError (GC713) where PyTorch is not installed.
+
+    >>> with watch(model) as w:  # doctest: +SKIP
+    ...     model(x).sum().backward()
+    >>> print(w.why("0.weight"))  # doctest: +SKIP
     """
     torch = running.installed()
     frame = sys._getframe(1)
@@ -159,6 +163,8 @@ def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = Non
 
     Leaves have the names that `model.named_parameters()` or `params` give them. Raises GradcliError: GC713 where
     PyTorch is not installed, GC721 for a tensor without a graph.
+
+    >>> draw(model(x).sum(), model=model).save("loss.svg")  # doctest: +SKIP
     """
     torch = running.installed()
     if not isinstance(loss, torch.Tensor):

@@ -50,7 +50,7 @@ def one_node(name: str, *results: Tensor | None) -> tuple[Tensor, ...]:
         return tuple(found)
     saved = tuple([one for node in made for one in node.saved or ()])
     node = class_named(SeveralNode, name)(made[0].ins, saved, made[-1].place)
-    node._seq, node.vers = made[-1]._seq, versions(saved)
+    node.vers = versions(saved)
     node.outputs, node.parts = len(results), tuple(nodes)
     for i, x in enumerate(results):
         if x is not None:
