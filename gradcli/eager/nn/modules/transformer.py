@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _attended(q: Any, k: Any, v: Any, *mask: Any, scale: float) -> Any:
+def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
+    """With a mask that is added to the scores, and a column of factors of the weights: 0 where a query sees no key."""
     scores = declared("matmul", q, k.mT) * scale
     shape = tuple(scores.shape)
-    for one in mask:
-        wide = declared("reshape", one, shape=(1,) * (len(shape) - len(one.shape)) + tuple(one.shape))
-        scores = scores + stretch(wide, shape)
-    weights = declared("softmax", scores, axis=-1)
-    return declared("matmul", weights, v)
+    wide = [
+        stretch(declared("reshape", one, shape=(1,) * (len(shape) - len(one.shape)) + tuple(one.shape)), shape)
+        for one in masks
+    ]
+    weights = declared("softmax", scores + wide[0] if wide else scores, axis=-1)
+    return declared("matmul", weights * wide[1] if wide[1:] else weights, v)
 
 
 def _additive(mask: Tensor, kind: Any) -> Tensor:
@@ -93,17 +95,19 @@ def scaled_dot_product_attention(
         attn_mask = _additive(attn_mask, kind)
     if is_causal:
         attn_mask = _joined_masks([attn_mask, _later(query.shape[-2], key.shape[-2], kind)])
-    blind = None if attn_mask is None else _blind(attn_mask)
-    if dropout_p > 0.0 or blind is not None:
+    blind = None
+    if attn_mask is not None and (blind := _blind(attn_mask)) is not None:
+        attn_mask = attn_mask.masked_fill(blind, 0.0)  # its weights are masked instead
+    if dropout_p > 0.0:
         scores = (query @ key.mT) * by
-        if attn_mask is not None:
-            scores = scores + (attn_mask if blind is None else attn_mask.masked_fill(blind, 0.0))
+        scores = scores if attn_mask is None else scores + attn_mask
         weights = scores.softmax(-1) if blind is None else scores.softmax(-1).masked_fill(blind, 0.0)
         found: Tensor = dropout(weights, dropout_p) @ value
         return found
-    mask = () if attn_mask is None else (cast(attn_mask, query.dtype),)
+    masks = [] if attn_mask is None else [cast(attn_mask, query.dtype)]
+    masks += [] if blind is None else [cast(blind.logical_not(), query.dtype)]
     name = "ScaledDotProductFlashAttentionForCpuBackward0"
-    averages = fused(_attended, (query, key, value, *mask), name, edges=3, scale=by)
+    averages = fused(_attended, (query, key, value, *masks), name, edges=3, scale=by)
     if query.ndim == 4 and not isinstance(averages, Traced):
         averages._raw = _laid_out(averages._raw, query._raw)
     return averages
