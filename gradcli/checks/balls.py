@@ -192,13 +192,7 @@ class BallField(Field):
 
         return rule_of(node)
 
-    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        if node.primitive.name == "where":
-            chosen = xs[0]
-            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
-        for x in xs:
-            if type(x) is Failure:
-                return x
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         try:
             made = rule(self, *xs, **node.params)
         except Undecided as reason:

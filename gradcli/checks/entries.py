@@ -107,7 +107,17 @@ class Field:
         return None
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        """One entry of a node, or a Failure."""
+        """One entry of a node, or a Failure: of an argument that counts, else what `computed` gives."""
+        if node.primitive.name == "where":
+            chosen = xs[0]
+            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
+        for x in xs:
+            if type(x) is Failure:
+                return x
+        return self.computed(node, rule, xs)
+
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        """One entry of a node whose arguments have values, or a Failure."""
         raise Unsupported(node.primitive.name)
 
     def constant(self, value: Any) -> Any:

@@ -69,7 +69,9 @@ class SympyField(Field):
         """The value of an expression at the point as a SymPy number; raises Undecided where no digits are known."""
         if isinstance(expression, Failure):
             raise (UndefinedAt if expression.kind == "undefined" else Undecided)(expression.reason)
-        coarse, fine = (sympy.sympify(expression).evalf(n, subs=self.values) for n in (digits, digits + GUARD))
+        coarse, fine = (
+            sympy.sympify(expression, strict=True).evalf(n, subs=self.values) for n in (digits, digits + GUARD)
+        )
         if not (fine.is_Number and coarse.is_Number and fine.is_finite):
             raise Undecided("SymPy finds no real number")
         if abs(fine - coarse) > abs(fine) * sympy.Float(10) ** (5 - digits):
@@ -127,7 +129,7 @@ class SympyField(Field):
         """The sign of an expression at the point; raises Undecided where its digits do not tell."""
         if isinstance(x, Failure):
             raise Undecided(x.reason)
-        exact = sympy.sympify(x).xreplace(self.values)
+        exact = sympy.sympify(x, strict=True).xreplace(self.values)
         value = exact if exact.is_Rational else self.value_of(x)
         if value == 0:
             self.ties.append(x)
@@ -136,13 +138,7 @@ class SympyField(Field):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.symbolic
 
-    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        if node.primitive.name == "where":
-            chosen = xs[0]
-            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
-        for x in xs:
-            if type(x) is Failure:
-                return x
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         try:
             made = rule(self.sp, *xs, **node.params)
         except (Undecided, UndefinedAt) as reason:
@@ -194,7 +190,7 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     value = accepted(Reading(field, leaves, fixed)[output].flat[0])
     field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
     found = sympy.diff(value, symbol)
-    if any(symbol in sympy.sympify(tie).free_symbols for tie in field.ties):
+    if any(symbol in sympy.sympify(tie, strict=True).free_symbols for tie in field.ties):
         raise Undecided("the point lies where branches meet")
     slope = field.value_of(accepted(found))
     with balls.precision(balls.START_BITS):
@@ -216,7 +212,7 @@ def accepted(found: Any) -> Any:
     """The expression of an entry; raises what is wrong with it."""
     if isinstance(found, Failure):
         raise (UndefinedAt if found.kind == "undefined" else Undecided)(found.reason)
-    expression = sympy.sympify(found)
+    expression = sympy.sympify(found, strict=True)
     if tree_size(expression) > MOST_OPERATIONS:
         raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
     for part in sympy.preorder_traversal(expression):

@@ -146,13 +146,7 @@ class FormField(Field):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.symbolic
 
-    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        if node.primitive.name == "where":
-            chosen = xs[0]
-            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
-        for x in xs:
-            if type(x) is Failure:
-                return x
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         self.operations += 1
         if self.operations > MOST_OPERATIONS:
             raise Spent(f"more than {MOST_OPERATIONS:,} operations")

@@ -107,14 +107,8 @@ class SeriesField(BallField):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return OWN.get(primitive.name) or primitive.ball
 
-    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         name = node.primitive.name
-        if name == "where":
-            chosen = xs[0]
-            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
-        for x in xs:
-            if type(x) is Failure:
-                return x
         try:
             made = self._made(node, rule, xs) if name in CONTINUOUS else rule(self, *xs, **node.params)
         except Exception as reason:
