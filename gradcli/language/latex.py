@@ -14,10 +14,6 @@ import re
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
 from gradcli.language.source import Source
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 MATHEMATICS = re.compile(r"\\[A-Za-z,;:!|{}]|\$[^$]+\$|[\^_][ \t]*\{")
 STRING = re.compile(r"\"[^\"\r\n]*\"|'[^'\r\n]*'")
 ASSIGNED = re.compile(r"^[ \t]*(?:const[ \t]+)?([A-Za-z_]\w+)[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?=(?!=)", re.MULTILINE)
@@ -416,14 +412,12 @@ class Reader:
         if name in BARS or name in NORMS:
             return self.bars()
         command = name.removeprefix("\\") if name[:1] == "\\" else ""
-        special: dict[str, Callable[[], Part]] = {
-            **dict.fromkeys(("frac", "dfrac", "tfrac"), self.fraction),
-            "sqrt": self.root,
-            "sum": self.series,
-            "prod": self.series,
-        }
-        if command in special:
-            return special[command]()
+        if command in ("frac", "dfrac", "tfrac"):
+            return self.fraction()
+        if command == "sqrt":
+            return self.root()
+        if command in ("sum", "prod"):
+            return self.series()
         if command in FUNCTIONS or command in RECIPROCALS:
             return self.function(command)
         if command == "pi":
