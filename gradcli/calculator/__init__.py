@@ -151,11 +151,13 @@ def trace(
     why_topo: bool = False,
     torch: bool = False,
     turn: int | None = None,
+    symbolic: bool = False,
 ) -> Trace:
     """The forward and the backward pass of a scalar script, step by step; see `execution.results.Trace`.
 
     With `why_topo`, beside it the depth-first walk that does not wait for all contributions; with `torch`, nodes have
-    PyTorch's names. Of a long loop the first and the last turn are shown, and turn number `turn`.
+    PyTorch's names. Of a long loop the first and the last turn are shown, and turn number `turn`. With `symbolic` local
+    partials have their formulas, as far as there are any.
 
     Raises GradcliError as `grad` does, and GC728 where no loop has that turn.
 
@@ -176,8 +178,9 @@ def trace(
     at_point = point_of(lowered, values)
     shown, turns = with_turns(lowered, turn)
     passes = trace_passes(
-        shown, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True, turns=turns
-    )
+        shown, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True, turns=turns,
+        symbolic=symbolic,
+    )  # fmt: skip
     return in_torch_names(passes) if torch else passes
 
 

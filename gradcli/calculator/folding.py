@@ -69,6 +69,12 @@ class Folding:
             node = node.args[0]
         return node
 
+    def operand(self, node: Node) -> Node:
+        """The node whose value the script has where this one is read."""
+        while node in self.inserted and node not in self.cores:
+            node = node.args[0]
+        return node
+
     def route(self, builder: Builder, arg: Node, flow: Flow, active: set[Node]) -> Route | None:
         """Where something that is sent to an operand arrives, through nodes that nobody wrote; None for nowhere."""
         to, way = arg, []

@@ -17,10 +17,11 @@ from gradcli.transforms.reverse import contributions, sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.calculator.folding import Route
+    from gradcli.calculator.local_partials import LocalFormula
     from gradcli.diagnostics import Diagnostic
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     Sent = list[tuple[Node, Flow]]
 
+LONGEST_OPERAND = 24  # characters of a formula inside another
 MOST_NAIVE_STEPS = 200  # the naive walk visits a node once per path, and paths multiply
 
 
@@ -43,10 +45,11 @@ def trace_passes(
     diagnostics: tuple[Diagnostic, ...],
     fold: bool = False,
     turns: Mapping[Node, int] | None = None,
+    symbolic: bool = False,
 ) -> Trace:
     """The trace of a lowered script whose output is a scalar; with `fold`, beside it without inserted nodes.
 
-    `turns` are the turns of loops that nodes belong to.
+    `turns` are the turns of loops that nodes belong to. With `symbolic` local partials are formulas too.
     """
     program = lowered.program
     output = program.outputs[0]
@@ -64,14 +67,19 @@ def trace_passes(
         )
         zeros = [builder.constant(0, target.type.shape) for target in targets]
         gradients = [zero if flow is None else clean(builder, flow) for flow, zero in zip(flows, zeros, strict=True)]
-        steps = [_Step(builder, index, node, flow, _direct(sent)) for node, flow, sent in seen]
         folding = Folding(order if fold else (), output)
-        folded = list(_folded(builder, folding, index, seen, dependents(order, targets))) if folding.inserted else []
+        active = dependents(order, targets)
+        steps = [_Step(builder, index, node, flow, _direct(sent)) for node, flow, sent in seen]
+        folded = list(_folded(builder, folding, index, seen, active)) if folding.inserted else []
+        for step in steps if symbolic else ():
+            step.find_formulas(builder, Folding(()), order, active)
+        for step in folded if symbolic else ():
+            step.find_formulas(builder, folding, order, active)
     tape = Tape([*order, *gradients, *(node for step in (*steps, *folded) for node in step.needed())])
     known = tape.run_all(values, backend=backend, dtype=dtype)
     turns = turns or {}
     forward = _forward(order, index, index, {}, known, lowered, dtype, folding.inserted, turns)
-    backward = _backward(steps, known)
+    backward = _backward(steps, known, _operand_texts(index, lowered))
     gradient = {name: known[node] for name, node in zip(names, gradients, strict=True)}
 
     def walk(folding: Folding, steps: Sequence[_Step]) -> NaiveTrace:
@@ -85,7 +93,7 @@ def trace_passes(
         shown = {node: index[folding.stands_for(node)] for node in order}
         written = Passes(
             _forward(kept, index, shown, folding.ends, known, lowered, dtype, (), turns),
-            _backward(folded, known),
+            _backward(folded, known, _operand_texts(shown, lowered)),
             None if not why_topo else walk(folding, folded),
         )
     return Trace(lowered.text, at, known[output], forward, backward, gradient, naive, diagnostics, written)
@@ -125,10 +133,23 @@ def _forward(
     return tuple(found)
 
 
-def _backward(steps: Sequence[_Step], known: Mapping[Node, Any]) -> tuple[BackwardStep, ...]:
+def _operand_texts(shown: Mapping[Node, int], lowered: Lowered) -> Callable[[Node], str]:
+    """How formulas call an operand: by its name, its own formula where that is short, or as a step."""
+    texts = formulas(sorted(shown, key=lambda node: node.serial), step_names(shown), lowered.names)
+
+    def text(node: Node) -> str:
+        own = lowered.names.get(node) or texts[node]
+        return own if not node.args or len(own) <= LONGEST_OPERAND else f"v{shown[node]}"
+
+    return text
+
+
+def _backward(
+    steps: Sequence[_Step], known: Mapping[Node, Any], text: Callable[[Node], str]
+) -> tuple[BackwardStep, ...]:
     """The steps backward with their numbers, in order: a receiver's sum grows from step to step."""
     sums: dict[int, Any] = {}
-    return tuple(step.result(known, sums) for step in steps)
+    return tuple(step.result(known, sums, text) for step in steps)
 
 
 def torch_name(node: Node) -> str:
@@ -189,7 +210,7 @@ def _direct(sent: Sent) -> list[Route]:
 class _Step:
     """One node of the backward pass: the nodes whose values its line shows."""
 
-    __slots__ = ("cotangent", "index", "node", "sent")
+    __slots__ = ("cotangent", "formulas", "index", "node", "partials", "sent")
 
     def __init__(
         self, builder: Builder, index: Mapping[Node, int], node: Node, flow: Flow, routes: Sequence[Route]
@@ -200,25 +221,45 @@ class _Step:
         partials = _partials(builder, node)
         left = list(enumerate(node.args))
         self.sent: list[tuple[Node, Node | None, Node, bool]] = []
+        self.partials: list[Node | None] = []  # as the operation has them, for each of `sent`
+        self.formulas: list[LocalFormula | None] = []
         for arg, to, sent_flow, carry in routes:
             position = next((i for i, other in left if other is arg), None)
             left = [(i, other) for i, other in left if i != position]
             partial = partials[position] if partials is not None and position is not None else None
             moved, summed = (None, False) if partial is None else carry(partial)
             self.sent.append((to, moved, clean(builder, sent_flow), summed))
+            self.partials.append(partial)
+        self.formulas = [None] * len(self.sent)
+
+    def find_formulas(self, builder: Builder, folding: Folding, order: Sequence[Node], active: set[Node]) -> None:
+        """The formulas of the local partials; of an operation that mixes entries those of what it sends."""
+        from gradcli.calculator.local_partials import local_formula
+
+        operands = [folding.operand(arg) for arg in self.node.args]
+        if any(self.partials):
+            found = [None if one is None else local_formula(one, operands) for one in self.partials]
+        elif self.sent:
+            local = _local_sends(builder, self.node, order, active, folding)
+            found = [] if local is None else [local_formula(one, operands, local[1]) for one in local[2]]
+        self.formulas = found if self.sent and len(found) == len(self.sent) else self.formulas
 
     def needed(self) -> list[Node]:
         """The nodes to evaluate."""
         partials = [partial for _, partial, _, _ in self.sent if partial is not None]
         return [self.cotangent, *partials, *(value for _, _, value, _ in self.sent)]
 
-    def result(self, known: Mapping[Node, Any], sums: dict[int, Any]) -> BackwardStep:
-        """The step with its numbers; `sums` holds what each node has received so far."""
+    def result(self, known: Mapping[Node, Any], sums: dict[int, Any], text: Callable[[Node], str]) -> BackwardStep:
+        """The step with its numbers; `sums` holds what each node has received so far, `text` names operands."""
         sent = []
-        for receiver, partial, value, summed in self.sent:
+        for (receiver, partial, value, summed), formula in zip(self.sent, self.formulas, strict=True):
             to = self.index[receiver]
             sums[to] = known[value] if to not in sums else sums[to] + known[value]
-            sent.append(Contribution(to, None if partial is None else known[partial], known[value], sums[to], summed))
+            number = None if partial is None else known[partial]
+            shown = (
+                "" if formula is None or not (number is None or formula.holds(known, number)) else formula.shown(text)
+            )
+            sent.append(Contribution(to, number, known[value], sums[to], summed, shown))
         return BackwardStep(self.index[self.node], self.node.primitive.name, known[self.cotangent], tuple(sent))
 
 
@@ -299,10 +340,10 @@ class _Visit:
         self.step = 0
 
 
-def _local_tape(
+def _local_sends(
     builder: Builder, node: Node, order: Sequence[Node], active: set[Node], folding: Folding
-) -> tuple[list[Node], str, Tape] | None:
-    """What one node sends for a cotangent given as an input: receivers, that input's name, and the computation."""
+) -> tuple[list[Node], Node, list[Node]] | None:
+    """What one node sends for a cotangent that is an input: the receivers, that input, and what each is sent."""
     if not node.args or node not in active:
         return None
     with building(builder, order):
@@ -314,9 +355,15 @@ def _local_tape(
         sent = contributions(builder, node, flow, active)
         routes = [route for arg, one in sent if (route := folding.route(builder, arg, one, active)) is not None]
         outputs = [clean(builder, one) for _, _, one, _ in routes]
-    if not routes:
-        return None
-    return [to for _, to, _, _ in routes], ct.params["name"], Tape(outputs)
+    return ([to for _, to, _, _ in routes], ct, outputs) if routes else None
+
+
+def _local_tape(
+    builder: Builder, node: Node, order: Sequence[Node], active: set[Node], folding: Folding
+) -> tuple[list[Node], str, Tape] | None:
+    """The same as a computation, with the name of its input."""
+    local = _local_sends(builder, node, order, active, folding)
+    return None if local is None else (local[0], local[1].params["name"], Tape(local[2]))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -34,6 +34,7 @@ def trace(
     plan: bool,
     all: bool,
     turn: int | None,
+    symbolic: bool,
 ) -> int:
     """The forward and the backward pass, step by step.
 
@@ -50,11 +51,16 @@ def trace(
 
     A long loop is one node: its first and its last turn are shown step by step, with --turn 500 also that turn.
 
+    With --symbolic each local partial has its formula beside its number, such as cos(x) = -0.416147. An
+    operation that mixes entries, such as a matrix product, has what it sends on for a cotangent ct instead:
+    A @ x sends A.T @ ct to x.
+
     With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
     the order of work, blocks and threads, memory, and what the passes of the planner did.
 
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3
+      gradcli trace "sin(x)*x" --at x=2 --symbolic
       gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
       gradcli trace "sin(x)*x" --at x=2 --style torch
       gradcli trace loss.grad --format json
@@ -63,12 +69,13 @@ def trace(
     source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
     if plan:
         given = {"--why-topo": why_topo, "--all": all, "--style": style == "torch", "--turn": turn is not None}
+        given |= {"--symbolic": symbolic}
         named = next((name for name, there in given.items() if there), None)
         if named is not None:
             raise error("GC721", f"{named} does not go with --plan")
         output.emit(planned_view(calculator.plan(source, **told)))
         return 0
-    result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch", turn=turn)
+    result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch", turn=turn, symbolic=symbolic)
     output.emit(traced_view(result, all))
     return 0
 
@@ -100,4 +107,5 @@ STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help=
 PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
 ALL = Option("--all", kind="flag", help="Show every node, also those that nobody wrote, such as reshapes.")
 TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, TURN, *OUTPUT))
+SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
+DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, TURN, SYMBOLIC, *OUTPUT))

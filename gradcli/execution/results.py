@@ -283,7 +283,8 @@ class ForwardStep(Record):
 class Contribution(Record):
     """What a node sends to one of its inputs: cotangent times local partial, and the sum `to` holds then.
 
-    `summed`: the input was broadcast on its way, so the products of cotangent and partial are added up.
+    `summed`: the input was broadcast on its way, so the products of cotangent and partial are added up. `formula`, if
+    asked for, is the partial in terms of what the node reads; of a node without partials what it sends for `ct`.
     """
 
     to: int
@@ -291,6 +292,7 @@ class Contribution(Record):
     value: Value
     accumulated: Value
     summed: bool = False
+    formula: str = ""
 
 
 class BackwardStep(Record):

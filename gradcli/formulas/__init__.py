@@ -1,8 +1,8 @@
 """Gradients as formulas in the user's terms: a graph is read in index notation, shortened, and written as matrices.
 
 `index_terms` is the algebra, `index_reading` reads graphs, `recognition` and `matrix_rules` find shorter forms,
-`linear_maps` makes Jacobians, `matrix_text` writes them. Nothing here proves anything: whoever shows a formula
-confirms it first.
+`linear_maps` makes Jacobians, `matrix_text` writes them, `normal_form` compares two of them. Nothing here proves a
+formula: whoever shows one confirms it first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from gradcli.formulas.index_terms import NoFormula, TooLong, key
 from gradcli.formulas.linear_maps import matrix_of
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer
+from gradcli.formulas.normal_form import same_form
 from gradcli.formulas.recognition import shortened
 
 if TYPE_CHECKING:
@@ -86,6 +87,13 @@ def whole_text(
     return min(texts, key=len)
 
 
+def entries_text(node: Node, called: Mapping[Node, str]) -> str:
+    """The formula of an entry of a node, as a formula of whole arrays that may only broadcast to the node's shape."""
+    reader = Reader(called)
+    axes = tuple([reader.names.index(n) for n in node.shape])
+    return Writer(reader).sum(shortened(reader.entry(node, axes), reader.names), axes, exact=False).text
+
+
 def listed_text(
     node: Node,
     called: Mapping[Node, str] | None = None,
@@ -109,4 +117,4 @@ def listed_text(
     return f"[{', '.join(lines)}]"
 
 
-__all__ = ["NoFormula", "Rows", "formula_texts", "why_none"]
+__all__ = ["NoFormula", "Rows", "entries_text", "formula_texts", "same_form", "why_none"]

@@ -138,6 +138,7 @@ def backward_step(step: BackwardStep) -> Payload:
                 "partial": jsonable(sent.partial),
                 "value": jsonable(sent.value),
                 "accumulated": jsonable(sent.accumulated),
+                **({"formula": sent.formula} if sent.formula else {}),
             }
             for sent in step.contributions
         ],

@@ -13,6 +13,7 @@ from gradcli.execution.results import Passes
 from gradcli.graph.exact import count_text
 from gradcli.rendering.calculus import head, leaf_grid, unused, values
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
+from gradcli.rendering.tabular import is_number
 from gradcli.rendering.values import inline, number, shape_of, size_of
 
 TYPE_CHECKING = False
@@ -178,10 +179,12 @@ def backward_rows(result: Passes, style: Style) -> Iterator[tuple[str, ...]]:
 
 
 def partial_text(sent: Contribution, style: Style) -> str:
-    """The local partial of a contribution; `summed` where its products with the cotangent are added up."""
+    """The local partial of a contribution, with its formula; `summed` if its products with the cotangent are added."""
     if sent.partial is None:
-        return ""
-    return inline(sent.partial, style.digits, CELL_ENTRIES) + (", summed" if sent.summed else "")
+        return sent.formula
+    text = inline(sent.partial, style.digits, CELL_ENTRIES) + (", summed" if sent.summed else "")
+    known = not sent.formula or is_number(sent.formula)
+    return text if known else f"{sent.formula} = {text}"
 
 
 def short(step: ForwardStep) -> str:

@@ -1,0 +1,93 @@
+"""Local partials of operations as formulas in what they read: of `sin(x)` by x `cos(x)`.
+
+An operation on entries has a partial for each operand. Any other has what it sends back for a cotangent `ct`: `A @ x`
+sends `A.T @ ct` to x. A formula is shown only if it reads back with the normal form of the derivative, and has the
+number that stands beside it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from gradcli.calculator.gradient_text import CLOSE, flat
+from gradcli.calculator.questions import prepare, value_question
+from gradcli.diagnostics import GradcliError
+from gradcli.formulas import NoFormula, entries_text, formula_texts, same_form
+from gradcli.graph.builder import building
+from gradcli.graph.node import reachable
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.language.substitution import substituted
+from gradcli.lowering import lower
+from gradcli.lowering.ranks import FixedShapes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from gradcli.graph.node import Node
+
+LONGEST = 120  # characters of a formula in a row of a table
+COTANGENT = "ct"
+
+
+class LocalFormula(NamedTuple):
+    """A formula in placeholders, and the operand that each of them stands for."""
+
+    text: str
+    operands: dict[str, Node]
+
+    def shown(self, text: Callable[[Node], str]) -> str:
+        """The formula with the texts of the operands in it."""
+        return substituted(self.text, {name: text(node) for name, node in self.operands.items()})
+
+    def holds(self, known: Mapping[Node, Any], value: Any) -> bool:
+        """Whether the formula has this value; off a kink every one has."""
+        place = {name: known[node] for name, node in self.operands.items()}
+        try:
+            question = value_question(prepare(self.text, place, ()))
+            (found,) = question.run(question.values(place), "auto", "float64")
+        except (GradcliError, ValueError, TypeError):
+            return False
+        ours, theirs = flat(found), flat(value)
+        ours = ours * len(theirs) if len(ours) == 1 else ours
+        scale = max(map(abs, theirs), default=0.0)
+        return len(ours) == len(theirs) and all(
+            x == y or abs(x - y) <= CLOSE * scale for x, y in zip(ours, theirs, strict=True)
+        )
+
+
+def local_formula(node: Node, operands: Sequence[Node], cotangent: Node | None = None) -> LocalFormula | None:
+    """The formula of a node that is computed from operands; None where there is none that reads back as the node.
+
+    The builder must be open.
+    """
+    known = [one for one in dict.fromkeys(operands) if one.args or "name" in one.params]  # constants are written out
+    names = {one: f"operand_{place}" for place, one in enumerate(known)}
+    called = {**names, **({} if cotangent is None else {cotangent: COTANGENT})}
+    for text in entry_texts(node, names) if cotangent is None else formula_texts(node, called):
+        if len(text) <= LONGEST and reads_back(text, node, called):
+            return LocalFormula(text, {name: one for one, name in names.items()})
+    return None
+
+
+def entry_texts(node: Node, names: Mapping[Node, str]) -> Iterator[str]:
+    """The formula of an array whose entries are alike, without its shape: 1 and not ones(3)."""
+    with suppress(NoFormula):
+        yield entries_text(node, names)
+
+
+def reads_back(text: str, node: Node, called: Mapping[Node, str]) -> bool:
+    """Whether a text in the script language has the normal form of a node; the node's builder must be open."""
+    shapes = FixedShapes({name: one.shape for one, name in called.items()}, {})
+    try:
+        (output,) = lower(parse(Source(text)), claiming="skipped", shapes=shapes).program.outputs
+    except GradcliError:
+        return False
+    with building(output.builder, reachable([output])):
+        return same_form(node, output, called)
+
+
+__all__ = ["COTANGENT", "LocalFormula", "local_formula", "reads_back"]
