@@ -10,6 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -446,8 +447,63 @@ def test_trace_tells_both_orders_and_what_adds_up(tmp_path: Path, capsys: pytest
         [(1, 1.0)],
         [(0, 2.0)],
     ]
-    assert one["added"] == [{"index": 0, "name": "x", "value": 3.0, "norm": 3.0, "count": 1}]
+    assert one["added"] == [
+        {"index": 0, "name": "x", "value": 3.0, "norm": 3.0, "count": 1, "grad": 3.0, "grad_norm": 3.0}
+    ]
     assert one["line"] == 5
+
+
+ACCUMULATING = """import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for x in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
+    if x == 4.0:
+        w.grad = None
+    ((w * x) ** 2).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("on", ["gradcli", pytest.param("torch", marks=pytest.mark.peers)])
+def test_trace_tells_what_grad_is_after_each_accumulation(
+    on: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if on == "torch":
+        pytest.importorskip("torch")
+    options = ("--trace", "--on", on)
+    assert run(tmp_path, ACCUMULATING, options=(*options, "--format", "json")) == 0
+    every = json.loads(capsys.readouterr().out)
+    validator("run").validate(every)
+    held = np.zeros(2)
+    for number, one in enumerate(every["backwards"], 1):
+        (added,) = one["added"]
+        held = np.array(added["value"]) + (0 if number == 4 else held)
+        assert one["number"] == number and added["grad"] == held.tolist()
+        assert added["grad_norm"] == pytest.approx(np.linalg.norm(held), rel=1e-6)
+    for chosen, number in ((("--backward", "5"), 5), (("--last",), 6)):
+        assert run(tmp_path, ACCUMULATING, options=(*options, *chosen, "--format", "json")) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["backwards"] == [every["backwards"][number - 1]]
+        assert [one["node"] for one in found["forward"]] == ["leaf", "MulBackward0", "PowBackward0", "SumBackward0"]
+        assert all(one in every["forward"] for one in found["forward"])
+        assert run(tmp_path, ACCUMULATING, options=(*options, *chosen)) == 0
+        out = capsys.readouterr().out
+        assert f"Backward {number} of 6, line 6" in out and ".grad after" in out and out.count("Backward ") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--trace", "--backward", "7"), "there is no backward 7: 6 backwards ran"),
+        (("--trace", "--backward", "2", "--last"), "exclude each other"),
+        (("--last",), "what --trace shows"),
+        (("--backward", "2"), "what --trace shows"),
+    ],
+)
+def test_a_backward_that_cannot_be_shown(
+    options: tuple[str, ...], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, ACCUMULATING, options=options) == 2
+    err = capsys.readouterr().err
+    assert "GC721" in err and told in err
 
 
 def test_trace_stands_behind_what_the_file_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,6 +168,20 @@ def test_all_shows_every_node(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--all does not go with --plan" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("cells", "few"), [(None, 9), (140, 9), (80, 4)])
+def test_large_arrays_are_shown_by_shape_and_norm(cells: int | None, few: int) -> None:
+    """A leaf of one entry too many has one row; with --full it has a row for each entry, and no norm is told."""
+    for size in (few, few + 1):
+        x = np.linspace(1, 2, size)
+        trace = calculator.trace("sum(x**2)", at={"x": x})
+        documents = [listing.trace(trace, Style(5, 40, cells), full=full) for full in (False, True)]
+        short, full = (plain.render(one) if cells is None else on_terminal(one, cells) for one in documents)
+        norm = f"{size}, norm {np.linalg.norm(2 * x):.5g}"
+        assert (norm in short) == ("--full" in short) == (size > few)
+        assert "norm" not in full and f"x[{size - 1}]" in full
+        assert (f"x[{size - 1}]" in short) == (size == few)
+
+
 def test_a_table_off_a_terminal_has_all_digits(capsys: pytest.CaptureFixture[str]) -> None:
     for style in ("table", "plain", "markdown"):
         assert cli.main(["trace", "x/3", "--at", "x=1", "--format", style]) == 0

@@ -7,6 +7,7 @@ from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._python_file import EVERY, ON, recorded
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
+from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def run(
     real_torch: bool,
     every: int,
     dtype: str,
+    backward: int | None,
+    last: bool,
 ) -> int:
     """Run a PyTorch-style Python file on gradcli's tensors.
 
@@ -39,8 +42,10 @@ def run(
     code is the file's own.
 
     --trace prints, behind the output of the file, the graphs that it built: operations in forward order,
-    each backward, and what was added into .grad, with source lines. --output writes them to a file. --graph
-    draws the graph of the last backward into a file: .svg, .html, .dot or .mmd.
+    each backward, what was added into .grad and what .grad is then, with source lines. --backward 3 shows the
+    third backward and the operations that it went through, --last the last one. --output writes to a file.
+
+    --graph draws the graph of the last backward into a file: .svg, .html, .dot or .mmd.
 
     With --on torch the file runs on the installed PyTorch, and trace and graph show what PyTorch built.
 
@@ -51,12 +56,17 @@ def run(
       gradcli run snippet.py
       gradcli run --trace snippet.py
       gradcli run --trace -o graphs.json snippet.py
+      gradcli run --trace --last train.py
       gradcli run train.py --epochs 3
       gradcli run --on torch --trace snippet.py
       gradcli run --on torch --graph loss.svg snippet.py
       gradcli run - < snippet.py
     """
     torch = real_torch or on == "torch"
+    chosen = -1 if last else backward
+    if chosen is not None and (not trace or (last and backward is not None)):
+        what = "--backward and --last exclude each other" if trace else "--backward and --last say what --trace shows"
+        raise error("GC721", what, help="write --trace --last, or --trace --backward N")
     if graph is not None:
         formats.form_of(graph)  # an ending without a format is reported before the file runs
         output.expect(graph)
@@ -75,6 +85,7 @@ def run(
         picture = running.drawing(graphs, running.lines(file))
         output.save(graph, formats.saved(graph, picture))
     if trace:
+        graphs = graphs if chosen is None else graphs.only(chosen)
         output.emit(
             View(
                 document=lambda style: listings.graphs(graphs, style),
@@ -97,6 +108,8 @@ DECLARATION = Declaration(
         Option("--real-torch", kind="flag", help="The same as --on torch."),
         EVERY,
         Option("--dtype", choices=("float32", "float64"), default="float32", help="Default format of floats."),
+        Option("--backward", kind="int", low=1, metavar="N", help="With --trace: show only the Nth backward."),
+        Option("--last", kind="flag", help="With --trace: show only the last backward."),
         *OUTPUT,
     ),
 )

@@ -33,6 +33,7 @@ def trace(
     style: str,
     plan: bool,
     all: bool,
+    full: bool,
     turn: int | None,
     symbolic: bool,
 ) -> int:
@@ -47,7 +48,8 @@ def trace(
 
     Nodes that nobody wrote, such as the reshapes and broadcasts that an operation on arrays needs, are left out:
     what is sent to them is shown where it arrives. With --all they are shown too; JSON and CSV always have
-    them. A terminal shows 6 digits; elsewhere, and with --digits 17, all of them are there.
+    them. A terminal shows 6 digits; elsewhere, and with --digits 17, all of them are there. An array of many
+    entries is shown by its shape and norm, with --full by its entries.
 
     A long loop is one node: its first and its last turn are shown step by step, with --turn 500 also that turn.
 
@@ -68,22 +70,28 @@ def trace(
     """
     source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
     if plan:
-        given = {"--why-topo": why_topo, "--all": all, "--style": style == "torch", "--turn": turn is not None}
-        given |= {"--symbolic": symbolic}
+        given = {
+            "--why-topo": why_topo,
+            "--all": all,
+            "--full": full,
+            "--style": style == "torch",
+            "--turn": turn is not None,
+            "--symbolic": symbolic,
+        }
         named = next((name for name, there in given.items() if there), None)
         if named is not None:
             raise error("GC721", f"{named} does not go with --plan")
         output.emit(planned_view(calculator.plan(source, **told)))
         return 0
     result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch", turn=turn, symbolic=symbolic)
-    output.emit(traced_view(result, all))
+    output.emit(traced_view(result, all, full))
     return 0
 
 
-def traced_view(result: Trace, whole: bool = False) -> View:
-    """The view of a trace; `whole` for every node."""
+def traced_view(result: Trace, whole: bool = False, full: bool = False) -> View:
+    """The view of a trace; `whole` for every node, `full` for every entry."""
     return View(
-        document=lambda look: listing.trace(result, look, whole),
+        document=lambda look: listing.trace(result, look, whole, full),
         payload=lambda: machine.trace("trace", result),
         lines=lambda: machine.trace_lines("trace", result),
         tidy=lambda: listing.tidy(result),
@@ -106,6 +114,7 @@ WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order b
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
 PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
 ALL = Option("--all", kind="flag", help="Show every node, also those that nobody wrote, such as reshapes.")
+FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not their shape and norm.")
 TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, TURN, SYMBOLIC, *OUTPUT))
+DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, *OUTPUT))

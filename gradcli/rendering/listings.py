@@ -9,7 +9,7 @@ import sys
 
 from gradcli.execution.graphs import Extent
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
-from gradcli.rendering.graphs.numbers import extent_of, extent_text
+from gradcli.rendering.graphs.numbers import extent_of, extent_text, norm_of
 from gradcli.rendering.machine import SCHEMA_VERSION
 from gradcli.rendering.values import inline, jsonable, number, positions
 
@@ -31,13 +31,14 @@ def graphs(result: Graphs, style: Style) -> Document:
         return document(Line("No operation on a tensor that requires grad: no graph was built.", "note"))
     blocks: list[Block] = [forward(result, style)]
     names = {step.number: called(step) for step in result.forward}
-    count = len(result.backwards)
-    for at in positions(count, MOST_BACKWARDS):
+    shown = len(result.backwards)
+    for at in positions(shown, MOST_BACKWARDS):
         if at is None:
-            blocks.append(Line(f"... {count - MOST_BACKWARDS + 1} more backwards ...", "note"))
+            left_out = shown - MOST_BACKWARDS + 1
+            blocks.append(Line(f"... {left_out} more backwards: --backward N shows one, --last the last ...", "note"))
         else:
-            blocks += backward(result.backwards[at], at, count, names, style)
-    if not count:
+            blocks += backward(result.backwards[at], result.ran, names, style)
+    if not shown:
         blocks.append(Line("No backward ran.", "note"))
     return document(*blocks)
 
@@ -76,7 +77,7 @@ def forward(result: Graphs, style: Style) -> Grid:
     return Grid(columns, tuple(some(rows)), title=f"Forward: the operations that left a node{on}")
 
 
-def backward(one: Backward, at: int, count: int, names: dict[int, str], style: Style) -> Iterator[Block]:
+def backward(one: Backward, count: int, names: dict[int, str], style: Style) -> Iterator[Block]:
     """The nodes of one backward in the order in which they ran, a row per gradient that was sent."""
     columns = (
         Column("node"),
@@ -93,7 +94,7 @@ def backward(one: Backward, at: int, count: int, names: dict[int, str], style: S
             to = names.get(sent.to, "a node of a backward") if sent and sent.to is not None else "-"
             rows.append((*first, to, shown(sent.value, sent.norm, style) if sent else "nothing"))
             first = ("", "", "")
-    number_of = f" {at + 1} of {count}" if count > 1 else ""
+    number_of = f" {one.number} of {count}" if count > 1 else ""
     told = ", ".join(
         word for word, on in (("retain_graph", one.retain and not one.create), ("create_graph", one.create)) if on
     )
@@ -101,10 +102,20 @@ def backward(one: Backward, at: int, count: int, names: dict[int, str], style: S
     yield Grid(columns, tuple(some(rows)), title=f"Backward{number_of}{where}{f' ({told})' if told else ''}")
     if one.added:
         added = tuple(
-            (leaf.name or f"step {leaf.number}", shown(leaf.value, leaf.norm, style), str(leaf.times))
+            (
+                leaf.name or f"step {leaf.number}",
+                shown(leaf.value, leaf.norm, style),
+                shown(leaf.total, norm_of(leaf.total), style),
+                str(leaf.times),
+            )
             for leaf in one.added
         )
-        titles = (Column("leaf", "code"), Column("added", "number"), Column("backwards added up", "number"))
+        titles = (
+            Column("leaf", "code"),
+            Column("added", "number"),
+            Column(".grad after", "number"),
+            Column("backwards added up", "number", 1),
+        )
         yield Grid(titles, added, title="Added into .grad")
 
 
@@ -169,6 +180,7 @@ def payload(result: Graphs) -> dict[str, Any]:
         ],
         "backwards": [
             {
+                "number": one.number,
                 "line": one.line,
                 "retain_graph": one.retain,
                 "create_graph": one.create,
@@ -193,6 +205,8 @@ def payload(result: Graphs) -> dict[str, Any]:
                         "value": jsonable(whole(leaf.value)),
                         "norm": jsonable(leaf.norm),
                         "count": leaf.times,
+                        "grad": jsonable(whole(leaf.total)),
+                        "grad_norm": jsonable(norm_of(leaf.total)),
                     }
                     for leaf in one.added
                 ],
@@ -210,10 +224,10 @@ def tidy(result: Graphs) -> Grid:
         rows.append(
             ("forward", str(step.number), step.node, " ".join(map(str, step.reads)), value, place(step.line, ""))
         )
-    for at, one in enumerate(result.backwards, 1):
+    for one in result.backwards:
         for ran in one.ran:
             for sent in ran.sent:
                 value = "" if whole(sent.value) is None else inline(sent.value, None, sys.maxsize)
                 index = "" if ran.number is None else str(ran.number)
-                rows.append((f"backward {at}", index, ran.node, str(sent.to), value, place(ran.line, "")))
+                rows.append((f"backward {one.number}", index, ran.node, str(sent.to), value, place(ran.line, "")))
     return Grid(tuple(map(Column, ("pass", "step", "node", "nodes", "value", "line"))), tuple(rows))

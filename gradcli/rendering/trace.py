@@ -11,10 +11,11 @@ from itertools import zip_longest
 
 from gradcli.execution.results import Passes
 from gradcli.graph.exact import count_text
-from gradcli.rendering.calculus import head, leaf_grid, unused, values
-from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
+from gradcli.rendering.calculus import entry_rows, head, unused
+from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.graphs.numbers import extent_of
 from gradcli.rendering.tabular import is_number
-from gradcli.rendering.values import inline, number, shape_of, size_of
+from gradcli.rendering.values import derivative, inline, number, shape_of, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,33 +25,56 @@ if TYPE_CHECKING:
     from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Trace, Value
     from gradcli.rendering.document import Block
 
-CELL_ENTRIES = 9
+CELL_ENTRIES, NARROW_ENTRIES, WIDE = 9, 4, 110  # of an array in a cell; on a terminal of less than so many columns
 TERMINAL_DIGITS = 6  # of numbers on a terminal, unless --digits says otherwise
 FORWARD = "Forward: each node comes after the nodes that it reads"
 BACKWARD = "Backward: each node waits for all that read it, then sends its cotangent on"
 NAIVE = "Why the order matters: beside it the pass that does not wait"
 
 
-def trace(result: Trace, style: Style, whole: bool = False) -> Document:
+def trace(result: Trace, style: Style, whole: bool = False, full: bool = False) -> Document:
     """`trace`: both passes, the gradient, and with `--why-topo` the naive order beside the right one.
 
-    Unless `whole`, nodes that nobody wrote are left out; on a terminal, numbers are rounded.
+    Unless `whole`, nodes that nobody wrote are left out; unless `full`, an array of many entries is told by its shape
+    and norm. On a terminal, numbers are rounded.
     """
+    few = CELL_ENTRIES if style.width is None or style.width >= WIDE else NARROW_ENTRIES
+    style = style._replace(entries=sys.maxsize if full else few)
     passes = Passes(result.forward, result.backward, result.naive)
     passes = passes if whole or result.written is None else result.written
     rounded = style.digits is None and style.width is not None
     style = style._replace(digits=TERMINAL_DIGITS) if rounded else style
-    blocks: list[Block] = [*head(result.expression, {}, style), *values(result.value, style)]
+    blocks: list[Block] = [*head(result.expression, {}, style)]
+    blocks.append(Facts((("value", cell(result.value, style), "title"),)))
     blocks += [forward(passes, style), backward(passes, style)]
-    blocks += [Line(text, "note") for text in notes(result, passes, rounded)]
+    blocks += [Line(text, "note") for text in notes(result, passes, style, rounded)]
     if passes.naive is not None:
         blocks += naive(result, passes, passes.naive, style)
     else:
-        blocks.append(leaf_grid(result.gradient, result.at, "gradient", style)._replace(title="Gradient"))
+        rows = [row for leaf, value in result.gradient.items() for row in leaf_rows(leaf, value, result, style)]
+        columns = (Column("leaf", "code"), Column("at", "number", 1), Column("gradient", "number"))
+        blocks.append(Grid(columns, tuple(rows), title="Gradient"))
     return document(*blocks, *unused(result.at, result.gradient, style))
 
 
-def notes(result: Trace, passes: Passes, rounded: bool) -> Iterator[str]:
+def leaf_rows(leaf: str, gradient: Value, result: Trace, style: Style) -> Iterator[tuple[str, str, str]]:
+    """A row for each entry of a leaf, one for a leaf of many entries."""
+    if size_of(gradient) > style.entries:
+        yield leaf, cell(result.at.get(leaf, ""), style), cell(gradient, style)
+    else:
+        yield from entry_rows(leaf, gradient, result.at.get(leaf), style, derivative)
+
+
+def cell(value: Any, style: Style) -> str:
+    """A number, the entries of an array while they are few, else its shape and its norm: `3x4, norm 2.5`."""
+    if size_of(value) <= style.entries or getattr(value, "dtype", None) is None or value.dtype.kind == "c":
+        return inline(value, style.digits, style.entries)
+    found = extent_of(value)
+    told = f", {found.rest} not finite" if found.rest else ""
+    return f"{'x'.join(map(str, found.shape))}, norm {number(found.norm, style.digits or TERMINAL_DIGITS)}{told}"
+
+
+def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterator[str]:
     """What is not shown, and how to see it."""
     left_out = len(result.forward) - len(passes.forward)
     if left_out:
@@ -58,7 +82,9 @@ def notes(result: Trace, passes: Passes, rounded: bool) -> Iterator[str]:
         yield f"{left_out} {several} left out: --all shows {'them' if left_out > 1 else 'it'}"
     if any(step.turn is not None for step in result.forward):
         yield "Of a long loop the first and the last turn are shown, the others as one step: --turn K shows turn K"
-    if rounded and not all(same_when_rounded(value) for value in numbers(result, passes)):
+    if any(size_of(value) > style.entries for value in numbers(result, passes)):
+        yield f"Arrays of more than {style.entries} entries are shown by shape and norm: --full shows their entries"
+    if rounded and not all(same_when_rounded(value, style) for value in numbers(result, passes)):
         yield f"Numbers are rounded to {TERMINAL_DIGITS} digits: --digits 17 shows all of them"
 
 
@@ -72,10 +98,10 @@ def numbers(result: Trace, passes: Passes) -> Iterator[Value]:
     yield from result.gradient.values()
 
 
-def same_when_rounded(value: Value) -> bool:
+def same_when_rounded(value: Value, style: Style) -> bool:
     """Whether rounding for a terminal changes no digit of a number, or of the entries that are listed."""
     listed: Any = value
-    entries = [listed] if not shape_of(value) else listed.flat if size_of(value) <= CELL_ENTRIES else ()
+    entries = [listed] if not shape_of(value) else listed.flat if size_of(value) <= style.entries else ()
     return all(one != one or complex(one) == complex(number(one, TERMINAL_DIGITS)) for one in entries)
 
 
@@ -99,7 +125,7 @@ def forward(result: Passes, style: Style) -> Grid:
             operation(step),
             ", ".join(map(str, step.inputs)),
             step.type,
-            inline(step.value, style.digits, CELL_ENTRIES),
+            cell(step.value, style),
             step.text,
             f"{step.span.line}:{step.span.column}" if step.span else "",
         )
@@ -161,7 +187,7 @@ def backward_rows(result: Passes, style: Style) -> Iterator[tuple[str, ...]]:
             total[sent.to] = total.get(sent.to, 0) + 1
     count: dict[int, int] = {}
     for step in result.backward:
-        node, cotangent = named(step, names), inline(step.cotangent, style.digits, CELL_ENTRIES)
+        node, cotangent = named(step, names), cell(step.cotangent, style)
         if not step.contributions:
             yield (node, cotangent, "", "", "", "", "")
         for sent in step.contributions:
@@ -171,8 +197,8 @@ def backward_rows(result: Passes, style: Style) -> Iterator[tuple[str, ...]]:
                 cotangent,
                 f"{sent.to} {names.get(sent.to, '')}".rstrip(),
                 partial_text(sent, style),
-                inline(sent.value, style.digits, CELL_ENTRIES),
-                inline(sent.accumulated, style.digits, CELL_ENTRIES),
+                cell(sent.value, style),
+                cell(sent.accumulated, style),
                 f"{count[sent.to]} of {total[sent.to]}" if total[sent.to] > 1 else "all",
             )
             node = cotangent = ""
@@ -182,7 +208,7 @@ def partial_text(sent: Contribution, style: Style) -> str:
     """The local partial of a contribution, with its formula; `summed` if its products with the cotangent are added."""
     if sent.partial is None:
         return sent.formula
-    text = inline(sent.partial, style.digits, CELL_ENTRIES) + (", summed" if sent.summed else "")
+    text = cell(sent.partial, style) + (", summed" if sent.summed else "")
     known = not sent.formula or is_number(sent.formula)
     return text if known else f"{sent.formula} = {text}"
 
@@ -194,7 +220,7 @@ def short(step: ForwardStep) -> str:
 
 def turn(step: BackwardStep, names: dict[int, str], style: Style) -> tuple[str, str]:
     """A node and the cotangent that it passes on."""
-    return named(step, names), inline(step.cotangent, style.digits, CELL_ENTRIES)
+    return named(step, names), cell(step.cotangent, style)
 
 
 def named(step: BackwardStep, names: dict[int, str]) -> str:
@@ -226,13 +252,13 @@ def naive(whole: Trace, result: Passes, wrong: NaiveTrace, style: Style) -> Iter
     else:
         early = wrong.steps[wrong.parts_at]
         node, had = turn(early, names, style)
-        due = inline(complete.get(early.index, early.cotangent), style.digits, CELL_ENTRIES)
+        due = cell(complete.get(early.index, early.cotangent), style)
         yield Line(f"At turn {wrong.parts_at + 1}, {node} passes on {had}. Complete, it is {due}.", "note")
     both = tuple(
         (
             leaf,
-            inline(value, style.digits, CELL_ENTRIES),
-            inline(wrong.gradient.get(leaf, 0.0), style.digits, CELL_ENTRIES),
+            cell(value, style),
+            cell(wrong.gradient.get(leaf, 0.0), style),
         )
         for leaf, value in whole.gradient.items()
     )

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error, visible
+from gradcli.eager.running.graphs import beneath
 from gradcli.execution.graphs import Graph, Vertex
 
 if TYPE_CHECKING:
@@ -38,15 +39,6 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
     title = name if back is None or not back.text else f"{name}: {back.text}"
     title += f", on {graphs.on}" if graphs.on else ""
     return Graph(title, {}, vertices, ends, {}, tuple(lines))
-
-
-def beneath(forward: Sequence[Made], back: Backward) -> set[int]:
-    """The numbers of all that a backward reached: its nodes and the leaves that they read."""
-    ran = {step.number for step in back.ran if step.number is not None}
-    reached = {sent.to for step in back.ran for sent in step.sent if sent.to is not None}
-    leaves = {one.number for one in forward if one.node == "leaf"}
-    read = {number for one in forward if one.number in ran for number in one.reads}
-    return ran | reached | (leaves & read) | {added.number for added in back.added}
 
 
 def returned(back: Backward | None, made: Mapping[int, Made]) -> tuple[dict[tuple[int, int], Any], dict[int, Any]]:

@@ -146,12 +146,12 @@ class Sweep:
 
 
 class Reached:
-    """A gradient that was added into a `.grad`."""
+    """A gradient that was added into a `.grad`, and what that holds then (`total`; None where it was not kept)."""
 
-    __slots__ = ("added", "leaf", "probe", "size", "value")
+    __slots__ = ("added", "leaf", "probe", "size", "total", "value")
 
-    def __init__(self, leaf: int, added: int, size: Size, value: Any, probe: Any) -> None:
-        self.leaf, self.added, self.size, self.value, self.probe = leaf, added, size, value, probe
+    def __init__(self, leaf: int, added: int, size: Size, value: Any, total: Any, probe: Any) -> None:
+        self.leaf, self.added, self.size, self.value, self.total, self.probe = leaf, added, size, value, total, probe
 
     @property
     def norm(self) -> float:

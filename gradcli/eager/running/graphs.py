@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.diagnostics import error
 from gradcli.eager.running.places import filename_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradcli.eager.running.entries import Entry, Rule
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.watch import Watch
@@ -49,18 +52,20 @@ class Ran(NamedTuple):
 
 
 class Added(NamedTuple):
-    """A gradient that came to a leaf: its place in the count since the last zero."""
+    """A gradient that came to a leaf, its place in the count since the last zero, and `.grad` after it was added."""
 
     number: int
     name: str
     value: Any
     norm: float
     times: int
+    total: Any = None
 
 
 class Backward(NamedTuple):
-    """One backward: where it was called, what ran, what was added up."""
+    """One backward: its number from 1, where it was called, what ran, what was added up."""
 
+    number: int
     line: int | None
     text: str
     retain: bool
@@ -70,12 +75,25 @@ class Backward(NamedTuple):
 
 
 class Graphs(NamedTuple):
-    """Everything that a run built."""
+    """Everything that a run built, or of the backwards that `ran` a single one."""
 
     file: str
     forward: tuple[Made, ...]
     backwards: tuple[Backward, ...]
     on: str = ""  # the PyTorch that built them; empty for our own tensors
+    ran: int = 0
+
+    def only(self, number: int) -> Graphs:
+        """Backward `number`, the last for -1, and the operations that it went through, under their own numbers.
+
+        Raises GradcliError (GC721) where fewer backwards ran.
+        """
+        if not 0 < number <= self.ran and not (number == -1 and self.ran):
+            told = f"{self.ran} backward{'s' * (self.ran != 1)} ran"
+            raise error("GC721", f"there is no backward {abs(number)}: {told}" if self.ran else "no backward ran")
+        back = self.backwards[number - 1 if number > 0 else -1]
+        reached = beneath(self.forward, back)
+        return self._replace(forward=tuple([one for one in self.forward if one.number in reached]), backwards=(back,))
 
 
 def graphs_of(watch: Watch, path: str) -> Graphs:
@@ -96,7 +114,17 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
     for mark, rule in watch.rules.items():
         if mark in index:
             made[index[mark]] = made[index[mark]]._replace(rule=rule.name, note=_note(watch, rule, names, path))
-    return Graphs(path, tuple(made), tuple([_backward(one, index, by_seq, names) for one in watch.sweeps]))
+    backwards = [_backward(number, one, index, by_seq, names) for number, one in enumerate(watch.sweeps, 1)]
+    return Graphs(path, tuple(made), tuple(backwards), ran=len(backwards))
+
+
+def beneath(forward: Sequence[Made], back: Backward) -> set[int]:
+    """The numbers of all that a backward reached: its nodes and the leaves that they read."""
+    ran = {step.number for step in back.ran if step.number is not None}
+    reached = {sent.to for step in back.ran for sent in step.sent if sent.to is not None}
+    leaves = {one.number for one in forward if one.node == "leaf"}
+    read = {number for one in forward if one.number in ran for number in one.reads}
+    return ran | reached | (leaves & read) | {added.number for added in back.added}
 
 
 def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str) -> Made:
@@ -128,7 +156,9 @@ def _note(watch: Watch, rule: Rule, names: dict[int, str], path: str) -> str:
     return f"saved {saved}; backward in {f'{file}, ' if file else ''}line {rule.line.number}"
 
 
-def _backward(sweep: Any, index: dict[int, int], by_seq: dict[Any, int], names: dict[int, str]) -> Backward:
+def _backward(
+    number: int, sweep: Any, index: dict[int, int], by_seq: dict[Any, int], names: dict[int, str]
+) -> Backward:
     ran = []
     for step in sweep.steps:
         sent = []
@@ -139,10 +169,11 @@ def _backward(sweep: Any, index: dict[int, int], by_seq: dict[Any, int], names: 
         line = step.line.number if step.line else None
         ran.append(Ran(by_seq.get(step.seq), step.name, step.arrived, step.norm, tuple(sent), line))
     added = [
-        Added(index.get(one.leaf, -1), names.get(one.leaf, ""), one.value, one.norm, one.added) for one in sweep.reached
+        Added(index.get(one.leaf, -1), names.get(one.leaf, ""), one.value, one.norm, one.added, one.total)
+        for one in sweep.reached
     ]
     line, text = (sweep.line.number, sweep.line.text) if sweep.line else (None, "")
-    return Backward(line, text, sweep.retain, sweep.create, tuple(ran), tuple(added))
+    return Backward(number, line, text, sweep.retain, sweep.create, tuple(ran), tuple(added))
 
 
 def type_text(dtype: str, shape: tuple[int, ...]) -> str:

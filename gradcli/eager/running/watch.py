@@ -105,7 +105,8 @@ class Watch(Record):
         sweep = self.open[-1] if self.open else self.sweeps[-1]
         size = tensors.size(value, self.extents)
         kept, probe = tensors.kept(value, self.extents), tensors.probe(value)
-        sweep.reached.append(Reached(mark, tensors.added(leaf), size, kept, probe))
+        total = tensors.kept(tensors.grad(leaf), True) if self.extents else None
+        sweep.reached.append(Reached(mark, tensors.added(leaf), size, kept, total, probe))
         self.events.append(Event("added", mark, self.open[-1].line if self.open else self._line(), len(self.sweeps)))
         self.meet(leaf, size if tensors.added(leaf) == 1 else None)
 
