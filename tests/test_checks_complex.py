@@ -135,6 +135,25 @@ def test_a_value_that_floats_define_otherwise_is_left_open() -> None:
     assert "no single meaning" in message
 
 
+def test_the_table_of_witnesses_has_parts() -> None:
+    """The worst of dL/dx and dL/dy, enclosed and by differences; SymPy is asked at real points only."""
+    for slip, agrees in ("0", True), ("1e-3*z", False):
+        claims = {"z": f"2*z*exp(z) + z**2*exp(z) + {slip}"}
+        checks = check_script("z**2*exp(z)", at=Z, dtype="complex128", claims=claims, witnesses="all").checks
+        table = checks[-1].evidence["witnesses"]
+        rows = {row["witness"]: row for row in table["rows"]}
+        assert table["entry"] in ("real(z)", "imag(z)")
+        assert [rows[name]["agrees"] for name in ("reverse mode", "exact enclosure", "finite difference")] == [
+            agrees
+        ] * 3
+        assert "real points" in rows["SymPy"]["reason"]
+
+
+def test_what_a_gradient_does_not_depend_on() -> None:
+    found = check_script("z**2", at={"z": 1j, "u": 2.0}, wrt=["z", "u"], dtype="complex128").checks
+    assert [one.verdict for one in found] == ["CERTIFIED", "PROVED"]
+
+
 def test_numbers_equalities_and_rules() -> None:
     assert verdict("z**2", {"z": 2 + 0j}, "4.00")[0] == "CERTIFIED"
     assert verdict("z**3", {"z": 1.1 + 0j}, "3.63")[0] == "AGREES"

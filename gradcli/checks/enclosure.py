@@ -37,6 +37,8 @@ def by_series(case: Case) -> Outcome | None:
     if not case.derive():
         assert case.exact.refused is not None
         return case.value_in_floats([case.output], case.exact.refused["reason"])
+    if case.plane and case.target not in reachable([case.output]):
+        return None
     size = case.target.type.size
     order = reachable([case.output, case.subject.judged])
     work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
@@ -56,8 +58,11 @@ def by_series(case: Case) -> Outcome | None:
     )
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
-        return case.value([case.output])
+        return case.value_in_floats([case.output], answer["reason"]) if case.plane else case.value([case.output])
     found = case.value_of([answer["value"]], [case.output])
+    if found is None and case.plane:
+        case.holomorphic = answer.get("holomorphic")
+        found = case.of_another_function(answer["value"])
     if found is not None:
         return found
     here, tie = answer["given"], answer["tie"]
@@ -80,7 +85,7 @@ def by_series(case: Case) -> Outcome | None:
 def joint(case: Case) -> list[list[tuple[int, float]]]:
     """Directions in which the target and all other leaves move, for the oracle to look along at a tie."""
     sizes = [case.target.type.size, *(case.values[name].size for name in case.moving_beside())]
-    count = sum(sizes)
+    count = sum(sizes) * (2 if case.plane else 1)
     if not 1 < count <= MOST_JOINT:
         return []
     flat = seeded_directions(np.ones(count), JOINT, case.seed)
@@ -112,7 +117,7 @@ def weighed(
 def judged_undefined(case: Case, here: Answer) -> Outcome:
     """What is judged has no value where the derivative has one."""
     gradient = case.subject.kind == "gradient"
-    answer = case.exact.values([case.subject.judged], case.values)
+    answer = {} if case.plane else case.exact.values([case.subject.judged], case.values)
     failed = [entry for entry in answer.get("entries", [[]])[0] if entry.get("failure") == "undefined"]
     whose = "the gradient" if gradient else "the claim"
     message = f"{whose} has no value here, though the derivative is {here['details'][0]['exact']}"
@@ -126,7 +131,7 @@ def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Out
     subject, entries = case.subject, here["entries"]
     agree = all(set(p["relations"]) <= RIGHT for p in (here, *(p for _, p in nearby)))
     proof: Mapping[str, Any] = {"proved": False}
-    if len(entries) <= PROVED_ENTRIES and "~" not in here["relations"]:
+    if len(entries) <= PROVED_ENTRIES and not case.plane and "~" not in here["relations"]:
         proof = case.exact.prove(
             subject.judged,
             case.values,

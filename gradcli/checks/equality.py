@@ -10,7 +10,6 @@ from gradcli.checks import points
 from gradcli.checks.case import RIGHT, Outcome, leaf_names, points_told, rescued, usable
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.enclosure import conditions
-from gradcli.checks.floats import evaluated
 from gradcli.checks.refutation import near_enough, notes, off_structure, to_the_digits, told
 from gradcli.checks.shown import shortened_list, told_apart
 
@@ -26,11 +25,11 @@ FLOAT_TOLERANCE = 1e-9
 def equality(case: Case) -> Outcome:
     """The verdict on a claim that two values are equal."""
     left, right, rtol = sides(case)[0], case.subject.judged, case.subject.rtol
-    stop = case.infinite_leaf() or case.value([left, right])
+    stop = case.infinite_leaf() or (None if case.plane else case.value([left, right]))
     if stop is not None:
         return stop
     places = [dict(case.values), *moved_one_by_one(case)]
-    answer = case.exact.compare(right, places, left=left, rtol=rtol)
+    answer = case.compare(places, left=left)
     if "problem" in answer:
         case.tried["balls"] = answer["reason"]
         return in_floats(case)
@@ -40,7 +39,7 @@ def equality(case: Case) -> Outcome:
         return unequal(case, wrong)
     close = any("~" in p["relations"] for _, p in found)
     proof: Mapping[str, Any] = {}
-    if not close:  # what is only within a tolerance is not to be proved
+    if not close and not case.plane:  # what is only within a tolerance is not to be proved
         proof = case.exact.prove_equal(left, right, case.subject.moving, case.values)
     if proof.get("proved"):
         case.tried["algebra"] = f"proved ({proof['how']})"
@@ -82,9 +81,8 @@ def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
 
 def reading(case: Case, values: Values) -> str | None:
     """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
-    left, right = sides(case)
-    for decimal in (False, True):
-        again = case.exact.compare(right, [values], left=left, decimal=decimal, wide=True, rtol=case.subject.rtol)
+    for decimal in (False,) if case.plane else (False, True):
+        again = case.compare([values], left=case.subject.left, decimal=decimal, wide=True)
         if "problem" not in again and rescued(again["points"][0]):
             return "decimals" if decimal else "constants"
     return None
@@ -109,7 +107,7 @@ def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
     message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
     if any(values[name] is not case.values[name] for name in values):
         message += " at a point beside the given one, where it holds"
-    causes = explain(case, [values])
+    causes = [] if case.plane else explain(case, [values])
     if causes:
         evidence["diagnosis"] = [told(cause) for cause in causes]
         message += f"; {causes[0].text}"
@@ -118,7 +116,7 @@ def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
 
 def in_floats(case: Case) -> Outcome:
     """Both sides in floats, where no exact oracle can read them."""
-    left, right = evaluated(sides(case), case.values)
+    left, right = case.doubles(sides(case))
     tolerance = case.subject.rtol or FLOAT_TOLERANCE
     slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
     evidence: Evidence = {"basis": "numerical", "points": 1, "bound": tolerance}

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 LIMIT_ULPS = 1024  # how far a float may be from the exact value before it is called imprecise
 
 
-def read_value(value: Any, shape: tuple[int, ...]) -> Floats | None:
-    """The value of a leaf as doubles in its shape; None where it is complex or has another shape."""
+def read_value(value: Any, shape: tuple[int, ...], plane: bool = False) -> Floats | None:
+    """The value of a leaf as doubles in its shape; None where it is complex, off the plane, or has another shape."""
     from gradcli.points import array_of
 
     made = np.asarray(array_of(value))
+    if plane:
+        return np.array(made, dtype=np.complex128)
     if made.dtype.kind == "c" or made.shape != shape:
         return None
     return np.array(made, dtype=np.float64)
@@ -63,10 +65,13 @@ def evaluator(
 def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
     """A scalar node as a function of the entries of other nodes, everything else held; and where it stands.
 
-    The function takes points of shape [n, entries] and gives n values. Detached values stay as they are.
+    The function takes points of shape [n, entries] and gives n values. Detached values stay as they are. Where values
+    are complex, every entry is two, its real and its imaginary part, and the function is the real part of the node.
     """
-    held, base = held_at(output, targets, values)
-    here = evaluated(targets, values)
+    plane = any(value.dtype.kind == "c" for value in values.values())
+    dtype = "complex128" if plane else "float64"
+    held, base = held_at(output, targets, values, dtype)
+    here = evaluated(targets, values, dtype)
     tape = Tape([held.output])
     needed = {node.params["name"] for node, _ in tape.inputs}
     base = {key: value for key, value in base.items() if key in needed}
@@ -75,25 +80,30 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
 
     def f(points: Floats) -> Floats:
         given = dict(base)
+        if plane:
+            points = points[:, ::2] + 1j * points[:, 1::2]
         for name, target, block in zip(names, targets, np.split(points, ends[:-1], axis=1), strict=True):
             if name in needed:
                 given[name] = block.reshape((len(points), *target.type.shape))
         try:
-            found = tape.run(given, backend="numpy")[0]
+            found = np.real(tape.run(given, backend="numpy", dtype=dtype)[0])
         except GradcliError:
             return np.full(len(points), np.nan)
         return np.broadcast_to(np.asarray(found, dtype=np.float64), (len(points),))
 
-    return f, np.concatenate([value.reshape(-1) for value in here])
+    flat = np.concatenate([value.reshape(-1) for value in here])
+    return f, np.stack([flat.real, flat.imag], axis=1).reshape(-1) if plane else flat
 
 
-def held_at(output: Node, targets: Sequence[Node], values: Values) -> tuple[Held, dict[str, Floats]]:
+def held_at(
+    output: Node, targets: Sequence[Node], values: Values, dtype: str = "float64"
+) -> tuple[Held, dict[str, Floats]]:
     """A node in which what does not move is an input, and what inputs hold; targets that are no leaves have none."""
     held = hold(output, targets)
     base = dict(values)
     if held.inputs:
         parts = [node for nodes in held.inputs.values() for node in nodes]
-        known = dict(zip(parts, evaluated(parts, values), strict=True))
+        known = dict(zip(parts, evaluated(parts, values, dtype), strict=True))
         for name, (first, *rest) in held.inputs.items():
             base[name] = known[first] - known[rest[0]] if rest else known[first]
     return held, base

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import complex_points, inline_results, points, worker
+from gradcli.checks import inline_results, points, worker
 from gradcli.checks.boxes import centred, checked_box, dodged, on_box, outside
 from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import check_ids, expected_error, settled
@@ -113,10 +113,7 @@ def check_script(
             own = subject.settings or settings
             samples, exact.seconds = own.samples, own.timeout
             try:
-                if in_plane:
-                    outcome = complex_points.judge(exact, subject, told, samples)
-                else:
-                    outcome = judge(exact, subject, told, samples, dtype, backend)
+                outcome = judge(exact, subject, told, samples, dtype, backend)
                 if dodge and not in_plane:
                     subject, outcome = dodged(exact, subject, outcome, told, samples, dtype, backend)
                 if sides and not in_plane:
@@ -129,7 +126,7 @@ def check_script(
             rungs = step_sequence(subject, evidence, dtype) if steps and not in_plane else None
             if rungs is not None:
                 evidence["ladder"] = plain(rungs.evidence())
-            beside = None if in_plane else witness_table(exact, subject, outcome, chosen, dtype, backend)
+            beside = witness_table(exact, subject, outcome, chosen, dtype, backend)
             if beside is not None:
                 evidence["witnesses"] = plain(beside)
             outcomes.append((subject, outcome._replace(evidence=evidence)))
@@ -183,7 +180,7 @@ def prepared(
         seed = points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
         sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
         in_plane = settings.dtype == "complex128"
-        values = complex_points.placed(lowered, seed) if in_plane else place(lowered, seed, sides)
+        values = place(lowered, seed, {} if in_plane else sides, settings.dtype)
         if values is not None:  # what no point can be asked about is an error
             Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
             wanted = subjects(lowered, values, seed)
@@ -219,12 +216,13 @@ def check_names(
     return list(zip(check_ids(ready.subjects) + inline_results.result_ids(ready.stated), lines, strict=True))
 
 
-def place(lowered: Lowered, seed: int, box: Box) -> dict[str, Floats] | None:
-    """A value for every leaf: given, default, inside its box, or sampled; None where one is complex."""
+def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats] | None:
+    """A value for every leaf: given, default, inside its box, or sampled; None where a real one is complex."""
+    plane = dtype == "complex128"
     values: dict[str, Floats] = {}
     for name, leaf in lowered.program.leaves.items():
         if name in lowered.values:
-            value = read_value(lowered.values[name], leaf.node.type.shape)
+            value = read_value(lowered.values[name], leaf.node.type.shape, plane)
             if value is None:
                 return None
             values[name] = value
@@ -234,7 +232,7 @@ def place(lowered: Lowered, seed: int, box: Box) -> dict[str, Floats] | None:
     outputs = [*lowered.program.outputs]
     for claim in lowered.claims:
         outputs += [claim.left, claim.right]
-    return {**values, **points.sampled(lowered.program.leaves, values, outputs, seed)}
+    return {**values, **points.sampled(lowered.program.leaves, values, outputs, seed, dtype if plane else "float64")}
 
 
 def shown_point(subject: Subject, exact: Exact) -> dict[str, Any]:

@@ -35,7 +35,11 @@ def seed_of(text: str, at: Mapping[str, Any]) -> int:
 
 
 def sampled(
-    leaves: Mapping[str, Leaf], known: Mapping[str, Floats], outputs: Sequence[Node], seed: int
+    leaves: Mapping[str, Leaf],
+    known: Mapping[str, Floats],
+    outputs: Sequence[Node],
+    seed: int,
+    dtype: str = "float64",
 ) -> dict[str, Floats]:
     """Values for the leaves that have none: inside their domains, where the outputs are finite.
 
@@ -50,16 +54,19 @@ def sampled(
     for low, high in RANGES:
         generator = np.random.default_rng(seed)
         for _ in range(TRIES):
-            drawn = {leaf.name: _draw(generator, leaf, low, high) for leaf in missing}
+            drawn = {leaf.name: _draw(generator, leaf, low, high, dtype) for leaf in missing}
             first = first or drawn
-            found = evaluated(outputs, {**known, **drawn})
+            found = evaluated(outputs, {**known, **drawn}, dtype)
             if all(np.isfinite(value).all() for value in found):
                 return drawn
     assert first is not None
     return first
 
 
-def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float) -> Floats:
+def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, dtype: str) -> Floats:
+    if dtype == "complex128":
+        x, y = generator.uniform(low, high, (2, *leaf.node.type.shape))
+        return np.asarray(np.round(x, 2) + 1j * np.round(y, 2))
     low, high = _inside(leaf.domain, low, high)
     drawn = generator.uniform(low, high, leaf.node.type.shape)
     rounded = np.round(drawn, 2)
@@ -88,6 +95,11 @@ def contains(domain: Interval | None, x: float) -> bool:
 
 def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterator[Floats]:
     """Points beside the value of a leaf, nearer and nearer; a symmetric or diagonal matrix stays one."""
+    if x.dtype.kind == "c":
+        for parts in nearby(np.stack([x.real, x.imag]).reshape(-1), domain, count, seed):
+            real, imaginary = parts.reshape(2, *x.shape)
+            yield np.asarray(real + 1j * imaginary)
+        return
     generator = np.random.default_rng(seed)
     symmetric, diagonal = structure(x)
     for attempt in range(8 * count):

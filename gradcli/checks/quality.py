@@ -13,7 +13,7 @@ from gradcli.checks import spelling
 from gradcli.checks.case import Outcome
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, ulps
 from gradcli.checks.kinks import moving_with, on
-from gradcli.checks.shown import node_text, position
+from gradcli.checks.shown import node_text
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
 
@@ -39,13 +39,14 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     small: list[tuple[Values, dict[int, float]]] = []  # entries that are far off beside themselves, and by how much
     for values, answer in found:
         far: dict[int, float] = {}
-        made = case.floats([case.subject.judged], values)[0].reshape(-1)
+        made = case.made(values)
         largest = max((abs(x) for x in answer["exact"] if x is not None), default=0.0)
         for entry, exact in zip(answer["entries"], answer["exact"], strict=True):
             if exact is None or abs(made[entry] - exact) <= rtol * abs(exact):
                 continue
             value = float(made[entry])
-            off = ulps(value, exact, case.dtype)
+            whole = abs(complex(exact, answer["exact"][entry ^ 1] or 0)) if case.plane else None
+            off = ulps(value, exact, case.dtype, whole)
             if off > LIMIT_ULPS:
                 far[entry] = abs(value - exact)
             if off > worst:
@@ -62,7 +63,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         told = f"an entry is off by {worst:.3g} ulp, {normwise:.3g} ulp of the largest entry: a rounding of the data "
         case.evidence["ill_conditioned"] = told + "moves it as far"
         return None
-    where = position(entry_at, case.subject.judged.type.shape)
+    where = case.where(entry_at)
     what = f"is off by {worst:.3g} ulp"
     largest_float = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).max)
     beyond = isinstance(exact_at, str) or abs(exact_at) > largest_float
@@ -72,7 +73,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         what = "is not finite"
     elif worst > 2**52:
         what = "has no correct digit"
-    evidence: Evidence = {"entry": where, "float_value": float_at, "exact_value": exact_at}
+    evidence: Evidence = {"entry": case.entry(entry_at), "float_value": float_at, "exact_value": exact_at}
     if where and np.isfinite(normwise) and worst <= 2**52:
         what += f" ({normwise:.3g} ulp of the largest entry)"
     message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at}"
@@ -87,7 +88,9 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         message += f"; digits are lost in {node_text(node)}"
         diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
     evidence["digits_lost"] = digits_lost(worst, case.dtype)
-    better = [] if isinstance(exact_at, str) or beyond else spelling.better(case, at, entry_at, exact_at, worst)
+    better = []
+    if not (isinstance(exact_at, str) or beyond or case.plane):
+        better = spelling.better(case, at, entry_at, exact_at, worst)
     if better:
         evidence["rewrite"] = [one.told() for one in better]
         message += f"; better: {better[0].text}, which leaves {better[0].ulps:.3g} ulp"
@@ -100,7 +103,7 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
     So it is with an entry that is a sum of many terms that cancel: no other formula has more of its digits. A formula
     that loses digits without need has entries that hardly move when the data are rounded.
     """
-    if case.subject.judged.type.size < 2:
+    if case.subject.judged.type.size < 2 or case.plane:
         return False
     unit = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).eps)
     generator = np.random.default_rng(case.seed)
@@ -123,7 +126,7 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
 
 def float_tie(case: Case) -> Surface | None:
     """A kink on which the point lies in floats only: 0.1 on that of abs(x - 0.1), where the literal is the decimal."""
-    near = moving_with(case.subject.surfaces, case.target)
+    near = [] if case.plane else moving_with(case.subject.surfaces, case.target)
     values = case.floats([surface.zero for surface in near], case.values)
     return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)
 
@@ -159,7 +162,7 @@ def blamed(case: Case) -> Node | None:
     """The first node of what is judged whose float is far off though its arguments are good."""
     rows = case.exact.rows
     order = [n for n in reachable([case.subject.judged]) if n in rows and n.type.kind == "float"]
-    if len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
+    if case.plane or len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
         return None
     answer = case.exact.values(order, case.values)
     if "problem" in answer:

@@ -58,6 +58,14 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
         kink, beside_it = float_kink(case)
         evidence |= kink
         message += beside_it
+    if case.holomorphic is False:
+        evidence["holomorphic"] = False
+        message += "; the output is not holomorphic here"
+        message += (
+            ": use the real and the imaginary part as leaves of their own"
+            if case.subject.kind == "gradient"
+            else ", and what is claimed is dL/dx - i*dL/dy of its real part"
+        )
     return Outcome("DISAGREES", message + (f"; {causes[0].text}" if causes else ""), evidence, notes(causes))
 
 
@@ -77,17 +85,10 @@ def to_the_digits(case: Case, readings: set[str]) -> Outcome:
 
 def reading(case: Case, values: Values, entries: Sequence[int]) -> str | None:
     """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
-    for decimal in (False, True):
+    for decimal in (False,) if case.plane else (False, True):
         if decimal not in case.names and not case.derive(entries, decimal):
             continue
-        answer = case.exact.compare(
-            case.subject.judged,
-            [values],
-            name=case.names[decimal],
-            decimal=decimal,
-            wide=True,
-            rtol=case.subject.rtol,
-        )
+        answer = case.compare([values], name=case.names[decimal], decimal=decimal, wide=True)
         if "problem" not in answer and answer["points"][0]["region"] and rescued(answer["points"][0]):
             return "decimals" if decimal else "constants"
     return None
@@ -95,18 +96,11 @@ def reading(case: Case, values: Values, entries: Sequence[int]) -> str | None:
 
 def by_luck(case: Case) -> bool:
     """Whether an intermediate target's claim is right at its decimals only: beside them it is wrong for certain."""
-    if case.own_leaf is not None or case.number:
+    if case.own_leaf is not None or case.number or case.plane:
         return False
     names = leaf_names([case.target]) & set(case.subject.moving)
     places = [values for name in sorted(names) for values in points_beside(case, name, 1)]
-    answer = case.exact.compare(
-        case.subject.judged,
-        places,
-        name=case.names.get(True) or case.names[False],
-        decimal=True,
-        wide=True,
-        rtol=case.subject.rtol,
-    )
+    answer = case.compare(places, name=case.names.get(True) or case.names[False], decimal=True, wide=True)
     return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
 
 
@@ -116,7 +110,7 @@ def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
     A proof that does not use the symmetry holds without it.
     """
     subject = case.subject
-    if subject.kind == "gradient" or case.number or not case.samples:
+    if subject.kind == "gradient" or case.number or not case.samples or case.plane:
         return "", {}
     sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
     read = leaf_names(sides) & set(subject.moving)
@@ -128,14 +122,8 @@ def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
             continue
         for word, moved in points.off_structure(value, subject.domain if name == case.own_leaf else None, case.seed):
             at = {**case.values, name: moved}
-            answer = case.exact.compare(
-                subject.judged,
-                [at],
-                name=case.names.get(False),
-                left=subject.left if subject.output is None else None,
-                wide=True,
-                rtol=subject.rtol,
-            )
+            left = subject.left if subject.output is None else None
+            answer = case.compare([at], name=case.names.get(False), left=left, wide=True)
             first = next(iter(answer.get("points", ())), None)
             if first is None or not usable(first) or "!" not in first["relations"]:
                 continue
@@ -156,10 +144,7 @@ def points_beside(case: Case, name: str, count: int) -> list[dict[str, Any]]:
 
 def printed(case: Case, name: Mapping[str, Any] | None) -> bool:
     """Whether a bare number is right to the digits that were typed."""
-    subject = case.subject
-    answer = case.exact.compare(
-        subject.judged, [case.values], name=name, left=subject.left, wide=True, printed=True, rtol=subject.rtol
-    )
+    answer = case.compare([case.values], name=name, left=case.subject.left, wide=True, printed=True)
     return "problem" not in answer and rescued(answer["points"][0], PRINTED_RELATIVE)
 
 
@@ -180,26 +165,26 @@ def near_enough(case: Case, name: Mapping[str, Any] | None, answer: Answer) -> O
 def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answer]:
     """The counterexample with fewer digits in the checked leaf, where it still is one."""
     name = case.own_leaf
-    if name is None or not case.samples:
+    if name is None or not case.samples or case.plane:
         return values, answer
     short = points.shortest(values[name], case.subject.domain, lambda x: differs(case, {**values, name: x}))
     if short is values[name]:
         return values, answer
-    again = case.exact.compare(case.subject.judged, [{**values, name: short}], name=case.names[False])
+    again = case.compare([{**values, name: short}], name=case.names[False])
     return ({**values, name: short}, again["points"][0]) if "problem" not in again else (values, answer)
 
 
 def differs(case: Case, values: Values) -> bool:
     """Whether the judged thing is surely wrong at a point, rounded constants allowed for."""
-    answer = case.exact.compare(
-        case.subject.judged, [values], name=case.names[False], wide=True, rtol=case.subject.rtol
-    )
+    answer = case.compare([values], name=case.names[False], wide=True)
     return "problem" not in answer and usable(answer["points"][0]) and "!" in answer["points"][0]["relations"]
 
 
 def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[diagnosis.Reading]:
     """What may be wrong, as far as ratios and exchanges show it."""
     subject = case.subject
+    if case.plane:
+        return []
     whole = len(entries) == subject.judged.type.size
     shape = subject.judged.type.shape if whole else (len(entries),)
     known = [(v, a) for v, a in found if None not in a["exact"] and None not in a["claimed"]]

@@ -40,13 +40,15 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
         return refuted(case, [(case.values, here)], here["entries"])
     case.tried["series"] = "slopes from both sides enclosed"
     basis: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
+    if case.plane:
+        basis["parts"] = [case.part(i) for i in tie["axes"]]
     return rough_outcome(case, seen, returned, basis, surface, node, tie["reason"])
 
 
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
     """What series saw on both sides, and what is returned, for the entries at the tie."""
     left, right = ([number(slope) for slope in tie[side]] for side in ("left", "right"))
-    made = case.floats([case.subject.judged], case.values)[0].reshape(-1)
+    made = case.made(case.values)
     seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
     return seen, [float(made[i]) for i in tie["axes"]]
 
@@ -57,7 +59,7 @@ def number(slope: Any) -> float | None:
 
 def responsible(case: Case, node: Node | None) -> Surface | None:
     """The declared kink of a node that the point lies on, or nearest to."""
-    found = [surface for surface in case.subject.surfaces if surface.node is node]
+    found = [] if case.plane else [surface for surface in case.subject.surfaces if surface.node is node]
     if len(found) < 2:
         return found[0] if found else None
     gaps = [float(np.abs(x).min()) if x.size else np.inf for x in evaluated([one.zero for one in found], case.values)]

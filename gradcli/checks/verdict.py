@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.checks import differences, numerical
-from gradcli.checks.case import Case, Outcome, points_told, usable
+from gradcli.checks.case import Case, Outcome, leaf_names, points_told, usable
 from gradcli.checks.diagnosis.explanation import explain
 from gradcli.checks.enclosure import by_series
 from gradcli.checks.equality import equality
@@ -107,6 +107,9 @@ def by_differences(case: Case) -> Outcome:
 
 def differenced(case: Case, values: Values, judged: Node) -> numerical.Numerical:
     """What differences say of a gradient at one point."""
+    if case.plane:
+        f, x = moving(case.output, [case.target], values)
+        return numerical.judge(f, x, case.made(values, judged), None, case.seed, case.subject.rtol)
     f, x = moving(case.output, [case.target], values)
     found = evaluated([judged], values)[0]
     many = x.size > numerical.ALL_ENTRIES
@@ -120,9 +123,9 @@ def parted(case: Case, places: Sequence[Values], seen: Sequence[numerical.Numeri
     subject = case.subject
     reason = max(seen, key=lambda one: ORDER.index(one.state)).reason
     case.tried["differences"] = f"contradict: {reason}"
-    if subject.engine is not None and all(one.state in ("differs", "silent") for one in seen):
+    if subject.engine is not None and not case.plane and all(one.state in ("differs", "silent") for one in seen):
         engine = [differenced(case, values, subject.engine) for values in places]
-        answer = case.exact.compare(subject.judged, places, left=subject.engine, wide=True, rtol=subject.rtol)
+        answer = case.compare(places, left=subject.engine, wide=True)
         both = [
             (values, p)
             for values, one, p in zip(places, engine, answer.get("points", []), strict=False)
@@ -155,7 +158,7 @@ def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
 
 def modes_agree(case: Case) -> bool:
     """Whether forward mode gives what reverse mode gives, in floats; only the engine's own gradient has modes."""
-    if case.subject.kind != "gradient":
+    if case.subject.kind != "gradient" or case.plane:
         return True
     tangent, direction = forward(case.subject, case.seed)
     moved, judged = evaluated([tangent, case.subject.judged], case.values)
@@ -168,7 +171,11 @@ def modes_agree(case: Case) -> bool:
 
 def independent(case: Case) -> Outcome:
     """The output does not depend on the target: the gradient is zero."""
-    answer = case.exact.values([case.subject.judged], case.values)
+    if case.plane:
+        zero = not leaf_names([case.subject.judged]) and not case.made(case.values).any()
+        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
+    else:
+        answer = case.exact.values([case.subject.judged], case.values)
     entries = answer.get("entries", [[]])[0]
     if entries and all(entry.get("sign") == 0 for entry in entries):
         return Outcome("PROVED", "the output does not depend on it: the gradient is zero", {"independent": True})

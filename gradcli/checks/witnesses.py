@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks import differences
+from gradcli.checks.case import Case, parts_of
 from gradcli.checks.floats import LIMIT_ULPS, evaluated, moving, ulps
 from gradcli.checks.numerical import FAR, HIDDEN
 from gradcli.checks.shown import position
@@ -79,15 +80,16 @@ def witness_table(
     if not subject.target.type.size:
         return None
     exact.begin()
-    judged = evaluated([subject.judged], subject.values, dtype, backend)[0].reshape(-1)
-    entry = worst(exact, subject, judged, dtype)
+    case = Case(exact, subject, 0, 0, dtype, backend)
+    judged = case.made(subject.values)
+    entry = worst(case, judged)
     value = float(judged[entry])
     rows: list[Row] = [
         {"witness": NAMES["reverse" if subject.kind == "gradient" else subject.kind], "value": repr(value)}
     ]
     for name in chosen:
         try:
-            found = ASKED[name](exact, subject, entry)
+            found = ASKED[name](case, entry)
         except NoAnswer as reason:
             found = {"reason": str(reason)}
         if found is not None:
@@ -95,66 +97,59 @@ def witness_table(
     for row in rows[1:]:
         if "value" in row:
             row |= agreement(value, row, dtype)
-    return {"entry": position(entry, subject.target.type.shape), "rows": rows}
+    return {"entry": case.entry(entry), "rows": rows}
 
 
-def worst(exact: Exact, subject: Subject, judged: Any, dtype: str) -> int:
+def worst(case: Case, judged: Any) -> int:
     """The entry that is farthest from the exact derivative, in units in the last place; else the largest."""
     away = np.abs(judged)
-    if 1 < judged.size <= MOST_ENTRIES and exact.refused is None:
+    if 1 < judged.size <= MOST_ENTRIES and case.exact.refused is None:
         try:
-            answer = exact.compare(subject.judged, [subject.values], name=derivative(exact, subject))
+            answer = case.compare([case.values], name=case.derivative())
         except NoAnswer:
             answer = {}
         for point in answer.get("points", ()):
             if point["region"] and None not in point["exact"]:
-                off = np.array([ulps(float(x), y, dtype) for x, y in zip(judged, point["exact"], strict=True)])
+                off = np.array([ulps(float(x), y, case.dtype) for x, y in zip(judged, point["exact"], strict=True)])
                 away = off if off.any() else away
     return int(np.argmax(np.nan_to_num(away, nan=np.inf)))
-
-
-def derivative(exact: Exact, subject: Subject, entry: int | None = None) -> dict[str, Any]:
-    """The name of the derivative for the oracle: by one entry or by all of them."""
-    assert subject.output is not None and subject.target is not None
-    entries = None if entry is None else [entry]
-    return exact.derive(subject.output, subject.target, subject.moving, subject.values, entries, inner=subject.inner)
 
 
 # --- the witnesses ------------------------------------------------------------------------------------------------
 
 
-def reverse(exact: Exact, subject: Subject, entry: int) -> Row | None:
+def reverse(case: Case, entry: int) -> Row | None:
     """The engine's own gradient, beside somebody else's."""
-    if subject.engine is None:
+    if case.subject.engine is None:
         return None
-    return {"value": repr(float(evaluated([subject.engine], subject.values)[0].reshape(-1)[entry]))}
+    return {"value": repr(float(parts_of(case.doubles([case.subject.engine])[0])[entry]))}
 
 
-def enclosure(exact: Exact, subject: Subject, entry: int) -> Row:
+def enclosure(case: Case, entry: int) -> Row:
     """The derivative enclosed in balls by power series of the value."""
-    if exact.refused is not None:
-        return {"reason": exact.refused["reason"]}
-    answer = exact.enclosure(derivative(exact, subject, entry))
+    if case.exact.refused is not None:
+        return {"reason": case.exact.refused["reason"]}
+    answer = case.exact.enclosure(case.derivative([entry]))
     if "reason" in answer:
         tie = answer["problem"] == "tie"
         return {"reason": f"the point lies where branches of {answer['reason']} meet" if tie else answer["reason"]}
     return {"value": answer["digits"], **({} if answer["radius"] is None else {"bound": answer["radius"]})}
 
 
-def sympy(exact: Exact, subject: Subject, entry: int) -> Row:
+def sympy(case: Case, entry: int) -> Row:
     """SymPy's derivative of the forward program."""
-    assert subject.output is not None and subject.target is not None
-    answer = exact.sympy(subject.output, subject.target, entry, subject.values)
+    if case.plane:
+        return {"reason": "SymPy is asked at real points only"}
+    answer = case.exact.sympy(case.output, case.target, entry, case.values)
     if "reason" in answer:
         return {"reason": answer["reason"]}
     return {"value": answer["digits"], **({"formula": answer["formula"]} if answer["formula"] else {})}
 
 
-def finite_difference(exact: Exact, subject: Subject, entry: int) -> Row:
+def finite_difference(case: Case, entry: int) -> Row:
     """Central differences of the value in float64, with a bound on their error."""
-    assert subject.output is not None and subject.target is not None
-    f, x = moving(subject.output, [subject.target], subject.values)
-    estimate = differences.by_entries(f, x, [entry], subject.domain)[0]
+    f, x = moving(case.output, [case.target], case.values)
+    estimate = differences.by_entries(f, x, [entry], case.subject.domain)[0]
     if estimate.reason is None and not isfinite(estimate.doubt):
         return {"reason": "the slopes on both sides of the point differ"}
     if estimate.reason is not None:
@@ -162,7 +157,7 @@ def finite_difference(exact: Exact, subject: Subject, entry: int) -> Row:
     return {"value": repr(estimate.value), "bound": estimate.bound, "doubt": estimate.doubt}
 
 
-ASKED: dict[str, Callable[[Exact, Subject, int], Row | None]] = {
+ASKED: dict[str, Callable[[Case, int], Row | None]] = {
     "reverse": reverse,
     "enclosure": enclosure,
     "sympy": sympy,
