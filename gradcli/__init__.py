@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradcli.calculator.deriving import derive
     from gradcli.checking import check, check_callable
     from gradcli.diagnostics import Diagnostic, GradcliError
+    from gradcli.extension import operation
     from gradcli.frameworks.attach import draw, watch
     from gradcli.language.parser import parse
     from gradcli.language.unparse import unparse
@@ -53,6 +54,7 @@ _ROOMS = {
     "gradient_of": "gradcli.audit.watching.marked_gradients",
     "hessian": "gradcli.calculator",
     "jacobian": "gradcli.calculator",
+    "operation": "gradcli.extension",
     "parse": "gradcli.language.parser",
     "trace": "gradcli.calculator",
     "unparse": "gradcli.language.unparse",
@@ -74,6 +76,7 @@ __all__ = [
     "gradient_of",
     "hessian",
     "jacobian",
+    "operation",
     "parse",
     "trace",
     "unparse",

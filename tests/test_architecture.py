@@ -29,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "formulas": {"graph", "primitives", "transforms"},
     "lowering": {"language", "graph", "primitives", "transforms", "execution"},
     "points": {"language", "execution", "lowering"},
+    "extension": {"language", "graph", "lowering", "execution"},
     "calculator": {
         "language",
         "graph",
@@ -53,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
         "lowering",
         "points",
     },
-    "batch": {"checks", "lowering", "language", "calculator", "points", "execution", "graph"},
+    "batch": {"primitives", "checks", "lowering", "language", "calculator", "points", "execution", "graph"},
     "audit": {"checks", "batch"},
     "rendering": {"codes", "graph", "execution", "checks", "batch", "language", "audit"},
     "commands": {
@@ -76,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"checking"},
     "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},
-    "__init__": {"audit", "calculator", "checking", "frameworks", "language"},
+    "__init__": {"audit", "calculator", "checking", "frameworks", "language", "extension"},
 }
 
 # heavy libraries: the files that may import them, and only inside a function or through a lazy table

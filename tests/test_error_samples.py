@@ -34,6 +34,7 @@ SAMPLES = sorted(FOLDER.glob("*.grad"))
 WITHOUT = {
     "GC102": "a file that is not UTF-8 cannot say on its first line what it expects",
     "GC133": "objects are given from Python only",
+    "GC216": "operations are declared in Python only",
     "GC332": "many points are given from Python only",
     "GC333": "objects are given from Python only",
     "GC501": "a sample of 64 KiB is no help; --limit text=8 shows it",

@@ -28,6 +28,7 @@ from zlib import compress, decompress
 
 from gradcli.diagnostics import NOTE, WARNING, Diagnostic, GradcliError, error, visible
 from gradcli.execution.user_cache import cache_root, digest, private
+from gradcli.primitives.plugins import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,7 +108,7 @@ class Journal:
 
     @staticmethod
     def stamp(options: Mapping[str, Any]) -> bytes:
-        """A digest of all that a report depends on beside its case: gradcli, libraries, machine, options.
+        """A digest of all that a report depends on beside its case: gradcli, plug-ins, libraries, machine, options.
 
         `options` are those of the check as they are given to a worker, without what changes no report (`jobs`,
         `progress`). Versions are read from the installed metadata, so no library is imported.
@@ -121,7 +122,7 @@ class Journal:
                 versions[name] = version(name)
             except PackageNotFoundError:
                 versions[name] = None
-        parts = (sys.version, sys.platform, platform.machine(), versions, options)
+        parts = (sys.version, sys.platform, platform.machine(), versions, fingerprint(), options)
         return digest(package_digest(), dumps(parts, sort_keys=True, default=_plain).encode())
 
     @staticmethod

@@ -110,4 +110,11 @@ NAMES: dict[str, CodeDoc] = {
         "x = 2\nx.append(3)",
         "Begin with path = [] or path = [x], append in the loop, and read path behind it.",
     ),
+    "GC216": CodeDoc(
+        "declaration of an operation that does not fit",
+        "gradcli.operation(...), or an installed package that calls it, declares an operation that cannot be used.",
+        "Every operation has a value and a derivative, and a name of its own. Other operations are not affected.",
+        "x*sigmoid(b*x)  # in Python: gradcli.operation('gated(x)', script)",
+        "Correct the declaration as the message says; update or uninstall a package that somebody else wrote.",
+    ),
 }

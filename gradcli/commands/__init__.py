@@ -54,6 +54,7 @@ ROOMS: dict[str, str] = {
     "many": "gradcli.batch.points",
     "package": "gradcli",
     "planned": "gradcli.rendering.planned",
+    "plugins": "gradcli.primitives.plugins",
     "primitives": "gradcli.primitives",
     "reasons": "gradcli.rendering.reasons",
     "recording": "gradcli.checks.recording",

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     import gradcli as package
     from gradcli import primitives
     from gradcli.commands._shared import Output
+    from gradcli.primitives import plugins
     from gradcli.rendering import catalogue, machine
 else:
-    package, primitives = room("package"), room("primitives")
+    package, primitives, plugins = room("package"), room("primitives"), room("plugins")
     catalogue, machine = room("catalogue"), room("machine")
 
 
@@ -46,12 +47,14 @@ def ops(output: Output, operation: str | None) -> int:
                 tidy=lambda: catalogue.tidy_operations(found),
             )
         )
+        output.note(*plugins.problems())
         return 0
     spellings = {alias: one for one in found.values() for alias in one.aliases} | found
     if operation not in spellings:
         guess = did_you_mean(operation, spellings)
         hint = f"did you mean `{guess}`?" if guess else "gradcli ops lists them all"
-        raise error("GC201", f"there is no operation `{visible(operation)}`", help=hint)
+        unknown = error("GC201", f"there is no operation `{visible(operation)}`", help=hint)
+        raise GradcliError(*unknown.diagnostics, *plugins.problems())
     one = spellings[operation]
     examples, rules = executed(one), derivatives(one)
     output.emit(
@@ -73,7 +76,7 @@ def derivatives(one: Any) -> dict[str, str]:
     """The partial derivative by each argument of an elementwise operation, as the engine derives it."""
     if one.kind != "elementwise" or one.arity is None:
         return {}
-    leaves = one.partials.__code__.co_varnames[: one.arity]
+    leaves = one.argument_names()
     function = package.compile(f"{one.name}({', '.join(leaves)})")
     found: dict[str, str] = {}
     for leaf in leaves:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Operand)
 
 
+REQUIRED = object()  # the default of a parameter that has none
+
+
 class Kink:
     """Where an operation is not smooth, and which derivative it returns there.
 
@@ -47,11 +50,18 @@ class Kink:
         self.value = value
         self.discontinuity = discontinuity
 
+    def arguments(self) -> Sequence[str]:
+        """The arguments of the operation, as `where` and `value` name them."""
+        names: Sequence[str] | None = getattr(self.surface, "names", None)
+        return self.surface.__code__.co_varnames if names is None else names
+
 
 class Primitive:
     """An operation as it was declared: data only, shared by every reading of a program.
 
     `closed` says what an internal operation is in public ones, where it is smooth: formulas for people are made of it.
+    `parameters` are the arguments of an operation that is declared by text, each with its default or `REQUIRED`.
+    `package` is the one that declares an operation from outside, "" until its name is known.
 
     Called like a function: `sin(x)` binds the operation through its first operand.
     """
@@ -80,6 +90,8 @@ class Primitive:
         "moves",
         "name",
         "node",
+        "package",
+        "parameters",
         "partials",
         "pointwise",
         "pushforward",
@@ -128,6 +140,8 @@ class Primitive:
         fold: Rule | None = None,
         rewrite: Rule | None = None,
         closed: Rule | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        package: str | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -162,6 +176,8 @@ class Primitive:
         self.fold = fold
         self.rewrite = rewrite
         self.closed = closed
+        self.parameters = parameters
+        self.package = package
 
     if TYPE_CHECKING:
 
@@ -178,6 +194,8 @@ class Primitive:
     else:
 
         def __call__(self, *xs: Any, **params: Any) -> Any:
+            if self.parameters is not None:
+                xs = (*xs, *[x for x in [*self.parameters.values()][len(xs) :] if x is not REQUIRED])
             for x in xs:
                 if isinstance(x, Operand) and not isinstance(x, Closed):
                     return x.bind(self, xs, params)
@@ -194,6 +212,13 @@ class Primitive:
         if self.node:
             return self.node(**params) if callable(self.node) else self.node
         return "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
+
+    def argument_names(self) -> tuple[str, ...]:
+        """The arguments of an entry-by-entry operation, as its partial derivatives name them."""
+        if self.parameters is not None:
+            return tuple(self.parameters)
+        assert self.partials is not None and self.arity is not None
+        return self.partials.__code__.co_varnames[: self.arity]
 
     def written(self, params: Mapping[str, Any]) -> str:
         """The formula that people read, for these parameters."""

@@ -153,7 +153,7 @@ def with_operands(template: str, operands: Mapping[str, str]) -> str:
 
 def kink_texts(kink: Kink, args: Sequence[str]) -> tuple[str, str]:
     """Where an operation on these operands has a kink, and which derivative it returns there."""
-    operands = dict(zip(kink.surface.__code__.co_varnames, operand_texts(args), strict=False))
+    operands = dict(zip(kink.arguments(), operand_texts(args), strict=False))
     return with_operands(kink.where, operands), with_operands(kink.value, operands)
 
 

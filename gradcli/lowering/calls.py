@@ -10,6 +10,7 @@ from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.node import Node
 from gradcli.graph.operand import Closed, Complex
+from gradcli.graph.primitive import REQUIRED
 from gradcli.graph.types import Type
 from gradcli.language import messages
 from gradcli.language.unparse import unparse
@@ -17,6 +18,7 @@ from gradcli.lowering.expressions import raised
 from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.operands import number, truth
 from gradcli.lowering.scan import DERIVATIVES
+from gradcli.primitives import plugins
 from gradcli.primitives.broadcasting import together
 
 MOST_ECHOED = 40  # characters of an argument that a proposal repeats
@@ -42,19 +44,30 @@ if TYPE_CHECKING:
 class Signature:
     """The parameters of a declared function: names in order, defaults, and whether any number of operands is taken."""
 
-    __slots__ = ("defaults", "keyword_only", "names", "variadic")
+    __slots__ = ("complete", "defaults", "keyword_only", "names", "variadic")
 
-    def __init__(self, rule: Callable[..., Any], skip: int = 0, count: int | None = None) -> None:
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.names = tuple(parameters)
+        self.complete = True  # whether defaults are given to the rule, rather than left to it
+        self.variadic: str | None = None
+        self.keyword_only: tuple[str, ...] = ()
+        self.defaults = {name: default for name, default in parameters.items() if default is not REQUIRED}
+
+    @classmethod
+    def of(cls, rule: Callable[..., Any], skip: int = 0, count: int | None = None) -> Signature:
+        """The signature of a Python function, without its first `skip` parameters."""
         code = rule.__code__
         every = code.co_varnames
         positional = code.co_argcount if count is None else skip + count
-        self.names = every[skip:positional]
-        self.variadic = every[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
+        found = cls(dict.fromkeys(every[skip:positional], REQUIRED))
+        found.complete = False
+        found.variadic = every[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
         after = code.co_argcount
-        self.keyword_only = every[after : after + code.co_kwonlyargcount] if count is None else ()
+        found.keyword_only = every[after : after + code.co_kwonlyargcount] if count is None else ()
         given = rule.__defaults__ or ()
-        self.defaults: dict[str, Any] = dict(zip(self.names[len(self.names) - len(given) :], given, strict=False))
-        self.defaults.update(rule.__kwdefaults__ or {})
+        found.defaults.update(zip(found.names[len(found.names) - len(given) :], given, strict=False))
+        found.defaults.update(rule.__kwdefaults__ or {})
+        return found
 
     def __str__(self) -> str:
         parts = [f"{n}={self.defaults[n]!r}" if n in self.defaults else n for n in self.names]
@@ -72,11 +85,13 @@ def signature_of(primitive: Primitive) -> Signature:
     known = _signatures.get(primitive)
     if known is None:
         rule = primitive.call or primitive.definition
-        if rule is None:
+        if primitive.parameters is not None:
+            known = Signature(primitive.parameters)
+        elif rule is None:
             assert primitive.impl is not None
-            known = Signature(primitive.impl, skip=1, count=primitive.arity)
+            known = Signature.of(primitive.impl, skip=1, count=primitive.arity)
         else:
-            known = Signature(rule)
+            known = Signature.of(rule)
         _signatures[primitive] = known
     return known
 
@@ -183,7 +198,7 @@ def bind(
     for parameter in signature.names:
         if parameter in given:
             operands.append(given.pop(parameter))
-        elif rest or any(later in given for later in signature.names):
+        elif rest or signature.complete or any(later in given for later in signature.names):
             default = signature.defaults[parameter]
             is_operand = parameter not in static and isinstance(default, (int, float))
             operands.append(lowerer.builder.constant(default) if is_operand else default)
@@ -247,7 +262,8 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
     message = f"unknown function `{visible(name)}`"
     if guess:
         message += f"; did you mean `{guess}`?"
-    return error("GC201", message, span, help="`gradcli ops` lists all functions")
+    unknown = error("GC201", message, span, help="`gradcli ops` lists all functions")
+    return GradcliError(*unknown.diagnostics, *plugins.problems())
 
 
 def _count(n: int, what: str) -> str:

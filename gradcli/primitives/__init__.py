@@ -49,6 +49,7 @@ MODULES = (
     "incomplete",
     "fourier",
 )
+PLUGINS = "plugins"  # the module that loads what other packages declare: the last one
 
 
 class Catalogue(dict[str, Primitive]):
@@ -62,12 +63,12 @@ class Catalogue(dict[str, Primitive]):
     def __init__(self, public: bool) -> None:
         super().__init__()
         self.public = public
-        self._waiting = list(MODULES)  # a module leaves the list when its declarations are in
+        self._waiting = [*MODULES, PLUGINS]  # a module leaves the list when its declarations are in
 
     def __missing__(self, name: str) -> Primitive:
         with _loading:
             while not super().__contains__(name):
-                if not self._waiting:
+                if not self._waiting or self._waiting[0] == _outside.loading:
                     raise KeyError(name)
                 self._load()
         return super().__getitem__(name)
@@ -102,23 +103,46 @@ class Catalogue(dict[str, Primitive]):
     def _load_all(self) -> None:
         if self._waiting:
             with _loading:
-                while self._waiting:
+                while self._waiting and self._waiting[0] != _outside.loading:
                     self._load()
 
     def _load(self) -> None:
-        module = importlib.import_module(f"{__name__}.{self._waiting[0]}")
-        for primitive in vars(module).values():
+        name = self._waiting[0]
+        module = importlib.import_module(f"{__name__}.{name}")
+        for primitive in vars(module).values() if name != PLUGINS else _outside.declared(module):
             if not isinstance(primitive, Primitive) or primitive.kind == "input":
                 continue  # inputs are declared by the graph
             if not (self.public and primitive.internal):
-                for name in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
-                    self[name] = primitive
+                for one in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
+                    self[one] = primitive
         self._waiting.pop(0)
+
+
+class Outside:
+    """The operations that other packages declare; loaded once, for both catalogues.
+
+    While they are loaded, `loading` is the name of their module: formulas in them then see gradcli's operations only.
+    """
+
+    def __init__(self) -> None:
+        self.loading: str | None = None
+        self._found: list[Primitive] | None = None
+
+    def declared(self, module: Any) -> list[Primitive]:
+        """What `module`, which is `plugins`, finds."""
+        if self._found is None:
+            self.loading = PLUGINS
+            try:
+                self._found = module.load(_functions)
+            finally:
+                self.loading = None
+        return self._found
 
 
 _loading = RLock()
 _catalogue = Catalogue(public=False)
 _functions = Catalogue(public=True)
+_outside = Outside()
 
 
 def catalogue() -> Mapping[str, Primitive]:

@@ -70,6 +70,9 @@ class CurveFunctions:
     def erf(self) -> Any:
         return self.made(self.s.erf())
 
+    def erfi(self) -> Any:
+        return self.made(self.s.erfi())
+
     def erfc(self) -> Any:
         return self.made(self.s.erfc())
 

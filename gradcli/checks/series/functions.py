@@ -162,6 +162,9 @@ class Functions:
     def erf(self) -> Any:
         return self.made(self.s.erf())
 
+    def erfi(self) -> Any:
+        return self.made(self.s.erfi())
+
     def erfc(self) -> Any:
         return self.made(self.s.erfc())
 

@@ -1,0 +1,102 @@
+"""Operations of other packages: what stands under the entry point group `gradcli.operations`.
+
+The installed packages are searched only when a name is unknown or all operations are listed, so a machine without
+plug-ins pays nothing. A package that fails to load is recorded as a diagnostic (GC216) and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import Diagnostic, GradcliError, visible
+from gradcli.graph.primitive import Primitive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from importlib.metadata import EntryPoint
+    from typing import Any
+
+GROUP = "gradcli.operations"
+
+_problems: list[Diagnostic] = []
+
+
+def problems() -> tuple[Diagnostic, ...]:
+    """What is wrong with the installed plug-ins, as far as they have been loaded: one diagnostic each."""
+    return tuple(_problems)
+
+
+def entry_points() -> list[EntryPoint]:
+    """The entry points of the group, ordered by package and name."""
+    from importlib import metadata  # 50 ms, which only an unknown name costs
+
+    return sorted(metadata.entry_points(group=GROUP), key=lambda point: (package_of(point), point.name))
+
+
+def package_of(point: EntryPoint) -> str:
+    """The distribution that declares an entry point, as `pip` names it."""
+    return point.dist.name if point.dist is not None else point.value
+
+
+def load(taken: Mapping[str, Primitive]) -> list[Primitive]:
+    """The operations of all installed plug-ins; `taken` are the names of gradcli's own.
+
+    A name that is taken, or that two packages declare, is left out and recorded in `problems`.
+    """
+    _problems.clear()
+    found: dict[str, Primitive] = {}
+    twice: set[str] = set()
+    for point in entry_points():
+        package = package_of(point)
+        try:
+            declared = list(_declared(point.load()))
+        except GradcliError as problem:
+            _refuse(package, problem.diagnostics[0].message, problem.diagnostics[0].help)
+            continue
+        except (Exception, SystemExit) as problem:  # whatever a module of somebody else raises
+            _refuse(package, f"{type(problem).__name__}: {problem}", f"reinstall or uninstall {package}")
+            continue
+        if not declared:
+            _refuse(package, f"{point.value} holds no operation", "declare them with gradcli.operation(...)")
+        for primitive in declared:
+            name = primitive.name
+            owner = found.get(name)
+            if name in taken:
+                _refuse(package, f"`{visible(name)}` is an operation of gradcli", "give it another name")
+            elif owner is not None and owner is not primitive:
+                _refuse(package, f"`{visible(name)}` is declared by {owner.package} too", "uninstall one of them")
+                twice.add(name)
+            else:
+                primitive.package = package
+                found[name] = primitive
+    return [primitive for name, primitive in found.items() if name not in twice]
+
+
+def _declared(loaded: Any) -> Iterable[Primitive]:
+    if isinstance(loaded, Primitive):
+        return [loaded]
+    every = loaded if isinstance(loaded, (list, tuple)) else vars(loaded).values()
+    ours = [one for one in every if isinstance(one, Primitive)]
+    return [one for one in dict.fromkeys(ours) if one.package is not None]  # not those imported from gradcli
+
+
+def _refuse(package: str, message: str, help: str | None) -> None:
+    _problems.append(Diagnostic("GC216", f"plug-in {visible(package)}: {visible(message, 300)}", None, help=help))
+
+
+def fingerprint() -> list[tuple[str, str, str]]:
+    """Package, version and a digest of the code of each plug-in: a cached report depends on them."""
+    import os
+    from hashlib import sha256
+    from importlib.util import find_spec
+
+    found = []
+    for point in entry_points():
+        spec, code = find_spec(point.module.partition(".")[0]), sha256()
+        places = [] if spec is None else [*(spec.submodule_search_locations or ()), spec.origin or ""]
+        for place in places:
+            files = [os.path.join(top, name) for top, _, names in os.walk(place) for name in names]
+            for path in sorted(name for name in files or [place] if name.endswith(".py") and os.path.isfile(name)):
+                with open(path, "rb") as file:
+                    code.update(file.read())
+        found.append((package_of(point), point.dist.version if point.dist else "", code.hexdigest()))
+    return found
