@@ -6,18 +6,20 @@ the same text. Before it is shown, `checks` judges it like a hand-written claim,
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import islice
 from math import inf
 from typing import NamedTuple
 
+from gradcli.calculator.derivation_steps import steps_by
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.checks import check_script, worker
 from gradcli.checks.exact import Exact
 from gradcli.checks.script_text import words
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
-from gradcli.execution.results import Derivation
+from gradcli.execution.results import Derivation, DerivationStep
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
 from gradcli.graph.builder import building
 from gradcli.graph.collector import uncollected
@@ -32,7 +34,7 @@ from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.domain import Interval
@@ -134,6 +136,7 @@ def derive(
     style: str = "simplified",
     quantity: str = "gradient",
     order: int = 1,
+    steps: bool = False,
     limits: LimitsLike = None,
 ) -> Derivation:
     """The derivatives of a script in closed form, leaf by leaf; see `execution.results.Derivation`.
@@ -141,6 +144,7 @@ def derive(
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
     `style` is that of formulas of numbers: "simplified", "factored", or "derived", which is how the rules make them.
     `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers goes on to higher derivatives.
+    With `steps` the first derivative by each leaf has the lines of its derivation.
     Raises GradcliError for a script that cannot be lowered, and GC511 where no leaf has a closed form.
 
     >>> derive("mean((A@x - b)**2)", wrt=["x"]).formula  # doctest: +SKIP
@@ -164,7 +168,30 @@ def derive(
                 key = f"{key},{leaf}"
                 if key not in found.formula:
                     break
-    return found
+        return with_steps(found, source, bounds) if steps else found
+
+
+def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
+    """The derivations with the lines that lead to the first derivative by each leaf."""
+    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
+    parsed = parse(source, limits)
+    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=False)
+    leaves = [leaf for leaf in found.formula if "," not in leaf]
+    subject = Subject(parsed, source, leaves, assumed, limits)
+    sizes = subject.primes(0)
+    names = {size: f"size_of_{name}" for name, size in sizes.items()}  # a name that parses
+    lowered = subject.lowered(sizes)
+
+    def put(text: str, shown: Callable[[str], str]) -> str:
+        for name in sizes:
+            text = re.sub(rf"\bsize_of_{name}\b", shown(name), text)
+        return text
+
+    def shown(step: DerivationStep) -> DerivationStep:
+        return DerivationStep(*[put(getattr(step, field), str) for field in DerivationStep._names])
+
+    lines = {leaf: steps_by(lowered, leaf, names, lambda text: put(text, assumed.place)) for leaf in leaves}
+    return replace(found, steps={leaf: [shown(step) for step in own] for leaf, own in lines.items()})
 
 
 def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:

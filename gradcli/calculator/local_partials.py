@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
 
 LONGEST = 120  # characters of a formula in a row of a table
 COTANGENT = "ct"
@@ -79,11 +80,14 @@ def entry_texts(node: Node, names: Mapping[Node, str]) -> Iterator[str]:
         yield entries_text(node, names)
 
 
-def reads_back(text: str, node: Node, called: Mapping[Node, str]) -> bool:
-    """Whether a text in the script language has the normal form of a node; the node's builder must be open."""
-    shapes = FixedShapes({name: one.shape for one, name in called.items()}, {})
+def reads_back(text: str, node: Node, called: Mapping[Node, str], others: Mapping[str, Shape] | None = None) -> bool:
+    """Whether a text in the script language has the normal form of a node; the node's builder must be open.
+
+    `called` are nodes that the text reads under these names, `others` the shapes of the leaves that it may read.
+    """
+    shapes = {**(others or {}), **{name: one.shape for one, name in called.items()}}
     try:
-        (output,) = lower(parse(Source(text)), claiming="skipped", shapes=shapes).program.outputs
+        (output,) = lower(parse(Source(text)), claiming="skipped", shapes=FixedShapes(shapes, {})).program.outputs
     except GradcliError:
         return False
     with building(output.builder, reachable([output])):

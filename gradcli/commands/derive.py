@@ -32,6 +32,7 @@ def derive(
     jacobian: bool,
     order: int,
     style: str,
+    steps: bool,
     limit: tuple[str, ...],
 ) -> int:
     """The gradient as a formula, without a point.
@@ -45,10 +46,14 @@ def derive(
     before it. In --format json `formula` is in the script language, so that it can be given
     to `gradcli check --claim`.
 
+    With --steps the derivation stands before the formula: a line for each operation with its rule, by a number
+    as derivatives, by an array as differentials, d(A @ x) = A @ dx. Every line is proved by its normal form.
+
     Examples:
       gradcli derive "mean((A@x - b)**2)" --wrt x
       gradcli derive "sum((Y - U@V.T)**2)"
       gradcli derive "x**2*exp(-x)" --order 3 --style factored
+      gradcli derive "x**2*exp(-x)" --steps
       gradcli derive "logsumexp(x)" --hessian
       gradcli derive "tanh(W@x + b)" --jacobian --wrt x,b
       gradcli derive "sum(exp(a*x))" --shape a= --format json
@@ -56,8 +61,10 @@ def derive(
     bounds = allowed(limit, output)
     if hessian + jacobian + (order > 1) > 1:
         raise error("GC721", "--hessian, --jacobian and --order are three questions: ask one")
+    if steps and (hessian or order > 1):
+        raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order")
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
-    told: dict[str, Any] = {"style": style, "quantity": quantity, "order": order, "limits": bounds}
+    told: dict[str, Any] = {"style": style, "quantity": quantity, "order": order, "steps": steps, "limits": bounds}
     result = deriving.derive(load(script, output, bounds), wrt=names(wrt), shapes=shapes_of(shape), **told)
     output.emit(derivation(result))
     return 0
@@ -96,5 +103,6 @@ STYLE = Option(
     default="simplified",
     help="Form of a formula of numbers: the shortest that can be confirmed, factored, or as the rules make it.",
 )
+STEPS = Option("--steps", kind="flag", help="Show the derivation line by line: rule, line, result.")
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
-DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, LIMIT, *OUTPUT))
+DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, STEPS, LIMIT, *OUTPUT))

@@ -223,6 +223,22 @@ class Jacobian(Shown):
                 yield f"{label}d/d{leaf}", value
 
 
+class DerivationStep(Record):
+    """One line of a derivation: the operation, its rule, and the derivative as `line` and, in the leaf, as `result`.
+
+    `left` is the left side of both, `letter` how later lines call the operation, if they do not repeat it. `proof` says
+    which derivative of the whole operation has the normal form of the result.
+    """
+
+    of: str
+    rule: str
+    left: str
+    line: str
+    result: str
+    proof: str
+    letter: str = ""
+
+
 class Derivation(Shown):
     """Derivatives in closed form, each formula confirmed by `check`; a gradient has the shape of its leaf.
 
@@ -231,6 +247,7 @@ class Derivation(Shown):
     formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
     ranks that a name might have as well. `only` names formulas that depend on the sizes, with those that they are for,
     `missing` derivatives without a formula, with the reason. With `rows` they are those of an array: Jacobians.
+    `steps`, if asked for, are the lines of the derivation by each leaf.
     """
 
     expression: str
@@ -244,6 +261,7 @@ class Derivation(Shown):
     missing: dict[str, str]
     rows: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
+    steps: dict[str, list[DerivationStep]] | None = None
 
     def _rows(self) -> Iterator[tuple[str, object]]:
         yield "expression", self.expression

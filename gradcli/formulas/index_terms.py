@@ -337,7 +337,10 @@ def _as_term(found: Sum, together: bool) -> Term:
         term = found[0]
         if not term.bound or (free_of_term(term) and not together):
             return term
-        return Term(term.coefficient, ((Group((term._replace(coefficient=Fraction(1)),)), Fraction(1)),), ())
+        outside = [factor for factor in term.factors if set(free_of(factor[0])).isdisjoint(term.bound)]
+        inside = tuple([factor for factor in term.factors if factor not in outside])
+        group = Group((Term(Fraction(1), inside, term.bound),))
+        return Term(term.coefficient, (*outside, (group, Fraction(1))), ())
     return bracketed(found)
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+FOR_FRACTION = 2  # characters that a line of a fraction counts as, beside its own
 LONGER = 2  # characters that brackets may cost
 FOR_RESHAPE = 8  # characters that a reshape counts as, beside its own
 MOST_TERMS = 12  # of a sum over one denominator
@@ -175,7 +176,7 @@ class Writer:
         opened = _opened(found[0]) if len(found) == 1 else None
         if opened is not None:  # u*(1/u - x/u**2) as (u - x)/u**2
             other = self._factored(opened, axes)
-            text = other if other is not None and len(other.text) < len(text.text) else text
+            text = other if other is not None and _cost(other) < _cost(text) else text
         return self._spread(text, axes) if exact and len(text.covers) < len(axes) else text
 
     def _joined(self, ordered: Sequence[Term], axes: Axes) -> Text:
@@ -323,7 +324,10 @@ class Writer:
             if not vector and alone:  # the sum of all entries
                 left.remove(other)
                 text = self._entries(matrix, (other, index))
-                both = Array(frozenset(), written=Text(f"sum({text.text})", ATOM), size=index.size * other.size)
+                total = self._trace(matrix, other, index)
+                if total is None or total.text.count(".T") >= text.text.count(".T"):
+                    total = Text(f"sum({text.text})", ATOM)
+                both = Array(frozenset(), written=total, size=index.size * other.size)
                 groups.setdefault(frozenset(), []).append(both)
                 return
             if vector:
@@ -346,6 +350,17 @@ class Writer:
         links = (*_links(left_part, row, index), *_links(right_part, index, column))
         together = frozenset([row, column])
         groups.setdefault(together, []).append(Array(together, chain=links))
+
+    def _trace(self, matrices: Sequence[Array], row: Index, column: Index) -> Text | None:
+        """The sum of all entries of A.T*B as trace(A @ B)."""
+        if len(matrices) != 2 or not all(map(self._is_plain, matrices)):
+            return None
+        ways = []
+        for one, other in (matrices, matrices[::-1]):
+            left = self._entries([one], (row, column)).inside(POWER)
+            right = self._entries([other], (column, row)).inside(POWER)
+            ways.append(f"trace({left} @ {right})")
+        return Text(min(ways, key=lambda text: (text.count(".T"), len(text))), ATOM)
 
     def _total(self, vector: Sequence[Array], index: Index) -> Array:
         """The sum over the only index of a product of vectors."""
@@ -668,6 +683,11 @@ class Writer:
             rows = [entries[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0])]
             text = "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
         return _subscripted(text, base.at, order)
+
+
+def _cost(text: Text) -> int:
+    """How hard a text is to read: one fraction is better than a fraction of fractions."""
+    return len(text.text) + FOR_FRACTION * text.text.count("/")
 
 
 def _variance(mean: str) -> str:

@@ -6,12 +6,13 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from gradcli.formulas.index_reading import Reader
-from gradcli.formulas.index_terms import Group, NoFormula, add, base_key, key, merged, scaled
+from gradcli.formulas.index_terms import ONE, Call, Group, NoFormula, add, base_key, key, merged, scaled, single
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.recognition import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from gradcli.formulas.index_reading import At
     from gradcli.formulas.index_terms import Factor, Names, Sum
@@ -76,7 +77,7 @@ def multiplied_out(found: Sum, names: Names) -> Sum:
             for _ in range(int(exponent)):
                 made = []
                 for x in terms:
-                    for y in names.put(multiplied_out(base.inside, names), {}):
+                    for y in names.put(multiplied_out(inside(base), names), {}):
                         made.append(
                             merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound))
                         )
@@ -89,9 +90,20 @@ def multiplied_out(found: Sum, names: Names) -> Sum:
 
 
 def opens(factor: Factor) -> bool:
-    """Whether a factor is a bracket to a whole power."""
+    """Whether a factor is a bracket to a whole power, or stands for one."""
     base, exponent = factor
-    return isinstance(base, Group) and 0 < exponent <= MOST_POWER and exponent.denominator == 1
+    return inside(base) != () and 0 < exponent <= MOST_POWER and exponent.denominator == 1
+
+
+def inside(base: Any) -> Sum:
+    """What is in a bracket; sigmoid(-u) is 1 - sigmoid(u). Nothing for another base."""
+    if isinstance(base, Group):
+        return base.inside
+    if isinstance(base, Call) and base.name == "sigmoid":
+        opposite = scaled(base.args[0], -1)
+        if key(opposite) < key(base.args[0]):
+            return add(ONE, scaled(single(base._replace(args=(opposite,))), -1))
+    return ()
 
 
 __all__ = ["same_form"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 
 from gradcli.execution.results import derivative_label
-from gradcli.rendering.document import Column, Document, Facts, Formula, Grid, Line, Style, document
+from gradcli.rendering.document import GAP, Column, Document, Facts, Formula, Grid, Line, Style, document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradcli.execution.results import Derivation
+    from gradcli.execution.results import Derivation, DerivationStep
     from gradcli.rendering.document import Block
 
 RANKS = ("a number", "a vector", "a matrix")
@@ -28,12 +28,33 @@ def derivation(result: Derivation, style: Style) -> Document:
     shapes = [f"{name}: {shape_text(axes)}" for name, axes in result.assumes.items() if axes]
     if shapes:
         blocks.append(Facts((("shapes", ", ".join(shapes), "code"),)))
+    for leaf, steps in (result.steps or {}).items():
+        blocks += [GAP, Line(f"Steps to {derivative_label(leaf)}", "title"), *lines(steps), GAP]
     for leaf, text in result.text.items():
         blocks.append(Facts(((derivative_label(leaf), mathematical(text, result), "title"),)))
     for leaf, reason in result.missing.items():
         blocks.append(Facts(((derivative_label(leaf), f"no closed form: {reason}", "doubt"),)))
     blocks += [Facts((row,)) for row in verdicts(result)]
     return document(*blocks, *notes(result))
+
+
+def lines(steps: Sequence[DerivationStep]) -> Iterator[Block]:
+    """The lines of a derivation, numbered, with their rules, and which of them are proved how."""
+    if not steps:
+        yield Line("The script has too many operations to show them line by line.", "note")
+        return
+    rows: list[tuple[str, str, str]] = []
+    for number, step in enumerate(steps, 1):
+        texts = [f"{step.left} = {step.line or step.result}"]
+        texts += [f"= {step.result}"] if step.line and step.result else []
+        texts[:0] = [f"{step.letter} = {step.of}"] if step.letter else []
+        rows += [(f"{number} {step.rule}" if not place else "", text, "code") for place, text in enumerate(texts)]
+    yield Facts(tuple(rows))
+    weak = [str(number) for number, step in enumerate(steps, 1) if step.proof != "reverse mode"]
+    text = "each line has the normal form of the derivative by reverse mode"
+    if weak:
+        text += f"; line {', '.join(weak)} of that by forward mode only"
+    yield Line(f"Proved: {text}.", "note")
 
 
 def mathematical(text: str, result: Derivation) -> Formula:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gradcli.diagnostics import Diagnostic
     from gradcli.execution.reports import PlanReport
-    from gradcli.execution.results import BackwardStep, Derivation, Trace
+    from gradcli.execution.results import BackwardStep, Derivation, DerivationStep, Trace
 
 SCHEMA_VERSION = 1
 
@@ -56,7 +56,14 @@ def derivation(command: str, result: Derivation) -> Payload:
     """Formulas by leaf, with what they assume and how far they were checked."""
     names = ("expression", "formula", "text", "verdict", "assumes", "others", "checked", "only", "missing", "rows")
     fields: Payload = {name: getattr(result, name) for name in names}
+    if result.steps is not None:
+        fields["steps"] = {leaf: [line(step) for step in steps] for leaf, steps in result.steps.items()}
     return {**opening(command), **fields, **diagnostics(result.diagnostics)}
+
+
+def line(step: DerivationStep) -> Payload:
+    """One line of a derivation."""
+    return {name: getattr(step, name) for name in step._names}
 
 
 def trace(command: str, result: Trace) -> Payload:
