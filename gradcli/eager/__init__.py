@@ -60,17 +60,18 @@ from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import VERSION as _VERSION
 from gradcli.eager._core.unsupported import missing as _missing
 from gradcli.eager._engine.arguments import checked as _checked
-from gradcli.eager._engine.arguments import grouped as _grouped
-from gradcli.eager._ops import creation, reductions, sampling, statistics
-from gradcli.eager._ops import tensor_methods as _methods
+from gradcli.eager._ops import install as _install
+from gradcli.eager._ops.reductions import finfo, iinfo
+from gradcli.eager._ops.sampling import Generator
 from gradcli.eager.backends import FUNCTIONS as _SWITCHES
 from gradcli.eager.backends import TOP as _TOP
 from gradcli.eager.random import default_generator as _default_generator
 
 __version__ = _VERSION
-_methods.equip()
+_install.equip()
 
 __all__ = [
+    "Generator",
     "Size",
     "Tensor",
     "autograd",
@@ -84,11 +85,13 @@ __all__ = [
     "double",
     "dtype",
     "enable_grad",
+    "finfo",
     "float",
     "float16",
     "float32",
     "float64",
     "get_default_dtype",
+    "iinfo",
     "half",
     "inference_mode",
     "int",
@@ -145,14 +148,7 @@ def _detach(input: Tensor) -> Tensor:
     return input.detach()
 
 
-_FUNCTIONS: dict[str, Any] = {}
-for _table in (*_methods.TABLES, creation.TABLE, sampling.TABLE, reductions.FUNCTIONS, statistics.FUNCTIONS):
-    _FUNCTIONS.update(_table)
-for _name in _methods.METHODS_ONLY:
-    _FUNCTIONS.pop(_name, None)
-for _name, _word in (("reshape", "shape"), ("permute", "dims"), ("flip", "dims"), ("tile", "dims")):
-    _FUNCTIONS[_name] = _grouped(_FUNCTIONS[_name], _word)
-_FUNCTIONS = {name: _checked(function) for name, function in _FUNCTIONS.items() if not name.startswith("new_")}
+_FUNCTIONS: dict[str, Any] = _install.functions()
 _FUNCTIONS.update(detach=_checked(_detach))
 _FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
 _FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch.strided")

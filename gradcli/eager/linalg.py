@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from gradcli.eager._engine.multi_output import named, one_node
 from gradcli.eager._engine.record import record
 from gradcli.eager._ops.matmul import cross, matmul, multi_dot, vecdot
 from gradcli.eager._ops.reductions import norm, vector_norm
+from gradcli.eager._ops.table import CAST, EXACT, LINALG, functions_of, op
 from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 
@@ -60,6 +62,7 @@ def _errors_of_vector(A: Any, b: Any) -> Any:
     return _errors(A, catalogue()["reshape"](b, shape=(*b.shape, 1)))
 
 
+@op(only=LINALG)
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
     """The X with the smallest |A X - B|: the shortest one where there are several.
 
@@ -136,6 +139,7 @@ def _sound(x: Tensor, name: str, what: str) -> Tensor:
     return x
 
 
+@op("inverse", only=LINALG, out=EXACT)
 def inv(A: Tensor) -> Tensor:
     """The inverse; LinAlgError for a singular matrix."""
     found = _of_square("inv", "inv", "LinalgInvExBackward0", A)
@@ -144,6 +148,7 @@ def inv(A: Tensor) -> Tensor:
     return found
 
 
+@op()
 def det(A: Tensor) -> Tensor:
     """The determinant."""
     return _of_square("det", "det", "LinalgDetBackward0", A)
@@ -156,6 +161,7 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
+@op(out=EXACT)
 def slogdet(A: Tensor) -> Slogdet:
     """The sign of the determinant, and the logarithm of its absolute value."""
     sign = _of_square("slogdet", "slogdet_sign", "LinalgSlogdetBackward0", A)
@@ -163,6 +169,7 @@ def slogdet(A: Tensor) -> Slogdet:
     return named(Slogdet, "linalg_slogdet")(*one_node("LinalgSlogdetBackward0", sign, size))
 
 
+@op()
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN where it is negative."""
     from gradcli.eager._ops.elementwise import where
@@ -172,6 +179,7 @@ def logdet(input: Tensor) -> Tensor:
     return found
 
 
+@op(only=LINALG, out=EXACT)
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """The X with A X = B; B is a vector, or a matrix of right-hand sides."""
     _square(A, "solve")
@@ -192,6 +200,7 @@ def _solved(A: Any, b: Any) -> Any:
     return (primitive.call or primitive)(A, b)
 
 
+@op(out=CAST)
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
     found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
@@ -210,11 +219,13 @@ class Eigh(NamedTuple):
     eigenvectors: Tensor
 
 
+@op(only=LINALG, out=EXACT)
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric matrix, in ascending order."""
     return one_node("LinalgEighBackward0", _of_square("eigvalsh", "eigvalsh", "LinalgEighBackward0", A), None)[0]
 
 
+@op(only=LINALG)
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """The eigenvalues of a symmetric matrix in ascending order, and their vectors."""
     values = _of_square("eigh", "eigvalsh", "LinalgEighBackward0", A)
@@ -230,6 +241,7 @@ class Qr(NamedTuple):
     R: Tensor
 
 
+@op(only=LINALG)
 def qr(A: Tensor, mode: str = "reduced") -> Qr:
     """A = Q R with orthogonal columns Q and an upper triangle R."""
     if mode != "reduced":
@@ -243,6 +255,7 @@ def _triangle(A: Any) -> Any:
     return catalogue()["triu"](catalogue()["qr_q"](A).mT @ A, k=0)  # below it there is rounding only
 
 
+@op(only=LINALG, out=EXACT)
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, in descending order."""
     return one_node("LinalgSvdBackward0", None, _singular(A), None)[0]
@@ -260,6 +273,7 @@ class Svd(NamedTuple):
     Vh: Tensor
 
 
+@op(only=LINALG)
 def svd(A: Tensor, full_matrices: bool = True) -> Svd:
     """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
     if full_matrices and A.shape[-1] != A.shape[-2]:
@@ -273,6 +287,7 @@ def _rows(A: Any) -> Any:
     return catalogue()["svd_v"](A).mT
 
 
+@op(out=CAST)
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """The product of n equal matrices, by squaring; the inverse for negative n."""
     _square(A, "matrix_power")
@@ -293,11 +308,13 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     return found
 
 
+@op()
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of a square matrix."""
     return _of_square("matrix_exp", "expm", "LinalgMatrixExpBackward0", A)
 
 
+@op(only=LINALG, out=EXACT)
 def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: bool = False) -> Tensor:
     """The Frobenius norm of matrices; 'nuc' and 2 through singular values, 1 and inf through sums."""
     from gradcli.eager._ops import elementwise
@@ -313,7 +330,7 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
     if ord in (1, float("inf")):
         rows, columns = (axis_of(d, A.ndim) + A.ndim for d in dim)
         first, second = (rows, columns) if ord == 1 else (columns, rows)
-        sums = summed(elementwise.TABLE["abs"](A), first, True)
+        sums = summed(elementwise.ROWS["abs"](A), first, True)
         found = amax(sums, second, True)
         if keepdim:
             return found
@@ -323,6 +340,7 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 
 
+@op("pinverse", only=LINALG, out=CAST)
 def pinv(A: Tensor) -> Tensor:
     """The pseudoinverse of a matrix of full rank: (A^T A)^-1 A^T, or A^T (A A^T)^-1."""
     tall = A.shape[-2] >= A.shape[-1]
@@ -334,6 +352,7 @@ def _pinv(A: Any, *, tall: bool) -> Any:
     return inverse(A.mT @ A) @ A.mT if tall else A.mT @ inverse(A @ A.mT)
 
 
+@op(only=LINALG)
 def matrix_rank(A: Tensor, tol: Number | None = None, hermitian: bool = False) -> Tensor:
     """How many singular values are not zero to rounding, or above a bound. RuntimeError unless it is a matrix."""
     if A.ndim < 2:
@@ -341,6 +360,7 @@ def matrix_rank(A: Tensor, tol: Number | None = None, hermitian: bool = False) -
     return Tensor(np.asarray(np.linalg.matrix_rank(A._array, tol, hermitian)))
 
 
+@op(only=LINALG)
 def cond(A: Tensor, p: Order | None = None) -> Tensor:
     """The largest singular value over the smallest; for another norm, that of the matrix times that of its inverse."""
     if p in (None, 2, -2):
@@ -351,24 +371,7 @@ def cond(A: Tensor, p: Order | None = None) -> Tensor:
     return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
-TABLE: dict[str, Any] = {
-    "inverse": inv,
-    "det": det,
-    "slogdet": slogdet,
-    "logdet": logdet,
-    "cholesky": cholesky,
-    "matrix_power": matrix_power,
-    "matrix_exp": matrix_exp,
-    "pinverse": pinv,
-}
-
-
-CHECKED = (
-    *("inv", "det", "slogdet", "logdet", "solve", "cholesky", "eigvalsh", "eigh", "qr", "svdvals", "svd"),
-    *("matrix_power", "matrix_exp", "matrix_norm", "vecdot", "pinv", "matrix_rank", "cond", "cross", "norm"),
-    *("vector_norm", "multi_dot", "lstsq"),
-)
-globals().update({_name: checked(globals()[_name]) for _name in CHECKED})
+globals().update({_name: checked(_function) for _name, _function in functions_of(sys.modules[__name__]).items()})
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.eager._core.unsupported import missing
-from gradcli.eager._ops.elementwise import TABLE as _POINTWISE
+from gradcli.eager._ops.elementwise import ROWS as _POINTWISE
 from gradcli.eager._ops.elementwise import logit
 from gradcli.eager._ops.reductions import log_softmax, logsumexp, softmax
 

@@ -59,83 +59,17 @@ def grouped(function: Any, name: str) -> Any:
     return called
 
 
-# functions whose `out` has the dtype of the result
-EXACT = frozenset(
-    (
-        *("abs", "absolute", "addmm", "addmv", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin"),
-        *(
-            "baddbmm",
-            "bitwise_not",
-            "bmm",
-            "bucketize",
-            "ceil",
-        ),
-        *("cross", "cummax", "cummin", "diag", "dot", "eigvalsh", "fix", "float_power", "floor", "frac", "gather"),
-        *("heaviside", "histc", "index_add", "index_copy", "index_select", "inner", "inv", "inverse"),
-        *("isin", "isneginf", "isposinf", "kthvalue", "lerp", "log_softmax", "logcumsumexp", "masked_select"),
-        *("matmul", "matrix_norm", "median", "mm", "mode", "msort", "multi_dot", "multinomial", "mv", "nan_to_num"),
-        *("neg", "negative", "nonzero", "norm", "polar", "quantile", "round", "scatter", "scatter_add"),
-        *("scatter_reduce", "searchsorted", "sgn", "sign", "signbit", "slogdet", "softmax", "solve", "sort"),
-        *("svdvals", "take", "take_along_dim", "tensordot", "topk", "tril", "triu", "trunc", "vdot", "vector_norm"),
-        *("where",),
-    )
-)
-# functions that compute in the dtype of `out`
-COMPUTED = frozenset((*("cumprod", "cumsum", "prod", "sum"),))
-# functions whose result is cast to the dtype of `out`, where that loses neither a fraction nor an imaginary part
-CAST = frozenset(
-    (
-        *(
-            "acos",
-            "cholesky",
-            "pinv",
-            "acosh",
-            "add",
-            "addcdiv",
-            "addcmul",
-            "angle",
-            "arccos",
-            "arccosh",
-            "arcsin",
-            "arcsinh",
-            "arctan",
-        ),
-        *("arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bernoulli", "bitwise_and", "bitwise_or"),
-        *("bitwise_xor", "cat", "clamp", "clamp_max", "clamp_min", "clip", "column_stack", "concat", "concatenate"),
-        *("copysign", "cos", "cosh", "deg2rad", "diff", "digamma", "div", "divide", "dstack", "eq", "erf", "erfc"),
-        *("erfinv", "exp", "exp2", "expm1", "floor_divide", "fmax", "fmin", "fmod", "ge", "ger", "greater"),
-        *("greater_equal", "gt", "hstack", "hypot", "kron", "ldexp", "le", "less", "less_equal", "lgamma", "log"),
-        *("log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logit"),
-        *("logsumexp", "lt", "matrix_power", "max", "maximum", "mean", "min", "minimum", "mul", "multiply"),
-        *(
-            "nanmean",
-            "nansum",
-            "ne",
-            "not_equal",
-            "outer",
-            "pow",
-            "rad2deg",
-            "reciprocal",
-            "remainder",
-            "row_stack",
-            "rsqrt",
-        ),
-        *("sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "stack", "std", "sub", "subtract", "tan", "tanh"),
-        *("threshold", "true_divide", "var", "vstack", "xlogy"),
-    )
-)
-_JOINING = ("cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack", "stack", "vstack")
-TAKES = EXACT | COMPUTED | CAST
 _LOUD = ("arange",)  # of the functions that make tensors, those that warn where `out` has other sizes
 
 
-def written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
-    """The result of a function, written into `out`, which is returned.
+def written(row: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    """The result of an operation with this row, written into `out`, which is returned.
 
     TypeError for a function that takes none, RuntimeError where a gradient would be lost or the dtypes do not fit,
     UserWarning where a tensor that has entries gets another shape.
     """
-    if name not in TAKES:
+    name = row.name
+    if not row.out:
         raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
     if out is None:
         return function(*args, **kwargs)
@@ -147,7 +81,7 @@ def written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwar
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad"
         )
-    if name in COMPUTED:
+    if row.out == "computed":
         kwargs = {"dtype": outs[0].dtype, **kwargs}
     with no_grad():
         found = function(*args, **kwargs)
@@ -155,7 +89,7 @@ def written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwar
         if len(results) != len(outs):
             raise TypeError(f"{name}() has {len(results)} results, so 'out' is a tuple of as many tensors")
         for result, target in zip(results, outs, strict=True):
-            _need_dtype(name, result, target)
+            _need_dtype(row, result, target, args)
         for result, target in zip(results, outs, strict=True):
             _put(result, target, True)
     return type(found)(*outs) if hasattr(found, "_fields") else outs if isinstance(found, tuple) else outs[0]
@@ -185,16 +119,16 @@ def _tensors(xs: Any) -> list[Tensor]:
     return found
 
 
-def _need_dtype(name: str, result: Tensor, target: Tensor) -> None:
+def _need_dtype(row: Any, result: Tensor, target: Tensor, args: tuple[Any, ...]) -> None:
     """RuntimeError where a result may not be written into a tensor because of its dtype."""
     one, other = result.dtype, target.dtype
     if one is other:
         return
-    if name not in CAST:
+    if row.out != "cast":
         raise RuntimeError(f"Expected out tensor to have dtype {one}, but got {other} instead")
-    truth = name.startswith(("bitwise_", "logical_", "bernoulli")) or one.kind == 0  # cast to anything
+    truth = row.name.startswith(("bitwise_", "logical_", "bernoulli")) or one.kind == 0  # cast to anything
     if not truth and (one.kind > max(other.kind, 1) or other.kind == 0):
-        wrong = TypeError if name in _JOINING else RuntimeError
+        wrong = TypeError if isinstance(args[0], (tuple, list)) else RuntimeError  # what joins tensors
         raise wrong(f"result type {one} can't be cast to the desired output type {other}")
 
 
@@ -224,11 +158,7 @@ Tensors = Any  # each of several tensors, or one sequence of them
 Order = Any  # the number of a norm, or its name
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "a": "input", "x2": "other"}
-# functions along one axis, which take a tensor without axes too
-_ALONG = frozenset(
-    ("max", "min", "sort", "argsort", "cumsum", "cumprod", "logcumsumexp", "var", "std", "median", "kthvalue", "topk")
-    + ("cummax", "cummin")
-)
+_ALIASES.update(axis0="dim0", axis1="dim1")  # of swapaxes
 _VARARGS = 4  # the flag of functions with *args
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
@@ -338,16 +268,17 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
     known = frozenset((*names, *only))
     plain = frozenset(at for at, name in enumerate(names) if said.get(name) in _NUMERIC)
     title = function.__name__
-    along = title in _ALONG
+    row = getattr(function, "row", None)  # of the table of operations
+    along = row is not None and row.along
     least = code.co_argcount - len(function.__defaults__ or ())
     most = 1000 if code.co_flags & _VARARGS else code.co_argcount
 
     def called(*args: Any, **kwargs: Any) -> Any:
         check(args)
         if kwargs:
-            if "out" in kwargs and title in TAKES and not method:
+            if "out" in kwargs and row is not None and row.out and not method:
                 out = kwargs.pop("out")
-                return written(title, called, args, kwargs, out)
+                return written(row, called, args, kwargs, out)
             kwargs = named(kwargs)
         for at in plain:
             if at < len(args) and isinstance(args[at], Tensor):
@@ -400,6 +331,7 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
 
     called.__name__, called.__qualname__, called.__doc__ = title, function.__qualname__, function.__doc__
     called.__module__ = function.__module__
+    called.row = row  # type: ignore[attr-defined]
     called.__wrapped__, called.check = function, check  # type: ignore[attr-defined]
     called.least = least  # type: ignore[attr-defined]
     return called

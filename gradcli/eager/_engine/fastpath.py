@@ -85,7 +85,7 @@ def {name}(input, *, out=None):
     + NODE.replace("\n    ", "\n")
     + """
         return r
-    return long_way(input) if out is None else written("{name}", long_way, (input,), {{}}, out)
+    return long_way(input) if out is None else written({name}.row, long_way, (input,), {{}}, out)
 """
 )
 
@@ -157,7 +157,7 @@ def {name}({signature}):
     + NODE.replace("\n    ", "\n")
     + """
         return r
-    return long_way({call}) if out is None else written("{name}", long_way, {given}, out)
+    return long_way({call}) if out is None else written({name}.row, long_way, {given}, out)
 """
 )
 
@@ -474,6 +474,7 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
     scope.update(_SHARED, build=build, __name__="gradcli.eager.generated")
     text = f"def {name}({parameters}):\n    return build()({arguments})\n"
     function: Any = generated.function(text, scope, name)
+    scope[name] = function
     function.__kwdefaults__ = {"alpha": 1, "out": None} if "alpha" in arguments else {"out": None}
     return function
 

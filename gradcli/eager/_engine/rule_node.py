@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OPERANDS = {
     "PowBackward0": ("self", "exponent"),
     "PowBackward1": ("self", "exponent"),
-    "PowBackward2": ("exponent", "self"),
+    "PowBackward2": ("self", "exponent"),
     "MmBackward0": ("self", "mat2"),
     "BmmBackward0": ("self", "mat2"),
     "MvBackward0": ("self", "vec"),
@@ -35,7 +35,7 @@ _OPERANDS = {
     "ClampBackward0": ("self", "min", "max"),
     "ClampMinBackward1": ("self", "min", "max"),
     "ClampMaxBackward1": ("self", "min", "max"),
-    "MaskedFillBackward0": ("self", "mask", "value"),
+    "MaskedFillBackward0": ("mask", "value", "self"),
     "GatherBackward0": ("self", "index"),
 }
 _SEVERAL = (

@@ -14,6 +14,7 @@ import numpy as np
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import with_gradient
 from gradcli.eager._engine.rule_node import fitted_tensor
+from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, described, op
 
 if TYPE_CHECKING:
     pass
@@ -24,11 +25,13 @@ def _part(input: Tensor, at: int) -> Tensor:
     return found
 
 
+@op(only=FUNCTION)
 def real(input: Tensor) -> Tensor:
     """The real part; a real tensor as it is."""
     return input if input.dtype.kind < 3 else _part(input, 0)
 
 
+@op(only=FUNCTION)
 def imag(input: Tensor) -> Tensor:
     """The imaginary part; RuntimeError for a real tensor."""
     if input.dtype.kind < 3:
@@ -36,6 +39,7 @@ def imag(input: Tensor) -> Tensor:
     return _part(input, 1)
 
 
+@op("conj_physical")
 def conj(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor as it is."""
     if input.dtype.kind < 3:
@@ -44,6 +48,7 @@ def conj(input: Tensor) -> Tensor:
     return with_gradient(result, (input,), "ConjBackward0", lambda ct: (conj(ct),), tangent=conj)
 
 
+@op(name="complex", only=FUNCTION)
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
     """The complex tensor of two real ones."""
     if real.dtype is not imag.dtype or real.dtype.kind != 2:
@@ -69,6 +74,7 @@ def abs_(input: Tensor) -> Tensor:
     return with_gradient(Tensor(np.abs(input._raw)), (input,), "AbsBackward0", gradient, save=True)
 
 
+@op(out=EXACT)
 def sgn(input: Tensor) -> Tensor:
     """z / |z|, and 0 at 0; the sign of real numbers."""
 
@@ -86,6 +92,7 @@ def sgn(input: Tensor) -> Tensor:
     return with_gradient(Tensor(raw[()]), (input,), "SgnBackward0", gradient, save=True)
 
 
+@op(out=CAST)
 def angle(input: Tensor) -> Tensor:
     """The argument of complex numbers; 0 or pi for real ones."""
     if input.dtype.kind < 3:
@@ -101,6 +108,7 @@ def angle(input: Tensor) -> Tensor:
     return with_gradient(result, (input,), "AngleBackward0", gradient, save=True)
 
 
+@op(only=FUNCTION)
 def view_as_real(input: Tensor) -> Tensor:
     """Real and imaginary parts along a new last axis."""
     raw = np.stack([input._raw.real, input._raw.imag], axis=-1)
@@ -111,6 +119,7 @@ def view_as_real(input: Tensor) -> Tensor:
     return with_gradient(Tensor(raw), (input,), "ViewAsRealBackward0", gradient, tangent=view_as_real)
 
 
+@op(only=FUNCTION)
 def view_as_complex(input: Tensor) -> Tensor:
     """The complex tensor whose parts lie along the last axis, which has size 2."""
     if input.ndim == 0 or input.shape[-1] != 2:
@@ -118,6 +127,7 @@ def view_as_complex(input: Tensor) -> Tensor:
     return complex_(input.select(-1, 0), input.select(-1, 1))
 
 
+@op(only=FUNCTION, out=EXACT)
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """The complex tensor of moduli and angles."""
     kind = np.complex128 if abs._raw.dtype == np.float64 else np.complex64
@@ -134,23 +144,15 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     return with_gradient(Tensor(raw), (abs, angle), "PolarBackward0", gradient, save=True)
 
 
+@op()
 def is_complex(input: Tensor) -> bool:
     """Whether the format is one of complex numbers."""
     return input.dtype.kind == 3
 
 
-TABLE: dict[str, Any] = {
-    "real": real,
-    "imag": imag,
-    "conj": conj,
-    "complex": complex_,
-    "sgn": sgn,
-    "angle": angle,
-    "view_as_real": view_as_real,
-    "view_as_complex": view_as_complex,
-    "polar": polar,
-    "is_complex": is_complex,
-    "resolve_conj": lambda input: input,
-    "resolve_neg": lambda input: input,
-    "conj_physical": conj,
-}
+def _kept(name: str) -> Any:
+    """The tensor itself: conjugates and signs are computed at once here."""
+    return op()(described(lambda input: input, name, "The tensor, whose entries are computed."))
+
+
+resolve_conj, resolve_neg = _kept("resolve_conj"), _kept("resolve_neg")

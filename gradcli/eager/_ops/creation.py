@@ -14,6 +14,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, sizes
 from gradcli.eager._engine.arguments import made as written_into
 from gradcli.eager._engine.record import cast
+from gradcli.eager._ops.table import FUNCTION, MADE, op
 
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Number
@@ -70,6 +71,7 @@ def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Tensor:
     return tensor(data, dtype=dtype)
 
 
+@op(only=FUNCTION)
 def from_numpy(array: Any) -> Tensor:
     """A tensor that shares the memory of a NumPy array."""
     if not isinstance(array, np.ndarray):
@@ -224,9 +226,9 @@ def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         where = None if device is None else devices.device(device)
         if "dtype" in options:
             options["dtype"] = dtypes.meant(options["dtype"])
-        if "out" in options and make.__name__ in _INTO:
+        if "out" in options and made.row.out:  # type: ignore[attr-defined]
             if options["out"] is not None:
-                return written_into(make.__name__, make, args, options)
+                return written_into(made.__name__, make, args, options)
             del options["out"]
         found = make(*args, **options)
         if where is not None and where.type != "cpu":
@@ -236,34 +238,18 @@ def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return made
 
 
-_INTO = (  # these take `out`
-    *(
-        "zeros",
-        "ones",
-        "empty",
-        "full",
-        "eye",
-        "arange",
-        "linspace",
-        "logspace",
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-    ),
-    *("normal",),
-)
 _FREE = ("tensor", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
-TABLE = {
-    function.__name__: placed_on_device(function)
+_INTO = (zeros, ones, empty, full, eye, arange, linspace, logspace)
+ROWS: dict[str, Any] = {
+    function.__name__: op(
+        "asarray" if function is as_tensor else "", only=FUNCTION, out=MADE if function in _INTO else ""
+    )(placed_on_device(function))
     for function in (
-        *(tensor, as_tensor, zeros, ones, empty, full, eye, arange, linspace, logspace, scalar_tensor),
-        *(zeros_like, ones_like, empty_like, full_like, tril_indices, triu_indices),
+        *(*_INTO, tensor, as_tensor, scalar_tensor, zeros_like, ones_like, empty_like, full_like),
+        *(tril_indices, triu_indices),
     )
 }
-TABLE["from_numpy"] = from_numpy
-TABLE["asarray"] = TABLE["as_tensor"]
-METHODS = {f"new_{name}": _like(f"new_{name}", TABLE[name]) for name in ("zeros", "ones", "empty", "full", "tensor")}
+METHODS = {f"new_{name}": _like(f"new_{name}", ROWS[name]) for name in ("zeros", "ones", "empty", "full", "tensor")}
 
 
 FORMATS = {

@@ -1,4 +1,7 @@
-"""Operations that work entry by entry: arithmetic, functions of one number, comparisons, bounds."""
+"""Operations that work entry by entry: arithmetic, functions of one number, comparisons, bounds.
+
+An operation that is declared, or a formula of declared operations, is a row of `_unary`, `_binary` or `_formula`.
+"""
 
 from __future__ import annotations
 
@@ -14,88 +17,13 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.record import GradientNode, apply, cast, noded, record
 from gradcli.eager._engine.rule_node import source_of
+from gradcli.eager._ops.table import CAST, ENTRIES, EXACT, FUNCTION, TRUTHS, described, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradcli.eager._engine.arguments import Operand
-
-
-def _truth(name: str) -> Callable[[Tensor], Tensor]:
-    def function(input: Tensor) -> Tensor:
-        return noted(name, (input,), Tensor(np.asarray(getattr(np, name)(input._array))))
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Where entries are {name[2:]}."
-    return function
-
-
-def logical_not(input: Tensor) -> Tensor:
-    """Where entries are zero."""
-    return noted("logical_not", (input,), Tensor(np.logical_not(input._array)))
-
-
-def _logical(name: str, summary: str) -> Callable[[Tensor, Tensor], Tensor]:
-    def function(input: Tensor, other: Tensor) -> Tensor:
-        return noted(name, (input, other), Tensor(getattr(np, name)(input._array, other._array)))
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = summary
-    return function
-
-
-logical_and = _logical("logical_and", "Where both are not zero.")
-logical_or = _logical("logical_or", "Where one is not zero.")
-logical_xor = _logical("logical_xor", "Where exactly one is not zero.")
-
-
-def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Where two tensors agree within a tolerance."""
-    if input.dtype is not other.dtype:
-        raise RuntimeError(f"{input.dtype} did not match {other.dtype}: isclose compares tensors of one dtype")
-    close = np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan))
-    return noted("isclose", (input, other), Tensor(close))
-
-
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether two tensors agree within a tolerance everywhere."""
-    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
-
-
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape and entries."""
-    return bool(np.array_equal(input._array, other._array))
-
-
-_ONE = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "erf erfc erfinv lgamma digamma sigmoid relu neg abs sign floor ceil trunc round sinc"
-)
-_TWO = {"atan2": "", "hypot": "", "xlogy": "", "logaddexp": "", "maximum": "", "minimum": ""}
-_COMPARED = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}
-ALIASES = {
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "absolute": "abs",
-    "negative": "neg",
-    "multiply": "mul",
-    "subtract": "sub",
-    "divide": "div",
-    "special_expit": "sigmoid",
-    "less": "lt",
-    "less_equal": "le",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "not_equal": "ne",
-    "clip": "clamp",
-    "fix": "trunc",
-}
 
 
 def as_tensor_or_number(x: Any) -> Any:
@@ -107,63 +35,163 @@ def as_tensor_or_number(x: Any) -> Any:
     raise TypeError(f"operands are tensors and numbers, not {type(x).__name__}")
 
 
-def _unary(name: str) -> Callable[[Tensor], Tensor]:
-    def function(input: Tensor) -> Tensor:
+# --- rows of declared operations and of formulas --------------------------------------------------------------
+
+
+def _unary(names: str, **columns: Any) -> dict[str, Any]:
+    """Declared operations of one tensor, separated by spaces; `asin=arcsin` has an alias."""
+    return {
+        name: op(alias, **columns)(_of_one(name)) for name, _, alias in (one.partition("=") for one in names.split())
+    }
+
+
+def _of_one(name: str) -> Any:
+    primitive = catalogue()[name]
+
+    def long_way(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}() needs a tensor, not {type(input).__name__}")
         if name == "abs" and input.dtype.kind == 3:
             from gradcli.eager._ops.complex_numbers import abs_
 
             return abs_(input)
-        return apply(catalogue()[name], (input,), {})
+        return apply(primitive, (input,), {})
 
-    primitive = catalogue()[name]
-    short = fastpath.unary(name, primitive, primitive.node_name({}), function)
-    short.__doc__ = f"{primitive.summary}"
-    return short  # type: ignore[no-any-return]
+    return described(fastpath.unary(name, primitive, primitive.node_name({}), long_way), name, primitive.summary)
 
 
-def _binary(name: str, ours: str) -> Callable[[Any, Any], Tensor]:
+def _binary(names: str, kind: str = "Operand", **columns: Any) -> dict[str, Any]:
+    """Declared operations of two operands of a kind; `lt:less=less` is the declared `less`, and has that as alias."""
+    found = {}
+    for one in names.split():
+        name, _, alias = one.partition("=")
+        name, _, ours = name.partition(":")
+        found[name] = op(alias, **columns)(_of_two(name, catalogue()[ours or name], kind))
+    return found
+
+
+def _of_two(name: str, primitive: Any, kind: str) -> Any:
     def function(input: Any, other: Any) -> Tensor:
-        return apply(catalogue()[ours], (as_tensor_or_number(input), as_tensor_or_number(other)), {})
+        return apply(primitive, (as_tensor_or_number(input), as_tensor_or_number(other)), {})
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{catalogue()[ours].summary}"
-    kinds = ("Tensor", "Tensor") if name in _OF_TENSORS else ("Operand", "Operand")
-    function.__annotations__ = {"input": kinds[0], "other": kinds[1]}
-    return function
+    return described(function, name, primitive.summary, input=kind, other=kind)
 
 
-_PREDICATES = "isnan isinf isfinite isposinf isneginf isreal signbit"
-_OF_TENSORS = ("atan2", "hypot", "logaddexp", "maximum", "minimum")
-SEVERAL = ("add", "sub", "mul", "div")  # generated operators of two operands
+def _formula(name: str, formula: Callable[[Any], Any], summary: str, node: str = "", **columns: Any) -> Any:
+    """An operation of one tensor that is a formula of declared operations."""
+    node = node or f"{name.capitalize()}Backward0"
+
+    def function(input: Tensor) -> Tensor:
+        return record(formula, (input,), {}, node, pointwise=True)
+
+    return op(**columns)(described(function, name, summary))
 
 
-def _add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    one, two = as_tensor_or_number(input), as_tensor_or_number(other)
-    if alpha != 1:
-        return record(_add_scaled, (one, two), {"alpha": alpha}, "AddBackward0", pointwise=True, whole=True)
-    return apply(catalogue()["add"], (one, two), {})
+def _by_operand(name: str, x: Tensor, other: Any, formula: Any) -> Tensor:
+    """A formula of a tensor and an operand, whose node says whether that is a tensor: `FmodBackward1`."""
+    several = isinstance(other, Tensor)
+    xs, node = (x, as_tensor_or_number(other)), f"{name}Backward{int(several)}"
+    return record(formula, xs, {}, node, pointwise=True, whole=True, edges=None if several else 1)
+
+
+def _tested(name: str, summary: str, **columns: Any) -> Any:
+    """A test of tensors, which is NumPy's of this name."""
+
+    def function(input: Tensor) -> Tensor:
+        return noted(name, (input,), Tensor(np.asarray(getattr(np, name)(input._array))))
+
+    def of_two(input: Tensor, other: Tensor) -> Tensor:
+        return noted(name, (input, other), Tensor(getattr(np, name)(input._array, other._array)))
+
+    two = name.startswith("logical_") and name != "logical_not"
+    return op(**columns)(described(of_two if two else function, name, summary))
+
+
+ROWS: dict[str, Any] = {
+    **_unary(
+        "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh tanh "
+        "asinh=arcsinh acosh=arccosh atanh=arctanh erf erfc erfinv lgamma digamma sigmoid sinc",
+        inplace=ENTRIES,
+        out=CAST,
+    ),
+    **_unary("neg=negative abs=absolute sign floor ceil trunc=fix round", inplace=ENTRIES, out=EXACT),
+    **_unary("relu", inplace=ENTRIES),
+    **_binary("atan2=arctan2 hypot", "Tensor", inplace=ENTRIES, out=CAST),
+    **_binary("xlogy", inplace=ENTRIES, out=CAST),
+    **_binary("logaddexp maximum minimum", "Tensor", out=CAST),
+    **_binary(
+        "lt:less=less le:less_equal=less_equal gt:greater=greater ge:greater_equal=greater_equal eq:equal "
+        "ne:not_equal=not_equal",
+        inplace=TRUTHS,
+        out=CAST,
+    ),
+    **{name: _tested(name, f"Where entries are {name[2:]}.") for name in ("isnan", "isinf", "isfinite", "isreal")},
+    "isposinf": _tested("isposinf", "Where entries are inf.", out=EXACT),
+    "isneginf": _tested("isneginf", "Where entries are -inf.", out=EXACT),
+    "signbit": _tested("signbit", "Where entries are below zero, -0 included.", out=EXACT),
+    "logical_not": _tested("logical_not", "Where entries are zero.", inplace=TRUTHS, out=CAST),
+    "logical_and": _tested("logical_and", "Where both are not zero.", inplace=TRUTHS, out=CAST),
+    "logical_or": _tested("logical_or", "Where one is not zero.", inplace=TRUTHS, out=CAST),
+    "logical_xor": _tested("logical_xor", "Where exactly one is not zero.", inplace=TRUTHS, out=CAST),
+}
+
+reciprocal = _formula("reciprocal", lambda x: 1 / x, "1 / input.", inplace=ENTRIES, out=CAST)
+frac = _formula("frac", lambda x: x - catalogue()["trunc"](x), "The part after the point.", inplace=ENTRIES, out=EXACT)
+deg2rad = _formula(
+    "deg2rad", lambda x: x * (math.pi / 180), "Degrees as radians.", "Deg2RadBackward0", inplace=ENTRIES, out=CAST
+)
+rad2deg = _formula(
+    "rad2deg", lambda x: x * (180 / math.pi), "Radians as degrees.", "Rad2DegBackward0", inplace=ENTRIES, out=CAST
+)
+
+
+# --- comparisons of whole tensors ------------------------------------------------------------------------------
+
+
+@op()
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where two tensors agree within a tolerance."""
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype} did not match {other.dtype}: isclose compares tensors of one dtype")
+    close = np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan))
+    return noted("isclose", (input, other), Tensor(close))
+
+
+@op()
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether two tensors agree within a tolerance everywhere."""
+    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+
+
+@op()
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and entries."""
+    return bool(np.array_equal(input._array, other._array))
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------
+
+
+def _scaled_sum(name: str, sign: int) -> Any:
+    """`add` and `sub`, whose `alpha` is a factor of the second operand."""
+
+    def long_way(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
+        xs = (as_tensor_or_number(input), as_tensor_or_number(other))
+        if alpha != 1:
+            node = f"{name.capitalize()}Backward0"
+            return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, whole=True)
+        return apply(catalogue()[name], xs, {})
+
+    return _short(name, long_way, f"input {'+' if sign > 0 else '-'} alpha * other.", True)
 
 
 def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
     return x + y * alpha
 
 
-def _sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    one, two = as_tensor_or_number(input), as_tensor_or_number(other)
-    if alpha != 1:
-        return record(_add_scaled, (one, two), {"alpha": -alpha}, "SubBackward0", pointwise=True, whole=True)
-    return apply(catalogue()["sub"], (one, two), {})
-
-
-def rsub(input: Tensor, other: Operand) -> Tensor:
-    """other - input, for a number: one node with one edge."""
-    return record(_rsub, (input, as_tensor_or_number(other)), {}, "RsubBackward1", pointwise=True, whole=True, edges=1)
-
-
-def _rsub(x: Any, y: Any) -> Any:
-    return y - x
+def _short(name: str, long_way: Callable[..., Tensor], summary: str, scaled: bool = False) -> Any:
+    primitive = catalogue()[name]
+    return described(fastpath.binary(name, primitive, primitive.node_name({}), long_way, scaled), name, summary)
 
 
 def _mul(input: Any, other: Any) -> Tensor:
@@ -177,31 +205,49 @@ def _div(input: Any, other: Any) -> Tensor:
     return _mul(reciprocal(two), one)
 
 
-def _short(name: str, long_way: Callable[..., Tensor], summary: str, scaled: bool = False) -> Any:
-    primitive = catalogue()[name]
-    found = fastpath.binary(name, primitive, primitive.node_name({}), long_way, scaled)
-    found.__doc__ = summary
-    return found
+add = op(inplace=ENTRIES, out=CAST)(_scaled_sum("add", 1))
+sub = op("subtract", inplace=ENTRIES, out=CAST)(_scaled_sum("sub", -1))
+mul = op("multiply", inplace=ENTRIES, out=CAST)(_short("mul", _mul, "input * other."))
+true_divide = op(name="true_divide", inplace=ENTRIES, out=CAST)(
+    _short("div", _div, "input / other; a number over a tensor is the number times the reciprocal.")
+)
 
 
-add = _short("add", _add, "input + alpha * other.", True)
-sub = _short("sub", _sub, "input - alpha * other.", True)
-mul = _short("mul", _mul, "input * other.")
-true_divide = _short("div", _div, "input / other; a number over a tensor is the number times the reciprocal.")
+@op(only=FUNCTION)
+def rsub(input: Tensor, other: Operand) -> Tensor:
+    """other - input, for a number: one node with one edge."""
+    return record(_rsub, (input, as_tensor_or_number(other)), {}, "RsubBackward1", pointwise=True, whole=True, edges=1)
 
 
-def reciprocal(input: Tensor) -> Tensor:
-    """1 / input."""
-    return record(_reciprocal, (input,), {}, "ReciprocalBackward0", pointwise=True)
+def _rsub(x: Any, y: Any) -> Any:
+    return y - x
 
 
-def _reciprocal(x: Any) -> Any:
-    return 1 / x
+@op("divide", inplace=ENTRIES, out=CAST)
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """input / other; rounded down ('floor') or towards zero ('trunc') where that is asked for."""
+    if rounding_mode is None:
+        return true_divide(input, other)  # type: ignore[no-any-return]
+    if rounding_mode not in ("floor", "trunc"):
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
+        )
+    if rounding_mode == "floor" and input.dtype.kind < 2:
+        return _floor_divide(input, other)
+    xs = (input, as_tensor_or_number(other))
+    found = record(_rounded, xs, {"name": rounding_mode}, "DivBackward2", pointwise=True)
+    whole = input.dtype.kind < 2 and not isinstance(other, float)
+    return cast(found, input.dtype) if whole else found
+
+
+def _rounded(x: Any, y: Any, *, name: str) -> Any:
+    return catalogue()[name](x / y)
 
 
 _POWERS: dict[Any, Any] = {}
 
 
+@op(inplace=ENTRIES, out=CAST)
 def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
     if exponent.__class__ is int or exponent.__class__ is float:
@@ -231,7 +277,7 @@ def _pow(input: Any, exponent: Any) -> Tensor:
         n = other._array.astype(np.int64)
         below = 0 if abs(base) != 1 else np.where(n % 2, base, 1)  # what is left of 1/base**n
         return Tensor(np.asarray(np.where(n < 0, below, base ** np.maximum(n, 0))))
-    return record(_exponential, (other, base), {}, "PowBackward2", pointwise=True, edges=1)
+    return record(catalogue()["pow"], (base, other), {}, "PowBackward2", edges=(1,))
 
 
 def _powered(n: int) -> Any:
@@ -244,22 +290,19 @@ def _powered(n: int) -> Any:
 _POWERS.update({n: _powered(n) for n in (2, 3, 4, -1)})
 
 
-def _exponential(x: Any, base: Any) -> Any:
-    return catalogue()["pow"](base, x)
-
-
+@op(inplace=ENTRIES, out=CAST)
 def square(input: Tensor) -> Tensor:
     """input ** 2."""
     return pow(input, 2)
 
 
+@op(inplace=ENTRIES, out=CAST)
 def remainder(input: Tensor, other: Operand) -> Tensor:
     """What is left of a division rounded down; it has the sign of the divisor."""
-    name = "RemainderBackward1" if isinstance(other, Tensor) else "RemainderBackward0"
-    edges = None if isinstance(other, Tensor) else 1
-    return record(catalogue()["mod"], (input, as_tensor_or_number(other)), {}, name, edges=edges)
+    return _by_operand("Remainder", input, other, catalogue()["mod"])
 
 
+@op(only=FUNCTION, out=EXACT)
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """The entries of `input` where the condition holds, else those of `other`; without them, where it holds."""
     if (input is None) is not (other is None):
@@ -271,11 +314,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
         condition = condition.bool()
     need_mask(condition, "where")
     xs = (condition, as_tensor_or_number(input), as_tensor_or_number(other))
-    return record(_where, xs, {}, "WhereBackward0", pointwise=True, whole=True, apart=(0,), edges=(1, 2))
-
-
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    return catalogue()["where"](condition, x, y)
+    return record(catalogue()["where"], xs, {}, "WhereBackward0", edges=(1, 2))
 
 
 def need_mask(mask: Tensor, name: str) -> None:
@@ -284,25 +323,15 @@ def need_mask(mask: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}() only supports boolean masks, but got a mask of dtype {mask.dtype}: use .bool()")
 
 
+@op(inplace=ENTRIES)
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_fill")
-    return record(
-        _masked_fill,
-        (input, mask, as_tensor_or_number(value)),
-        {},
-        "MaskedFillBackward0",
-        pointwise=True,
-        whole=True,
-        apart=(1,),
-        edges=1,
-    )
+    xs = (mask, as_tensor_or_number(value), input)
+    return record(catalogue()["where"], xs, {}, "MaskedFillBackward0", edges=(2,))
 
 
-def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    return catalogue()["where"](mask, value, x)
-
-
+@op("clip", inplace=ENTRIES, out=CAST)
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Entries held between two bounds, either of which may be missing."""
     if min is None and max is None:
@@ -341,32 +370,23 @@ def _at_most(x: Any, high: Any) -> Any:
     return catalogue()["where"](catalogue()["greater"](x, high), high, x)
 
 
+@op(inplace=ENTRIES, out=CAST)
 def fmod(input: Tensor, other: Operand) -> Tensor:
     """What is left of a division rounded towards zero; it has the sign of `input`."""
-    several = isinstance(other, Tensor)
     divisor = other._array if isinstance(other, Tensor) else np.asarray(other)
     if input.dtype.kind < 2 and divisor.dtype.kind in "iub":
         if not divisor.all():
             raise RuntimeError("ZeroDivisionError: integer division by zero")
-        kind = np.result_type(input._raw.dtype, divisor.dtype) if several else input._raw.dtype
+        kind = np.result_type(input._raw.dtype, divisor.dtype) if isinstance(other, Tensor) else input._raw.dtype
         return Tensor(np.asarray(np.fmod(input._array, divisor)).astype(kind))
-    xs = (input, as_tensor_or_number(other))
-    return record(_fmod, xs, {}, f"FmodBackward{int(several)}", pointwise=True, whole=True, edges=2 if several else 1)
+    return _by_operand("Fmod", input, other, _fmod)
 
 
 def _fmod(x: Any, y: Any) -> Any:
     return x - catalogue()["trunc"](x / y) * y
 
 
-def frac(input: Tensor) -> Tensor:
-    """The part after the point."""
-    return record(_frac, (input,), {}, "FracBackward0", pointwise=True)
-
-
-def _frac(x: Any) -> Any:
-    return x - catalogue()["trunc"](x)
-
-
+@op(inplace=ENTRIES, out=CAST)
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), with x held between eps and 1 - eps."""
     return record(_logit, (input,), {"eps": eps}, "LogitBackward0", pointwise=True)
@@ -378,6 +398,7 @@ def _logit(x: Any, *, eps: float | None) -> Any:
     return catalogue()["log"](x / (1 - x))
 
 
+@op(inplace=ENTRIES, out=CAST)
 def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Entries held above a bound."""
     if input.dtype.kind < 2 and (isinstance(min, int) or (isinstance(min, Tensor) and min.dtype.kind < 2)):
@@ -387,6 +408,7 @@ def clamp_min(input: Tensor, min: Operand) -> Tensor:
     return bounded(input, min, math.inf, "ClampMinBackward0", edges=1, whole=True)
 
 
+@op(inplace=ENTRIES, out=CAST)
 def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Entries held below a bound."""
     if input.dtype.kind < 2 and (isinstance(max, int) or (isinstance(max, Tensor) and max.dtype.kind < 2)):
@@ -396,31 +418,22 @@ def clamp_max(input: Tensor, max: Operand) -> Tensor:
     return bounded(input, -math.inf, max, "ClampMaxBackward0", edges=1, whole=True)
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """NaN and infinities replaced by numbers."""
     raw = input._raw
     if input.dtype.kind < 2:
         return input
     value = np.nan_to_num(raw, nan=nan, posinf=posinf, neginf=neginf)
-    xs = (input, Tensor(np.isfinite(raw)), Tensor(value))
-    return record(_kept_where, xs, {}, "NanToNumBackward0", pointwise=True, apart=(1, 2), edges=1)
+    xs = (Tensor(np.isfinite(raw)), input, Tensor(value))
+    return record(catalogue()["where"], xs, {}, "NanToNumBackward0", edges=(1,))
 
 
-def _kept_where(x: Any, sound: Any, value: Any) -> Any:
-    return catalogue()["where"](sound, x, value)
-
-
-def _without_rule(name: str, function: Any, others: str = "Any") -> Any:
-    def called(input: Tensor, *others: Any, **options: Any) -> Tensor:
-        found: Tensor = function(input, *others, **options)
-        if recording() and any(isinstance(x, Tensor) and x.requires_grad for x in (input, *others)):
-            return refused(found, (input, *others), name)
-        return noted(name, (input, *others), found)
-
-    called.__name__ = called.__qualname__ = name
-    called.__annotations__ = {"input": "Tensor" if others == "Tensor" else "Operand", "others": others}
-    called.__doc__ = f"{name}, which has no derivative: backward through it is a RuntimeError."
-    return called
+def _without_rule(name: str, xs: tuple[Any, Any], found: Tensor) -> Tensor:
+    """The result of an operation that has no derivative: backward through it is a RuntimeError."""
+    if recording() and any(isinstance(x, Tensor) and x.requires_grad for x in xs):
+        return refused(found, xs, name)
+    return noted(name, xs, found)
 
 
 def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
@@ -435,109 +448,70 @@ def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
     return x
 
 
-def _heaviside(input: Tensor, values: Tensor) -> Tensor:
-    return Tensor(np.heaviside(input._raw, values._raw).astype(input._raw.dtype))
+@op(inplace=ENTRIES, out=EXACT)
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """0 below zero, 1 above, and `values` at zero; it has no derivative."""
+    found = Tensor(np.heaviside(input._raw, values._raw).astype(input._raw.dtype))
+    return _without_rule("heaviside", (input, values), found)
+
+
+@op(inplace=ENTRIES, out=CAST)
+def floor_divide(input: Operand, other: Operand) -> Tensor:
+    """input / other, rounded down; it has no derivative."""
+    return _without_rule("floor_divide", (input, other), _floor_divide(input, other))
 
 
 def _floor_divide(input: Any, other: Any) -> Tensor:
     one, two = (x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in (input, other))
-    whole = one.dtype.kind < 2 and two.dtype.kind < 2
-    if whole and not np.all(two._raw):
-        raise RuntimeError("ZeroDivisionError: integer division by zero")
-    found = record(
-        catalogue()["div"],
-        tuple(x.detach() if isinstance(x, Tensor) else x for x in (input, other)),
-        {},
-        "DivBackward0",
-    )
-    raw = np.floor(found._raw)
-    if whole:
-        left, right = np.asarray(one._raw), np.asarray(two._raw)
-        return Tensor(np.floor_divide(left, right))
-    return Tensor(raw)
+    if one.dtype.kind < 2 and two.dtype.kind < 2:
+        if not np.all(two._raw):
+            raise RuntimeError("ZeroDivisionError: integer division by zero")
+        return Tensor(np.floor_divide(np.asarray(one._raw), np.asarray(two._raw)))
+    xs = tuple([x.detach() if isinstance(x, Tensor) else x for x in (input, other)])
+    return Tensor(np.floor(record(catalogue()["div"], xs, {}, "DivBackward0")._raw))
 
 
-def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
-    """input / other; rounded down ('floor') or towards zero ('trunc') where that is asked for."""
-    if rounding_mode is None:
-        return true_divide(input, other)  # type: ignore[no-any-return]
-    if rounding_mode not in ("floor", "trunc"):
-        raise RuntimeError(
-            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
-        )
-    if rounding_mode == "floor" and input.dtype.kind < 2:
-        return _floor_divide(input, other)
-    xs = (input, as_tensor_or_number(other))
-    found = record(
-        _rounded, xs, {"name": {"floor": "floor", "trunc": "trunc"}[rounding_mode]}, "DivBackward2", pointwise=True
-    )
-    whole = input.dtype.kind < 2 and not isinstance(other, float)
-    return cast(found, input.dtype) if whole else found
-
-
-def _rounded(x: Any, y: Any, *, name: str) -> Any:
-    return catalogue()[name](x / y)
-
-
-def _scaled(name: str, node: str, factor: float) -> Any:
-    def function(input: Tensor) -> Tensor:
-        return record(_multiplied, (input,), {"factor": factor}, node, pointwise=True)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}: entries times {factor:.6g}."
-    return function
-
-
-def _multiplied(x: Any, *, factor: float) -> Any:
-    return x * factor
-
-
+@op(inplace=ENTRIES, out=CAST)
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """input * 2 ** other."""
     power = Tensor(np.asarray(np.exp2(other._raw), input._raw.dtype if input.dtype.kind == 2 else np.float32))
-    return record(_turned, (input, power), {}, "LdexpBackward0", pointwise=True, edges=2)
+    return record(catalogue()["mul"], (input, power), {}, "LdexpBackward0", whole=False)
 
 
+@op(inplace=ENTRIES, out=CAST)
 def copysign(input: Tensor, other: Operand) -> Tensor:
     """The size of `input` with the sign of `other`."""
     signs = np.copysign(1.0, np.asarray(other._raw if isinstance(other, Tensor) else other, np.float64))
     turn = Tensor((np.where(np.signbit(input._raw), -1.0, 1.0) * signs).astype(input._raw.dtype)[()])
     edges = 2 if isinstance(other, Tensor) else 1
-    return record(_turned, (input, turn), {}, f"CopysignBackward{2 - edges}", pointwise=True, edges=edges)
+    return record(catalogue()["mul"], (input, turn), {}, f"CopysignBackward{2 - edges}", whole=False, edges=edges)
 
 
-def _turned(x: Any, turn: Any) -> Any:
-    return x * turn
-
-
-def _fm(name: str) -> Any:
-    function = getattr(np, name)
-    ours = catalogue()["maximum" if name == "fmax" else "minimum"]
-
+def _fm(name: str, ours: str) -> Any:
     def of_numbers(input: Tensor, other: Tensor) -> Tensor:
         if np.isnan(input._raw).any() or np.isnan(other._raw).any():
-            return Tensor(function(input._raw, other._raw))
-        return record(ours, (input, other), {}, f"{name.capitalize()}Backward0")
+            return Tensor(getattr(np, name)(input._raw, other._raw))
+        return record(catalogue()[ours], (input, other), {}, f"{name.capitalize()}Backward0")
 
-    of_numbers.__name__ = of_numbers.__qualname__ = name
-    of_numbers.__doc__ = f"{name}: the larger or smaller entry, where a number counts more than NaN."
-    return of_numbers
+    summary = f"The {ours} of two entries, where a number counts more than NaN."
+    return op(out=CAST)(described(of_numbers, name, summary))
 
 
+fmax, fmin = _fm("fmax", "maximum"), _fm("fmin", "minimum")
+
+
+@op(inplace=ENTRIES, out=EXACT)
 def float_power(input: Operand, exponent: Operand) -> Tensor:
     """input ** exponent in double precision."""
     xs = [cast(x, dtypes.float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
     return pow(*xs)
 
 
+@op(only=FUNCTION, inplace=ENTRIES, out=CAST)
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """A number where entries are not above a threshold."""
     high = Tensor(np.asarray(input._raw > threshold))
-    return record(_where_high, (input, high, value), {}, "ThresholdBackward0", pointwise=True, apart=(1,), edges=1)
-
-
-def _where_high(x: Any, high: Any, value: Any) -> Any:
-    return catalogue()["where"](high, x, value)
+    return record(catalogue()["where"], (high, input, value), {}, "ThresholdBackward0", whole=False, edges=(1,))
 
 
 def _need_bits(name: str, *xs: Any) -> None:
@@ -563,9 +537,12 @@ def _bitwise(name: str) -> Any:
         right = other._array if isinstance(other, Tensor) else other
         return noted(f"bitwise_{name}", (input, other), Tensor(np.asarray(ufunc(input._array, right))))
 
-    function.__name__ = function.__qualname__ = f"bitwise_{name}"
-    function.__doc__ = f"bitwise {name} of whole numbers or truth values."
-    return function
+    return op(inplace=ENTRIES, out=CAST)(
+        described(function, f"bitwise_{name}", f"Bitwise {name} of whole numbers or truth values.")
+    )
+
+
+bitwise_and, bitwise_or, bitwise_xor = _bitwise("and"), _bitwise("or"), _bitwise("xor")
 
 
 def inverted(self: Tensor) -> Tensor:
@@ -575,34 +552,8 @@ def inverted(self: Tensor) -> Tensor:
     return noted("invert", (self,), Tensor(np.invert(self._array)))
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def bitwise_not(input: Tensor) -> Tensor:
     """The opposite of each bit, or of truth values."""
     _need_bits("bitwise_not", input)
     return noted("bitwise_not", (input,), Tensor(np.asarray(np.invert(input._array))))
-
-
-TABLE: dict[str, Any] = {name: _unary(name) for name in _ONE.split()}
-TABLE.update({name: _binary(name, name) for name in _TWO})
-TABLE.update({name: _binary(name, ours) for name, ours in _COMPARED.items()})
-TABLE.update({name: _truth(name) for name in _PREDICATES.split()})
-TABLE.update(
-    {
-        function.__name__: function
-        for function in (
-            *(add, sub, mul, div, rsub, reciprocal, pow, square, remainder, where, masked_fill, clamp),
-            *(fmod, frac, logit, clamp_min, clamp_max, nan_to_num, ldexp, copysign, float_power, threshold),
-            *(logical_not, logical_and, logical_or, logical_xor, bitwise_not, isclose, allclose, equal),
-        )
-    }
-)
-TABLE.update(
-    heaviside=_without_rule("heaviside", _heaviside, "Tensor"),
-    floor_divide=_without_rule("floor_divide", _floor_divide, "Operand"),
-    deg2rad=_scaled("deg2rad", "Deg2RadBackward0", math.pi / 180),
-    rad2deg=_scaled("rad2deg", "Rad2DegBackward0", 180 / math.pi),
-    fmax=_fm("fmax"),
-    fmin=_fm("fmin"),
-)
-TABLE.update({f"bitwise_{name}": _bitwise(name) for name in ("and", "or", "xor")})
-TABLE.update({alias: TABLE[name] for alias, name in ALIASES.items() if name in TABLE})
-TABLE["true_divide"] = true_divide

@@ -16,6 +16,7 @@ from gradcli.eager._engine.record import cast, record
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode
 from gradcli.eager._ops.elementwise import need_mask
 from gradcli.eager._ops.reductions import Found
+from gradcli.eager._ops.table import ENTRIES, EXACT, op
 from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
@@ -41,6 +42,7 @@ def _selected(x: Any, *, axis: int, at: int) -> Any:
     return catalogue()["reshape"](_sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
 
 
+@op()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The part at one position of an axis."""
     axis = axis_of(dim, input.ndim)
@@ -50,12 +52,13 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return viewed(input, _selected, {"axis": axis, "at": index % size}, "SelectBackward0")
 
 
-def narrow(input: Tensor, dim: int, start: int, length: int, step: int = 1) -> Tensor:
+@op()
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """The part of an axis from a position on."""
-    axis = axis_of(dim, input.ndim)
-    if start + length > input.shape[axis]:
-        raise RuntimeError(f"narrow(): start {start} and length {length} exceed size {input.shape[axis]}")
-    return viewed(input, _sliced, {"axis": axis, "start": start, "step": step, "size": length}, "SliceBackward0")
+    size = input.shape[axis_of(dim, input.ndim)]
+    if start + length > size:
+        raise RuntimeError(f"narrow(): start {start} and length {length} exceed size {size}")
+    return narrow_by(input, dim, start, 1, length)
 
 
 def _items(index: Any) -> tuple[Any, ...]:
@@ -313,11 +316,13 @@ def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
     return numbers(x)[tuple(places)]
 
 
+@op(out=EXACT)
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each position in an index tensor, the entry there along an axis."""
     return picked(input, along(input, dim, index, "gather"), "GatherBackward0")
 
 
+@op(out=EXACT)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather`, with the other axes repeated to fit."""
     need_index(indices, "take_along_dim", LONG)
@@ -333,6 +338,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return gather(expand(input, tuple(whole)), dim, expand(indices, tuple(index)))
 
 
+@op(out=EXACT)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The parts of an axis at some positions."""
     need_index(index, "index_select")
@@ -343,6 +349,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return picked(input, np.take(numbers(input), array.reshape(-1), axis=dim), "IndexSelectBackward0")
 
 
+@op(out=EXACT)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The entries at positions of the flattened tensor."""
     array, size = index._array, input._raw.size
@@ -353,6 +360,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return picked(input, array % max(size, 1), "TakeBackward0")
 
 
+@op(out=EXACT)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The entries where a mask holds, as a vector."""
     if mask._raw.dtype != np.bool_:
@@ -374,6 +382,7 @@ def _found(x: Tensor, at: Any, dim: int, name: str, keepdim: bool = True) -> Fou
     return of_node(Found, name)(picked(x, positions, name), noted("indices", (x,), Tensor(at.astype(np.int64))))
 
 
+@op(out=EXACT, along=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest (or smallest) entries along an axis, and where they stood."""
     if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
@@ -390,6 +399,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return _found(input, np.take(order, range(k), axis=dim), dim, "TopkBackward0")
 
 
+@op(out=EXACT, along=True)
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Found:
     """The k-th smallest entry along an axis, and where it stood."""
     if not 1 <= k <= input.shape[dim]:
@@ -398,6 +408,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Fou
     return _found(input, np.take(order, [k - 1], axis=dim), dim, "KthvalueBackward0", keepdim)
 
 
+@op(out=EXACT, along=True)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle entry, the lower one of two; along an axis also where it stood."""
     if dim is None:
@@ -407,6 +418,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return _found(input, np.take(order, [(input.shape[dim] - 1) // 2], axis=dim), dim, "MedianBackward1", keepdim)
 
 
+@op(out=EXACT)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Found:
     """The most frequent entry along an axis, the smallest of several, and where it stood last."""
     rows = np.moveaxis(input._array, dim, -1)
@@ -427,11 +439,13 @@ def _extreme_so_far(input: Tensor, dim: int, largest: bool) -> Found:
     return _found(input, np.moveaxis(at, 0, dim), dim, f"Cum{'max' if largest else 'min'}Backward0")
 
 
+@op(out=EXACT, along=True)
 def cummax(input: Tensor, dim: int) -> Found:
     """The largest entry so far along an axis, and where it stood."""
     return _extreme_so_far(input, dim, True)
 
 
+@op(out=EXACT, along=True)
 def cummin(input: Tensor, dim: int) -> Found:
     """The smallest entry so far along an axis, and where it stood."""
     return _extreme_so_far(input, dim, False)
@@ -477,6 +491,7 @@ def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
     return x + (put if alpha == 1 else put * alpha)
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None) -> Tensor:
     """The tensor with entries of `src`, or a number, put at positions along an axis."""
     source = value if src is None else src
@@ -492,11 +507,13 @@ def _part(source: Tensor, index: Tensor) -> Tensor:
     return getitem(source, tuple(slice(n) for n in index._raw.shape))
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """The tensor with entries of `src` added at positions along an axis."""
     return added_at(input, along(input, dim, index), _part(src, index), "ScatterAddBackward0")
 
 
+@op(out=EXACT)
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -528,24 +545,28 @@ def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
     return np.take(numbers(x), index._array.reshape(-1), axis=dim)
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """The tensor with parts of `source` added at positions of an axis."""
     need_index(index, "index_add")
     return added_at(input, _rows(input, dim, index), source, "IndexAddBackward0", alpha)
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """The tensor with parts of `source` put at positions of an axis."""
     need_index(index, "index_copy", LONG)
     return placed(input, _rows(input, dim, index), source, "IndexCopyBackward0")
 
 
+@op(inplace=ENTRIES)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     """The tensor with a number at positions of an axis."""
     need_index(index, "index_fill", LONG, IndexError)
     return placed(input, _rows(input, dim, index), value, "IndexFillBackward0")
 
 
+@op(inplace=ENTRIES)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The tensor with the first entries of `source` where a mask holds; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_scatter")
@@ -553,6 +574,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return placed(input, positions, getitem(reshape(source, (-1,)), slice(positions.size)), "MaskedScatterBackward0")
 
 
+@op(inplace=ENTRIES)
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with entries put, or added, where index tensors say."""
     if not accumulate:
@@ -562,13 +584,3 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     if accumulate:
         return added_at(input, positions, source, "IndexPutBackward0")
     return placed(input, positions, source, "IndexPutBackward0")
-
-
-TABLE: dict[str, Any] = {
-    function.__name__: function
-    for function in (
-        *(select, narrow, gather, take_along_dim, index_select, take, masked_select, topk, kthvalue, median),
-        *(mode, cummax, cummin, scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill),
-        *(masked_scatter, index_put),
-    )
-}

@@ -21,8 +21,9 @@ from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
 from gradcli.eager._engine.record import cast, copied, noded, record
 from gradcli.eager._engine.rule_node import fitted, fitted_tensor, renamed, source_of
-from gradcli.eager._ops import elementwise, indexing, joining, matmul, reductions, views
+from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
+from gradcli.eager._ops.table import ENTRIES, SHAPE, TRUTHS, described
 from gradcli.eager._ops.views import follow
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def _exponential(source: Any, x: Tensor, lambd: float = 1.0) -> Any:
     return -np.log1p(-source.rand((x._raw.size,), "float64")) / lambd
 
 
-_DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+_DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "true_divide": np.divide}
 
 
 def _directly(ufunc: Any, x: Tensor, other: Any) -> bool:
@@ -303,7 +304,7 @@ def _changing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
     ufunc = _DIRECT.get(name)
     guarded = checked(function)
     check, least = getattr(guarded, "check", None), getattr(guarded, "least", 1)
-    several = name in elementwise.SEVERAL
+    several = ufunc is not None
     alone = check is None and not several
 
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -320,8 +321,6 @@ def _changing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
                 raise TypeError(f"{name}_() takes a tensor or a number")
         return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
 
-    in_place.__name__ = in_place.__qualname__ = f"{name}_"
-    in_place.__doc__ = f"`{name}`, written into the tensor itself."
     return in_place
 
 
@@ -334,16 +333,12 @@ _IN_PLACE = {
 }
 
 
-def _comparing(name: str) -> Callable[..., Tensor]:
-    function = elementwise.TABLE[name]
-
-    def in_place(self: Tensor, other: Any) -> Tensor:
-        found = function(self.detach(), other.detach() if isinstance(other, Tensor) else other)
-        node = f"{name.capitalize()}Backward{int(isinstance(other, Tensor))}"
+def _comparing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def in_place(self: Tensor, *others: Any) -> Tensor:
+        found = function(self.detach(), *[x.detach() if isinstance(x, Tensor) else x for x in others])
+        node = f"{name.capitalize()}Backward{int(any(isinstance(x, Tensor) for x in others))}"
         return change(self, lambda old: overwritten(old, found, node, 1))
 
-    in_place.__name__ = in_place.__qualname__ = f"{name}_"
-    in_place.__doc__ = f"`{name}`, written into the tensor itself as ones and zeros."
     return in_place
 
 
@@ -367,8 +362,6 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
             self._edge = renamed(found, _IN_PLACE[type(found._node).__name__])._edge
         return self
 
-    in_place.__name__ = in_place.__qualname__ = f"{name}_"
-    in_place.__doc__ = f"`{name}`, of the tensor itself."
     return in_place
 
 
@@ -405,39 +398,25 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
     return self
 
 
-_POINTWISE = (
-    "add sub mul pow exp exp2 log log2 log10 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "sigmoid relu neg abs sign floor ceil trunc round clamp clip reciprocal masked_fill remainder square log1p expm1 "
-    "erf erfc erfinv lgamma digamma atan2 xlogy sinc"
-)
-_ENTRYWISE = (
-    "div fmod frac logit clamp_min clamp_max nan_to_num copysign floor_divide float_power deg2rad rad2deg threshold"
-)
-_SELECTING = "scatter scatter_add index_add index_copy index_fill masked_scatter index_put"
-_RESHAPING = "squeeze unsqueeze t transpose swapaxes swapdims"
+_FORMS = {ENTRIES: _changing, TRUTHS: _comparing, SHAPE: _reshaping}
 
-_Table = dict[str, Any]
-TABLE: _Table = {function.__name__: function for function in (copy_, zero_, fill_, detach_, fill_diagonal_, resize_)}
-_GROUPS: tuple[tuple[_Table, str], ...] = (
-    (elementwise.TABLE, _POINTWISE),
-    (elementwise.TABLE, _ENTRYWISE),
-    (indexing.TABLE, _SELECTING),
-    (matmul.TABLE, "addcmul addcdiv lerp addmm addmv baddbmm"),
-    (joining.TABLE, "tril triu"),
-    (reductions.TABLE, "cumsum cumprod"),
-)
-for _table, _names in _GROUPS:
-    TABLE.update({f"{name}_": _changing(name, _table[name]) for name in _names.split()})
-TABLE.update({f"{name}_": _comparing(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")})
-TABLE.update({f"{name}_": _reshaping(name, views.TABLE[name]) for name in _RESHAPING.split()})
-TABLE.update(
-    normal_=_drawn("normal_", "NormalBackward0", _normal),
-    uniform_=_drawn("uniform_", "UniformBackward0", _uniform),
-    bernoulli_=_drawn("bernoulli_", "BernoulliBackward2", _bernoulli),
-    random_=_drawn("random_", "RandomBackward2", _random),
-    exponential_=_drawn("exponential_", "ExponentialBackward0", _exponential),
-)
-_ALSO = {"multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "negative": "neg"}
-_ALSO["absolute"] = "abs"
-TABLE.update({f"{name}_": TABLE[f"{usual}_"] for name, usual in _ALSO.items()})
-TABLE.update({f"arc{name[1:]}_": TABLE[f"{name}_"] for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")})
+
+def form_of(function: Any) -> Callable[..., Tensor]:
+    """The `_` form of an operation, as its row says: `exp_` of `exp`."""
+    name = function.row.name
+    form = _FORMS[function.row.inplace](name, function)
+    described(form, f"{name}_", f"`{name}`, written into the tensor itself.")
+    return form
+
+
+FORMS: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(copy_, zero_, fill_, detach_, fill_diagonal_, resize_),
+        _drawn("normal_", "NormalBackward0", _normal),
+        _drawn("uniform_", "UniformBackward0", _uniform),
+        _drawn("bernoulli_", "BernoulliBackward2", _bernoulli),
+        _drawn("random_", "RandomBackward2", _random),
+        _drawn("exponential_", "ExponentialBackward0", _exponential),
+    )
+}

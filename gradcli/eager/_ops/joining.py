@@ -16,10 +16,9 @@ from gradcli.eager._engine.record import noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
 from gradcli.eager._ops.reductions import called
+from gradcli.eager._ops.table import CAST, ENTRIES, EXACT, FUNCTION, METHOD, op
 from gradcli.eager._ops.views import (
-    atleast_1d,
     atleast_2d,
-    atleast_3d,
     axis_of,
     expand,
     permute,
@@ -47,6 +46,7 @@ def _joined(*xs: Any, axis: int) -> Any:
     return xs[0].bind(concat, xs, {"axis": axis})
 
 
+@op("concat concatenate", only=FUNCTION, out=CAST)
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along an axis that they have."""
     xs = _several(tensors, "cat")
@@ -60,6 +60,7 @@ def _stacked(*xs: Any, axis: int) -> Any:
     return _joined(*[catalogue()["reshape"](x, shape=tuple(shape)) for x in xs], axis=axis)
 
 
+@op(only=FUNCTION, out=CAST)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis."""
     xs = _several(tensors, "stack")
@@ -77,12 +78,14 @@ def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
     return xs
 
 
+@op()
 def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
     params = {"name": "flip", "axis": sizes(given, dims, "dims")}
     return record(called, (input,), params, "FlipBackward0", whole=True)
 
 
+@op()
 def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
     """The entries moved along axes; what leaves at one end enters at the other."""
     axis = tuple(dims) if isinstance(dims, (list, tuple)) else dims
@@ -90,6 +93,7 @@ def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
     return record(called, (input,), {"name": "roll", "shift": shift, "axis": axis}, "RollBackward0", whole=True)
 
 
+@op(only=METHOD)
 def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis. RuntimeError for fewer numbers than axes."""
     times = sizes(given, repeats, "repeats")
@@ -103,22 +107,26 @@ def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
     return record(called, (input,), {"name": "tile", "reps": times}, "RepeatBackward0", whole=True)
 
 
+@op()
 def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis, once along the axes that are not named."""
     times = sizes(given, dims, "dims")
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and below a diagonal, zeros above."""
     return record(called, (input,), {"name": "tril", "k": diagonal}, "TrilBackward0", whole=True)
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and above a diagonal, zeros below."""
     return record(called, (input,), {"name": "triu", "k": diagonal}, "TriuBackward0", whole=True)
 
 
+@op()
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
     return record(called, (input,), {"name": "trace"}, "TraceBackward0", whole=True)
@@ -158,6 +166,7 @@ def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor
     return tuple(parts)
 
 
+@op()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The parts along an axis, one for each position; one node for all of them."""
     axis = axis_of(dim, input.ndim)
@@ -168,10 +177,14 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _apart(input, parts, axis, "UnbindBackward0")
 
 
-def split(
-    input: Tensor, split_size_or_sections: Sizes, dim: int = 0, *, node: str = "SplitBackward0"
-) -> tuple[Tensor, ...]:
+@op()
+def split(tensor: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a size along an axis, the last one may be smaller; or parts of given sizes."""
+    return split_as(tensor, split_size_or_sections, dim, "SplitBackward0")
+
+
+def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) -> tuple[Tensor, ...]:
+    """`split`, with a name for its node."""
     axis = axis_of(dim, input.ndim)
     size = input.shape[axis]
     if isinstance(split_size_or_sections, int):
@@ -193,6 +206,7 @@ def split(
     return _apart(input, parts, axis, name)
 
 
+@op()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts of equal size along an axis."""
     if not input.ndim:
@@ -203,22 +217,26 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, max(-(-size // chunks), 1), dim)
 
 
+@op(only=FUNCTION, out=CAST)
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the second axis, vectors along their only one."""
     xs = [x if x.ndim else reshape(x, (1,)) for x in tensors]
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
 
 
+@op("row_stack", only=FUNCTION, out=CAST)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the first axis, vectors as rows."""
     return cat([atleast_2d(x) for x in tensors], 0)
 
 
+@op(only=FUNCTION, out=CAST)
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the third axis."""
     return cat([unsqueeze(y, 2) if y.ndim < 3 else y for y in (atleast_2d(x) for x in tensors)], 2)
 
 
+@op()
 def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """So many parts of nearly equal size along an axis, or parts that begin at given places."""
     size = input.shape[axis_of(dim, input.ndim)]
@@ -230,16 +248,19 @@ def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tup
     return tuple([narrow(input, dim, start, end - start) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
 
 
+@op()
 def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Parts along the second axis, of a vector along its only one."""
     return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
+@op()
 def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Parts along the first axis."""
     return tensor_split(input, indices_or_sections, 0)
 
 
+@op(only=FUNCTION)
 def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Vectors repeated over the grid that they span; `xy` exchanges the first two axes."""
     xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
@@ -257,6 +278,7 @@ def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
     )
 
 
+@op(only=FUNCTION)
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along a diagonal, zeros elsewhere."""
     xs = tuple([atleast_2d(x) for x in tensors])
@@ -275,6 +297,7 @@ def _blocks(*xs: Any) -> Any:
     return _joined(*rows, axis=-2)
 
 
+@op(out=CAST)
 def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """The differences of neighbours along an axis."""
     from gradcli.eager._ops.elementwise import sub
@@ -285,6 +308,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     return input
 
 
+@op()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of two axes, as the last axis; of a contiguous matrix a view."""
     rank = input.ndim
@@ -304,6 +328,7 @@ def _diagonal(x: Any, *, start: int, step: int, size: int) -> Any:
     return catalogue()["slice"](flat(x), start=(start if size else 0,), step=(step,), size=(size,))
 
 
+@op(out=EXACT)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     if input.ndim == 1:
@@ -313,6 +338,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     return fixed(picked(input, np.diagonal(numbers(input), diagonal), "DiagonalBackward0_copy"))
 
 
+@op()
 def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     """Matrices with the last axis on their diagonal."""
     size = input.shape[-1] + abs(offset)
@@ -330,6 +356,7 @@ def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](catalogue()["put_along"](flat(x), at, axis=-1, size=size), shape=shape)
 
 
+@op(only=METHOD)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows along an axis, one after the other, with the entries of each as the last axis."""
     axis = axis_of(dimension, input.ndim) + input.ndim
@@ -341,6 +368,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return fixed(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
 
 
+@op()
 def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 0) -> Tensor:
     """The entries at regular distances in memory."""
     positions = np.full(tuple(size), storage_offset)
@@ -351,11 +379,13 @@ def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 
     return fixed(picked(input, positions, "AsStridedBackward0"))
 
 
+@op()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Turned by right angles in the plane of two axes."""
     return fixed(picked(input, np.rot90(numbers(input), k, tuple(dims)), "Rot90Backward0"))
 
 
+@op()
 def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
     """Each entry repeated, one after the other."""
     if dim is None:
@@ -375,6 +405,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     return reshape(clone(expand(wide, tuple(shape))), tuple(whole))
 
 
+@op("moveaxis")
 def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
     """Some axes moved to other places."""
     rank = input.ndim
@@ -389,16 +420,19 @@ def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
     return permute(input, tuple([goes[i] if i in goes else next(rest) for i in range(rank)]))
 
 
+@op()
 def fliplr(input: Tensor) -> Tensor:
     """The second axis in the opposite order."""
     return flip(input, 1)
 
 
+@op()
 def flipud(input: Tensor) -> Tensor:
     """The first axis in the opposite order."""
     return flip(input, 0)
 
 
+@op(only=FUNCTION)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every choice of one entry from each of some vectors, a row for each choice."""
     if any(x.ndim != 1 for x in tensors):
@@ -408,6 +442,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return stack([reshape(grid, (-1,)) for grid in meshgrid(*tensors, indexing="ij")], 1)
 
 
+@op(only=FUNCTION)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of r entries of a vector, a row for each choice."""
     if input.ndim != 1:
@@ -415,15 +450,3 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input._raw.size), r)), np.int64).reshape(-1, r)
     return reshape(index_select(input, 0, Tensor(rows.reshape(-1))), tuple(rows.shape))
-
-
-TABLE: dict[str, Any] = {
-    function.__name__: function
-    for function in (
-        *(cat, stack, flip, roll, repeat, tile, tril, triu, trace, unbind, split, chunk, hstack, vstack),
-        *(dstack, atleast_1d, atleast_2d, atleast_3d, tensor_split, hsplit, vsplit, meshgrid, block_diag, diff),
-        *(diagonal, diag, diag_embed, unfold, as_strided, rot90, repeat_interleave, movedim, fliplr, flipud),
-        *(cartesian_prod, combinations),
-    )
-}
-TABLE.update(concat=cat, concatenate=cat, row_stack=vstack, moveaxis=movedim)

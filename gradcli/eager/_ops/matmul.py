@@ -15,19 +15,32 @@ from gradcli.eager._ops.elementwise import as_tensor_or_number, mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
 from gradcli.eager._ops.reductions import sum as summed
-from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsqueeze, view
+from gradcli.eager._ops.table import CAST, ENTRIES, EXACT, FUNCTION, LINALG, op
+from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gradcli.eager._engine.arguments import Operand
 
 
-def _product(one: Tensor, other: Tensor, node: str) -> Tensor:
+_PRODUCTS = {
+    "mm": ((2, 2), "two matrices"),
+    "mv": ((2, 1), "a matrix and a vector"),
+    "dot": ((1, 1), "two vectors: 1D tensors expected"),
+    "bmm": ((3, 3), "two stacks of matrices"),
+}
+
+
+def _product(name: str, one: Tensor, other: Tensor) -> Tensor:
+    _tensors(name, one, other)
+    ranks, words = _PRODUCTS[name]
+    if (one.ndim, other.ndim) != ranks:
+        raise RuntimeError(f"{name}() needs {words}")
     if one.dtype is not other.dtype:
         raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
-    return record(_multiplied, (one, other), {}, node, whole=True)
+    return record(_multiplied, (one, other), {}, f"{name.capitalize()}Backward0", whole=True)
 
 
 def _multiplied(x: Any, y: Any) -> Any:
@@ -45,41 +58,32 @@ def _tensors(name: str, one: Any, other: Any) -> None:
 _MM = (_multiplied, "MmBackward0", None, False)
 
 
+@op(out=EXACT, fast=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     known = again(_MM, input, mat2)
-    if known is not None:
-        return known
-    _tensors("mm", input, mat2)
-    if input.ndim != 2 or mat2.ndim != 2:
-        raise RuntimeError("mm() needs two matrices")
-    return _product(input, mat2, "MmBackward0")
+    return _product("mm", input, mat2) if known is None else known
 
 
+@op(out=EXACT, fast=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
-    _tensors("mv", input, vec)
-    if input.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError("mv() needs a matrix and a vector")
-    return _product(input, vec, "MvBackward0")
+    return _product("mv", input, vec)
 
 
-def dot(input: Tensor, other: Tensor) -> Tensor:
+@op(out=EXACT, fast=True)
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
-    _tensors("dot", input, other)
-    if input.ndim != 1 or other.ndim != 1:
-        raise RuntimeError("dot() needs two vectors: 1D tensors expected")
-    return _product(input, other, "DotBackward0")
+    return _product("dot", input, tensor)
 
 
+@op(out=EXACT, fast=True)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices."""
-    _tensors("bmm", input, mat2)
-    if input.ndim != 3 or mat2.ndim != 3:
-        raise RuntimeError("bmm() needs two stacks of matrices")
-    return _product(input, mat2, "BmmBackward0")
+    return _product("bmm", input, mat2)
 
 
+@op(out=EXACT, fast=True)
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product, built from the same nodes as PyTorch builds it from."""
     known = again(_MM, input, other)
@@ -94,7 +98,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if ranks == (2, 1):
         return mv(input, other)
     if ranks == (1, 2):
-        return squeeze(mm(unsqueeze(input, 0), other), 0, node="SqueezeBackward4")
+        return renamed(squeeze(mm(unsqueeze(input, 0), other), 0), "SqueezeBackward4")
     if ranks == (2, 2):
         return mm(input, other)
     if ranks[1] <= 2 or ranks[0] == 1:
@@ -104,12 +108,12 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             return squeeze(matmul(input, unsqueeze(other, 1)), -1)
         lead = tuple(input.shape[:-1])
         rows = reshape(input, (int(np.prod(lead)), input.shape[-1]))
-        return view(mm(rows, other), (*lead, other.shape[-1]), node="UnsafeViewBackward0")
+        return unsafe_view(mm(rows, other), (*lead, other.shape[-1]))
     stacks = np.broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
     count = int(np.prod(stacks))
     left = reshape(expand(input, (*stacks, *input.shape[-2:])), (count, *input.shape[-2:]))
     right = reshape(expand(other, (*stacks, *other.shape[-2:])), (count, *other.shape[-2:]))
-    return view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]), node="UnsafeViewBackward0")
+    return unsafe_view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]))
 
 
 Shape = tuple[int, ...]
@@ -136,25 +140,34 @@ def _added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) -
     return product if beta == 0 else _times(_raised(x, tuple(product.shape)), beta) + product
 
 
-def _added(name: str, node: str, ranks: tuple[int, int]) -> Callable[..., Tensor]:
-    def function(input: Tensor, one: Tensor, other: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        if (one.ndim, other.ndim) != ranks:
-            raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
-        if one.dtype is not other.dtype or input.dtype is not one.dtype:
-            raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
-        params = {"beta": beta, "alpha": alpha}
-        return record(_added_product, (input, one, other), params, node, whole=True, pointwise=False)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "beta * input + alpha * (the product of the other two)."
-    return function
+def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor], **factors: float) -> Tensor:
+    input, one, other = xs
+    if (one.ndim, other.ndim) != ranks:
+        raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
+    if one.dtype is not other.dtype or input.dtype is not one.dtype:
+        raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
+    return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", whole=True, pointwise=False)
 
 
-addmm = _added("addmm", "AddmmBackward0", (2, 2))
-addmv = _added("addmv", "AddmvBackward0", (2, 1))
-baddbmm = _added("baddbmm", "BaddbmmBackward0", (3, 3))
+@op(inplace=ENTRIES, out=EXACT)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (the product of two matrices)."""
+    return _added("addmm", (2, 2), (input, mat1, mat2), beta=beta, alpha=alpha)
 
 
+@op(inplace=ENTRIES, out=EXACT)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (a matrix times a vector)."""
+    return _added("addmv", (2, 1), (input, mat, vec), beta=beta, alpha=alpha)
+
+
+@op(inplace=ENTRIES, out=EXACT)
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (the products of two stacks of matrices)."""
+    return _added("baddbmm", (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)
+
+
+@op(inplace=ENTRIES, out=CAST)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """input + value * tensor1 * tensor2, entry by entry."""
     xs = (input, tensor1, tensor2)
@@ -165,6 +178,7 @@ def _addcmul(x: Any, one: Any, other: Any, *, value: float) -> Any:
     return x + _times(one * other, value)
 
 
+@op(inplace=ENTRIES, out=CAST)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """input + value * tensor1 / tensor2, entry by entry."""
     return record(_addcdiv, (input, tensor1, tensor2), {"value": value}, "AddcdivBackward0", pointwise=True)
@@ -174,6 +188,7 @@ def _addcdiv(x: Any, one: Any, other: Any, *, value: float) -> Any:
     return x + _times(one / other, value)
 
 
+@op(inplace=ENTRIES, out=EXACT)
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """input + weight * (end - input): between the two."""
     several = isinstance(weight, Tensor)
@@ -185,6 +200,7 @@ def _lerp(x: Any, end: Any, weight: Any) -> Any:
     return x + weight * (end - x)
 
 
+@op("ger", out=CAST)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The product of every entry of one vector with every entry of another."""
     if input.ndim != 1 or vec2.ndim != 1:
@@ -192,6 +208,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return mul(view(input, (input.shape[0], 1)), vec2)  # type: ignore[no-any-return]
 
 
+@op(out=EXACT)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of two vectors, the first of them conjugated."""
     if input.dtype.kind == 3:
@@ -201,6 +218,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return renamed(dot(input, other), "VdotBackward0")
 
 
+@op(out=EXACT)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sums of the products along the last axes."""
     if not input.ndim or not other.ndim:
@@ -208,6 +226,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
+@op(only=FUNCTION, out=EXACT)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sums of products over some axes of each."""
     if isinstance(dims, int):
@@ -226,17 +245,19 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
 
 
+@op(out=CAST)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product."""
     rank = max(input.ndim, other.ndim)
     one = (1,) * (rank - input.ndim) + tuple(input.shape)
     two = (1,) * (rank - other.ndim) + tuple(other.shape)
-    left = view(input, tuple(n for i in one for n in (i, 1)), node="UnsafeViewBackward0")
-    right = view(other, tuple(n for j in two for n in (1, j)), node="UnsafeViewBackward0")
+    left = unsafe_view(input, tuple(n for i in one for n in (i, 1)))
+    right = unsafe_view(other, tuple(n for j in two for n in (1, j)))
     shape = tuple(i * j for i, j in zip(one, two, strict=True))
-    return view(mul(left, right), shape, node="UnsafeViewBackward0")
+    return unsafe_view(mul(left, right), shape)
 
 
+@op(out=EXACT)
 def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The cross product of vectors of three entries."""
     if input.shape[dim] != 3 or other.shape[dim] != 3:
@@ -254,11 +275,13 @@ def _cross(x: Any, y: Any, *, axis: int) -> Any:
     return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
 
 
+@op()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of a difference."""
     return record(_dist, (input, other), {"p": float(p)}, "DistBackward0", pointwise=False)
 
 
+@op(only=FUNCTION)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     """The distances between the rows of two matrices."""
     return record(_cdist, (x1, x2), {"p": float(p)}, "CdistBackward0", pointwise=False)
@@ -278,6 +301,7 @@ def _cdist(x: Any, y: Any, *, p: float) -> Any:
     return graph_norm(_raised(one, shape) - _raised(two, shape), ord=p, axis=-1, keepdims=False)
 
 
+@op(only=LINALG, out=EXACT)
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of several matrices, in the order that needs the fewest multiplications."""
     xs = list(tensors)
@@ -311,14 +335,13 @@ def _chain(xs: list[Tensor]) -> Tensor:
     return done[0, count - 1]
 
 
+@op(only=LINALG)
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of products along an axis."""
-    from gradcli.eager._ops.elementwise import mul
-    from gradcli.eager._ops.reductions import sum as summed
-
     return summed(mul(x, y), dim)
 
 
+@op(only=FUNCTION)
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products in Einstein's notation: `ij,jk->ik`. Raises RuntimeError where the equation does not fit."""
     if not isinstance(equation, str):
@@ -432,13 +455,3 @@ def _pair(left: Tensor, right: Tensor, out: list[int]) -> Tensor:
     order = [*both, *only_left, *over, *only_right]
     product = view(bmm(one, other), tuple(shape))
     return permute(product, [order.index(i) for i in range(rank)])
-
-
-TABLE: dict[str, Any] = {
-    function.__name__: function
-    for function in (
-        *(mm, mv, dot, bmm, matmul, addmm, addmv, baddbmm, addcmul, addcdiv, lerp, outer, vdot, inner),
-        *(tensordot, kron, cross, dist, cdist, einsum),
-    )
-}
-TABLE["ger"] = outer

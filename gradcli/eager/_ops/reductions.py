@@ -12,6 +12,7 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.multi_output import named, of_node, one_node
 from gradcli.eager._engine.record import cast, record
+from gradcli.eager._ops.table import CAST, COMPUTED, ENTRIES, EXACT, FUNCTION, LINALG, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
     return input if dtype is None else cast(input, dtype)
 
 
+@op(out=COMPUTED)
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the entries, over all axes or some."""
     input = converted(input, dtype)
@@ -57,6 +59,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes
     return found if dtype is None else as_asked(found, dtype)
 
 
+@op(out=CAST)
 def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The average of the entries; RuntimeError for whole numbers."""
     input = converted(input, dtype)
@@ -100,6 +103,7 @@ def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
     return called((x - x) / (x - x), name="sum", axis=axis, keepdims=keepdims)
 
 
+@op(out=CAST, along=True)
 def var(
     input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -107,6 +111,7 @@ def var(
     return _spread("var", "VarBackward0", input, dim, keepdim, correction, unbiased)
 
 
+@op(out=CAST, along=True)
 def std(
     input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -114,6 +119,7 @@ def std(
     return _spread("std", "StdBackward0", input, dim, keepdim, correction, unbiased)
 
 
+@op(only=FUNCTION)
 def var_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The variance and the mean."""
     _need_point("var_mean", input)
@@ -122,6 +128,7 @@ def var_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: b
     return both[0], both[1]
 
 
+@op(only=FUNCTION)
 def std_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
     _need_point("std_mean", input)
@@ -130,6 +137,7 @@ def std_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: b
     return both[0], both[1]
 
 
+@op(out=CAST)
 def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The sum of the entries that are numbers."""
     if input.dtype.kind < 2:
@@ -145,6 +153,7 @@ def _nansum(x: Any, missing: Any, *, axis: Any, keepdims: bool) -> Any:
     )
 
 
+@op(out=COMPUTED)
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The product of the entries."""
     input = converted(input, dtype)
@@ -154,11 +163,13 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     return as_asked(found, dtype)
 
 
+@op(out=EXACT)
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether every entry is not zero."""
     return _truth(np.all, input, dim, keepdim)
 
 
+@op(out=EXACT)
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether some entry is not zero."""
     return _truth(np.any, input, dim, keepdim)
@@ -171,11 +182,13 @@ def _truth(function: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     return noted(function.__name__, (x,), Tensor(found))
 
 
+@op(out=CAST)
 def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials."""
     return reduced("logsumexp", input, dim, keepdim, "LogsumexpBackward0")
 
 
+@op(out=EXACT, along=True)
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """The logarithm of the running sums of exponentials."""
     return record(_logcumsumexp, (input,), {"axis": dim}, "LogcumsumexpBackward0", pointwise=False)
@@ -188,27 +201,32 @@ def _logcumsumexp(x: Any, *, axis: int) -> Any:
     return shift + known["log"](called(known["exp"](x - shift), name="cumsum", axis=axis))
 
 
+@op()
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """How many entries are not zero."""
     return Tensor(np.asarray(np.count_nonzero(input._array, axis=axes_of(dim))))
 
 
+@op(out=EXACT)
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
     """Exponentials divided by their sum along an axis."""
     return record(called, (converted(input, dtype),), {"name": "softmax", "axis": dim}, "SoftmaxBackward0")
 
 
+@op(out=EXACT)
 def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
     """The logarithm of softmax."""
     return record(called, (converted(input, dtype),), {"name": "log_softmax", "axis": dim}, "LogSoftmaxBackward0")
 
 
+@op(inplace=ENTRIES, out=COMPUTED, along=True)
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running sums along an axis."""
     found = record(called, (converted(input, dtype),), {"name": "cumsum", "axis": dim}, "CumsumBackward0", whole=True)
     return as_asked(found, dtype)
 
 
+@op(inplace=ENTRIES, out=COMPUTED, along=True)
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running products along an axis."""
     found = record(called, (converted(input, dtype),), {"name": "cumprod", "axis": dim}, "CumprodBackward0", whole=True)
@@ -222,6 +240,7 @@ class Extremes(NamedTuple):
     max: Tensor
 
 
+@op(out=EXACT)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
     """The smallest and the largest entry."""
     low = reduced("amin", input, dim, keepdim, "AminmaxBackward0", whole=True)
@@ -229,11 +248,13 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     return named(Extremes, "aminmax")(*one_node("AminmaxBackward0", low, high))
 
 
+@op(out=EXACT)
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest entry; several share the gradient."""
     return reduced("amax", input, dim, keepdim, "AmaxBackward0", whole=True)
 
 
+@op(out=EXACT)
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest entry; several share the gradient."""
     return reduced("amin", input, dim, keepdim, "AminBackward0", whole=True)
@@ -270,7 +291,7 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
     if isinstance(dim, Tensor):
         from gradcli.eager._ops import elementwise
 
-        return elementwise.TABLE[f"{name}imum"](x, dim)
+        return elementwise.ROWS[f"{name}imum"](x, dim)
     if dim is None:
         return record(_whole_extreme, (x,), {"name": name}, f"{name.capitalize()}Backward1", whole=True)
     if tracer.current is not None and tracer.traced((x,)):
@@ -290,16 +311,19 @@ def _whole_extreme(x: Any, *, name: str) -> Any:
     return call(x)
 
 
+@op(out=CAST, along=True)
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("max", input, dim, keepdim)
 
 
+@op(out=CAST, along=True)
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("min", input, dim, keepdim)
 
 
+@op(out=EXACT, along=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     """The entries in order along an axis, and where they stood."""
     if tracer.current is not None and tracer.traced((input,)):
@@ -323,16 +347,19 @@ def _place_of(name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     return noted(name, (x,), Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdim))))
 
 
+@op(out=EXACT)
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the largest entry, the first of several."""
     return _place_of("argmax", input, dim, keepdim)
 
 
+@op(out=EXACT)
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the smallest entry, the first of several."""
     return _place_of("argmin", input, dim, keepdim)
 
 
+@op(only=LINALG, out=EXACT)
 def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
     if dtype is not None:
@@ -363,6 +390,7 @@ def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
     return known["pow"](total, 1 / ord)
 
 
+@op(out=EXACT)
 def norm(
     input: Tensor, p: Order = "fro", dim: Dims = None, keepdim: bool = False, dtype: dtypes.dtype | None = None
 ) -> Tensor:
@@ -374,6 +402,7 @@ def norm(
     return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
+@op()
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -391,6 +420,7 @@ def unique(
     return (values, *more, *([Tensor(counts.astype(np.int64))] if return_counts else []))
 
 
+@op()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each whole number occurs, or the sum of its weights."""
     if input.dtype.kind != 1:
@@ -401,6 +431,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return noted("bincount", (input,), Tensor(counted if weights is None else counted.astype(weights._raw.dtype)))
 
 
+@op(out=EXACT)
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where entries are not zero: a row for each of them, or a vector for each axis."""
     found = np.nonzero(input._array)
@@ -409,28 +440,33 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return noted("nonzero", (input,), Tensor(np.stack(found, axis=1) if found else np.zeros((0, 0), np.int64)))
 
 
+@op()
 def argwhere(input: Tensor) -> Tensor:
     """Where entries are not zero, a row for each of them."""
     return nonzero(input)  # type: ignore[no-any-return]
 
 
+@op(along=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Where the entries of an ordered axis stood."""
     array = -input._array if descending else input._array
     return noted("argsort", (input,), Tensor(np.argsort(array, axis=dim, kind="stable")))
 
 
+@op(only=FUNCTION, out=EXACT)
 def searchsorted(sorted_sequence: Tensor, input: Operand, *, right: bool = False, out_int32: bool = False) -> Tensor:
     """Where values would have to be put into an ordered vector."""
     values = input._array if isinstance(input, Tensor) else np.asarray(input)
     return Tensor(np.asarray(np.searchsorted(sorted_sequence._array, values, "right" if right else "left")))
 
 
+@op(only=FUNCTION, out=EXACT)
 def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
     """Between which boundaries values lie."""
     return searchsorted(boundaries, input, right=right)
 
 
+@op(out=EXACT)
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many entries lie in each of some bins of equal width."""
     low, high = (min, max) if min != max else (float(input._raw.min()), float(input._raw.max()))
@@ -438,11 +474,13 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return Tensor(counts.astype(input._raw.dtype))
 
 
+@op(only=FUNCTION, out=EXACT)
 def isin(elements: Operand, test_elements: Operand) -> Tensor:
     """Which entries occur in another tensor."""
     return Tensor(np.isin(*[x._array if isinstance(x, Tensor) else x for x in (elements, test_elements)]))
 
 
+@op(only=FUNCTION)
 def result_type(one: Operand, other: Operand) -> dtypes.dtype:
     """The format in which two operands meet."""
     from gradcli.eager._engine.promotion import kind_of
@@ -450,11 +488,13 @@ def result_type(one: Operand, other: Operand) -> dtypes.dtype:
     return dtypes.of(kind_of((one, other), (), True))
 
 
+@op(only=FUNCTION)
 def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
     """The smallest format that holds both."""
     return dtypes.common([type1, type2], [], [])
 
 
+@op(only=FUNCTION)
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     """Whether results of a format may be written into another one: not from a higher category into a lower one."""
     return from_.kind <= to.kind
@@ -489,19 +529,3 @@ class iinfo:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo for {type}")
         known = np.iinfo(type.np)
         self.bits, self.dtype, self.max, self.min = int(known.bits), type.name, int(known.max), int(known.min)
-
-
-FUNCTIONS: dict[str, Any] = {
-    function.__name__: function
-    for function in (searchsorted, bucketize, result_type, promote_types, can_cast, finfo, iinfo)
-}
-
-
-TABLE: dict[str, Any] = {
-    function.__name__: function
-    for function in (
-        *(sum, mean, var, std, prod, all, any, logsumexp, softmax, log_softmax, cumsum, cumprod, var_mean),
-        *(std_mean, nansum, logcumsumexp, count_nonzero, amax, amin, max, min, sort, argmax, argmin, aminmax),
-        *(norm, unique, bincount, nonzero, argwhere, argsort, histc, isin),
-    )
-}

@@ -14,6 +14,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.creation import _leaf, _shape, placed_on_device
 from gradcli.eager._ops.elementwise import add, mul, refused
+from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, MADE, op
 
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Operand, Sizes
@@ -23,6 +24,7 @@ def _name(dtype: dtypes.dtype | None) -> str:
     return (dtype or dtypes.get_default_dtype()).name
 
 
+@op(only=FUNCTION)
 def manual_seed(seed: int) -> streams.Generator:
     """Start the stream of random numbers that belongs to a seed."""
     return streams.manual_seed(seed)
@@ -115,6 +117,7 @@ def randn_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_gra
     return randn(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
+@op(only=FUNCTION, out=CAST)
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in the tensor, or with one probability, else zeros."""
     source = generator or streams.default_generator
@@ -127,6 +130,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     return refused(found, (input,), "bernoulli") if recording() and input.requires_grad else found
 
 
+@op(only=FUNCTION, out=EXACT)
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
     """Positions, drawn with probabilities in proportion to the entries of each row.
 
@@ -157,34 +161,34 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
 
 
+@op(only=FUNCTION)
 def initial_seed() -> int:
     """The seed that the stream of random numbers started from."""
     return streams.default_generator.initial_seed()
 
 
+@op(only=FUNCTION)
 def seed() -> int:
     """Start the stream from a seed of the operating system, which is returned."""
     return streams.default_generator.seed()
 
 
+@op(only=FUNCTION)
 def get_rng_state() -> streams.State:
     """The state of the stream now, for `set_rng_state`."""
     return streams.default_generator.get_state()
 
 
+@op(only=FUNCTION)
 def set_rng_state(new_state: streams.State) -> None:
     """Continue the stream from a state."""
     streams.default_generator.set_state(new_state)
 
 
-TABLE: dict[str, Any] = {
-    function.__name__: placed_on_device(function)
+ROWS: dict[str, Any] = {
+    function.__name__: op(only=FUNCTION, out="" if function in (rand_like, randn_like) else MADE)(
+        placed_on_device(function)
+    )
     for function in (rand, randn, randint, normal, randperm, rand_like, randn_like)
 }
-TABLE.update(
-    {
-        function.__name__: function
-        for function in (manual_seed, bernoulli, multinomial, initial_seed, seed, get_rng_state, set_rng_state)
-    }
-)
-TABLE["Generator"] = streams.Generator
+Generator = streams.Generator

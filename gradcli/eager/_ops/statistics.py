@@ -12,12 +12,14 @@ import numpy as np
 from gradcli.eager import random
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._engine.record import record
+from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.elementwise import add, mul, sub, true_divide
 from gradcli.eager._ops.indexing import gather, narrow, select
 from gradcli.eager._ops.joining import cat, diag_embed
 from gradcli.eager._ops.matmul import lerp, mm
 from gradcli.eager._ops.reductions import nansum, sort
 from gradcli.eager._ops.reductions import sum as summed
+from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, op
 from gradcli.eager._ops.views import expand, reshape, squeeze, unsqueeze
 from gradcli.eager._ops.views import t as flipped
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Dims, Operand, Tensors
 
 
+@op(out=CAST)
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The average of the entries that are numbers."""
     count = Tensor(np.asarray((~np.isnan(input._array)).sum(axis=_axes(dim), keepdims=keepdim), input._raw.dtype)[()])
@@ -38,6 +41,7 @@ def _axes(dim: Any) -> Any:
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
 
 
+@op()
 def cov(input: Tensor, *, correction: int = 1) -> Tensor:
     """The covariances of the rows, whose columns are samples; of one row its variance. RuntimeError beyond matrices."""
     if input.ndim > 2:
@@ -48,6 +52,7 @@ def cov(input: Tensor, *, correction: int = 1) -> Tensor:
     return squeeze(true_divide(mm(away, flipped(away)), float(max(count - correction, 0))))
 
 
+@op()
 def corrcoef(input: Tensor) -> Tensor:
     """The correlations of the rows, whose columns are samples."""
     found = cov(input)
@@ -60,6 +65,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return bounded
 
 
+@op(out=EXACT)
 def quantile(input: Tensor, q: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The value below which a share `q` of the entries lies, between two entries in proportion.
 
@@ -88,12 +94,13 @@ def quantile(input: Tensor, q: Operand, dim: int | None = None, keepdim: bool = 
     if shares.ndim:
         rows: Tensor = found.movedim(-1, 0)
         return unsqueeze(rows, dim % input.ndim + 1) if keepdim and dim is not None else rows
-    found = squeeze(found, -1, node="SqueezeBackward4")
+    found = renamed(squeeze(found, -1), "SqueezeBackward4")
     if not keepdim:
         return found
     return reshape(found, (1,) * input.ndim) if dim is None else unsqueeze(found, dim)
 
 
+@op("trapz", only=FUNCTION)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral of samples along an axis by trapezia, `dx` apart or at the places `x`."""
     size = y.shape[dim]
@@ -118,11 +125,13 @@ def _multiplied(x: Any, *, factor: float) -> Any:
     return x * factor
 
 
+@op(only=FUNCTION, out=CAST)
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Vectors as the columns of a matrix, beside matrices."""
     return cat([reshape(x, (-1, 1)) if x.ndim <= 1 else x for x in tensors], 1)
 
 
+@op(only=FUNCTION)
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes are repeated to. RuntimeError where they do not fit."""
     if any(isinstance(one, Tensor) or not isinstance(one, (int, tuple, list)) for one in shapes):
@@ -133,6 +142,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
         raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {wrong}") from None
 
 
+@op(only=FUNCTION)
 def broadcast_tensors(*tensors: Tensors) -> tuple[Tensor, ...]:
     """Tensors repeated to the shape that they have in common."""
     xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
@@ -140,28 +150,21 @@ def broadcast_tensors(*tensors: Tensors) -> tuple[Tensor, ...]:
     return tuple([x if x.shape == shape else expand(x, shape) for x in xs])
 
 
+@op()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The matrix with the entries on a diagonal."""
     return diag_embed(reshape(input, (-1,)), offset)
 
 
+@op(out=EXACT)
 def msort(input: Tensor) -> Tensor:
     """The entries in order along the first axis."""
     return sort(input, 0)[0]
 
 
+@op(only=FUNCTION)
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
     """Whole numbers from `low` (or 0) below `high`, in the shape and format of a tensor."""
     low, high = (0, low) if high is None else (low, high)
     drawn = random.default_generator.randint(low, high, input._raw.shape)
     return Tensor(np.asarray(drawn).astype((dtype or input.dtype).np))
-
-
-TABLE: dict[str, Any] = {
-    function.__name__: function for function in (*(nanmean, cov, corrcoef, quantile, trapezoid, diagflat, msort),)
-}
-# these are no methods
-FUNCTIONS: dict[str, Any] = {
-    "trapz": trapezoid,
-    **{function.__name__: function for function in (column_stack, broadcast_shapes, broadcast_tensors, randint_like)},
-}

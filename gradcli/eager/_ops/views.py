@@ -11,6 +11,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import copied, record
+from gradcli.eager._ops.table import FUNCTION, METHOD, SHAPE, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -84,28 +85,39 @@ def _reshaped(x: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](x, shape=shape)
 
 
-def view(input: Tensor, *given: Any, node: str = "ViewBackward0") -> Tensor:
+@op(only=METHOD, fast=True)
+def view(input: Tensor, *given: Any) -> Tensor:
     """The same memory in another shape; RuntimeError where only a copy could have it."""
-    wanted = _complete(input, sizes(given))
-    if not np.may_share_memory(input._array.reshape(wanted), input._array) and input._array.size:
+    return _shared(input, sizes(given), "ViewBackward0")
+
+
+def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
+    wanted = _complete(x, shape)
+    if not np.may_share_memory(x._array.reshape(wanted), x._array) and x._array.size:
         raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
-    found = viewed(input, _reshaped, {"shape": wanted}, node)
-    if node == "UnsafeViewBackward0":  # of a temporary that nobody else can see: no view
-        if state.dual is not None:
-            state.dual.look_up(found)
-        found._base, found._path, found._odd = None, (), found._own_tangent is not None
+    return viewed(x, _reshaped, {"shape": wanted}, node)
+
+
+def unsafe_view(x: Tensor, shape: Shape) -> Tensor:
+    """A temporary that nobody else can see in another shape: no view."""
+    found = _shared(x, shape, "UnsafeViewBackward0")
+    if state.dual is not None:
+        state.dual.look_up(found)
+    found._base, found._path, found._odd = None, (), found._own_tangent is not None
     return found
 
 
+@op(fast=True)
 def reshape(input: Tensor, *given: Any, shape: Any = None) -> Tensor:
     """The entries in another shape: a view where possible, else a copy."""
     wanted = _complete(input, sizes(given, shape, "shape"))
     if np.may_share_memory(input._array.reshape(wanted), input._array) or not input._array.size:
         node = "ViewBackward0" if input._array.flags.c_contiguous else "ReshapeAliasBackward0"
         return viewed(input, _reshaped, {"shape": wanted}, node)
-    return view(clone(input), wanted, node="UnsafeViewBackward0")
+    return unsafe_view(clone(input), wanted)
 
 
+@op()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Some neighbouring axes made one."""
     rank = input.ndim
@@ -117,7 +129,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*input.shape[:first], -1, *input.shape[last + 1 :]))
 
 
-def squeeze(input: Tensor, dim: Dims = None, *, node: str = "SqueezeBackward1") -> Tensor:
+@op(inplace=SHAPE)
+def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
     """Axes of size 1 removed: all of them, or one, or some."""
     if isinstance(dim, (tuple, list)):
         gone = {axis_of(d, input.ndim) + input.ndim for d in dim}
@@ -128,9 +141,10 @@ def squeeze(input: Tensor, dim: Dims = None, *, node: str = "SqueezeBackward1") 
         return viewed(input, _reshaped, {"shape": tuple(n for n in input.shape if n != 1)}, "SqueezeBackward0")
     at = axis_of(dim, rank) + rank
     shape = tuple(n for i, n in enumerate(input.shape) if i != at or n != 1)
-    return viewed(input, _reshaped, {"shape": shape}, node)
+    return viewed(input, _reshaped, {"shape": shape}, "SqueezeBackward1")
 
 
+@op(inplace=SHAPE)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of size 1."""
     at = axis_of(dim, input.ndim + 1) + input.ndim + 1
@@ -145,6 +159,7 @@ def _permuted(x: Any, *, axes: Shape) -> Any:
     return catalogue()["permute"](x, axes=axes) if axes else x
 
 
+@op()
 def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The axes in another order."""
     wanted = sizes(given, dims, "dims")
@@ -154,6 +169,7 @@ def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
 
 
+@op("swapaxes swapdims", inplace=SHAPE)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
     return _exchanged(input, dim0, dim1, "TransposeBackward0")
@@ -170,6 +186,7 @@ def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
 _TURNED = {"axes": (-1, -2)}
 
 
+@op(inplace=SHAPE, fast=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and numbers as they are."""
     if input._raw.ndim == 2:
@@ -196,6 +213,7 @@ def _expanded(x: Any, *, shape: Shape) -> Any:
     return catalogue()["broadcast"](x, shape=shape)
 
 
+@op(only=METHOD, fast=True)
 def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
     wanted = list(sizes(given, size))
@@ -210,6 +228,7 @@ def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False)
     return viewed(input, _expanded, {"shape": tuple(wanted)}, "ExpandBackward0")
 
 
+@op(only=METHOD)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Repeated to the shape of another tensor."""
     return expand(input, tuple(other.shape))
@@ -218,11 +237,13 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 # --- copies ------------------------------------------------------------------------------------------------
 
 
+@op(fast=True)
 def clone(input: Tensor) -> Tensor:
     """The entries in memory of their own."""
     return copied(input, "CloneBackward0")
 
 
+@op(only=METHOD, fast=True)
 def contiguous(input: Tensor) -> Tensor:
     """The tensor itself where its entries lie in order, else a clone."""
     if input._array.flags.c_contiguous:
@@ -232,11 +253,13 @@ def contiguous(input: Tensor) -> Tensor:
     return found
 
 
+@op()
 def ravel(input: Tensor) -> Tensor:
     """All axes made one."""
     return reshape(input, (-1,))
 
 
+@op()
 def unflatten(input: Tensor, dim: int, sizes: Sizes) -> Tensor:
     """One axis made several."""
     at = axis_of(dim, input.ndim) + input.ndim
@@ -252,11 +275,13 @@ def _complete_part(size: int, shape: Shape) -> Shape:
     return shape
 
 
+@op()
 def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
     """Repeated to a shape."""
     return expand(input, tuple(size))
 
 
+@op()
 def adjoint(input: Tensor) -> Tensor:
     """The last two axes exchanged, complex numbers conjugated."""
     from gradcli.eager._ops.complex_numbers import conj
@@ -264,16 +289,6 @@ def adjoint(input: Tensor) -> Tensor:
     if input.ndim < 2:
         raise RuntimeError("adjoint() needs a matrix, or a stack of them")
     return conj(transpose(input, -2, -1))
-
-
-TABLE = {
-    function.__name__: function
-    for function in (
-        *(view, reshape, flatten, squeeze, unsqueeze, permute, transpose, t, expand, expand_as, clone, contiguous),
-        *(ravel, unflatten, broadcast_to, adjoint),
-    )
-}
-TABLE.update(swapaxes=transpose, swapdims=transpose)
 
 
 def each_of(function: Callable[[Tensor], Tensor]) -> Any:
@@ -290,18 +305,21 @@ def each_of(function: Callable[[Tensor], Tensor]) -> Any:
     return called
 
 
+@op(only=FUNCTION)
 @each_of
 def atleast_1d(x: Tensor) -> Tensor:
     """The tensor with one axis at least."""
     return x if x.ndim else reshape(x, (1,))
 
 
+@op(only=FUNCTION)
 @each_of
 def atleast_2d(x: Tensor) -> Tensor:
     """The tensor with two axes at least; a vector becomes a row."""
     return unsqueeze(x, 0) if x.ndim == 1 else x if x.ndim else reshape(x, (1, 1))
 
 
+@op(only=FUNCTION)
 @each_of
 def atleast_3d(input: Tensor) -> Tensor:
     """The tensor with three axes at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""

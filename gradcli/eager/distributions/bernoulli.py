@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._ops.elementwise import TABLE
+from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.sampling import bernoulli
 from gradcli.eager.distributions.distribution import Distribution, ProbsLogits, is_number, need_one, tensors
 from gradcli.eager.nn.modules.loss import binary_cross_entropy_with_logits
@@ -36,7 +36,7 @@ class Bernoulli(ProbsLogits, Distribution):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     def _of_probs(self, probs: Any) -> Any:
-        return probs.log() - TABLE["log1p"](-probs)
+        return probs.log() - ROWS["log1p"](-probs)
 
     def _of_logits(self, logits: Any) -> Any:
         return logits.sigmoid()

@@ -23,7 +23,7 @@ from gradcli.eager.nn.parameter import Parameter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_relu: Callable[[Tensor], Tensor] = elementwise.TABLE["relu"]
+_relu: Callable[[Tensor], Tensor] = elementwise.ROWS["relu"]
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -41,13 +41,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each entry."""
-    result: Tensor = elementwise.TABLE["tanh"](input)
+    result: Tensor = elementwise.ROWS["tanh"](input)
     return result
 
 
 def sigmoid(input: Tensor) -> Tensor:
     """The logistic function of each entry."""
-    result: Tensor = elementwise.TABLE["sigmoid"](input)
+    result: Tensor = elementwise.ROWS["sigmoid"](input)
     return result
 
 

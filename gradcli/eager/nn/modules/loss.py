@@ -17,7 +17,7 @@ from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.numpy_kernels import in_range
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops import reductions
-from gradcli.eager._ops.elementwise import TABLE as POINTWISE
+from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn.composite import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gradcli.eager._core.modes import warn
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.creation import empty
-from gradcli.eager._ops.joining import cat, split, stack
+from gradcli.eager._ops.joining import cat, split_as, stack
 from gradcli.eager.nn import init
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules.dropout import dropout
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
-    return split(x, x.shape[-1] // count, -1, node="UnsafeSplitBackward0")
+    return split_as(x, x.shape[-1] // count, -1, "UnsafeSplitBackward0")
 
 
 def _tanh(given: Tensor, state: State, own: tuple[Any, Any]) -> State:

@@ -1,4 +1,4 @@
-"""The methods and operators of the tensor, from the tables of functions beside this module."""
+"""The functions of `torch`, and the methods and operators of the tensor, from the rows of the modules beside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradcli.eager._core import devices, dtypes
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import backward as sweep
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.arguments import checked, grouped
 from gradcli.eager._engine.record import apply, cast, fitted, with_gradient
 from gradcli.eager._ops import (
     complex_numbers,
@@ -26,6 +26,7 @@ from gradcli.eager._ops import (
     statistics,
     views,
 )
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, METHOD, Op, functions_of
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -204,13 +205,6 @@ def formatted(kind: dtypes.dtype) -> Any:
     return method
 
 
-_NOT_METHODS = {
-    *("rsub", "where", "cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack", "meshgrid"),
-    *("block_diag", "einsum", "tensordot", "real", "imag", "complex", "polar", "view_as_complex", "cdist", "threshold"),
-    *("atleast_1d", "atleast_2d", "atleast_3d", "var_mean", "std_mean", "trapezoid"),
-}
-
-
 def _number(value: Any) -> bool:
     return isinstance(value, (Tensor, int, float, complex, np.generic))
 
@@ -225,7 +219,7 @@ def _operator(function: Any, swapped: bool = False) -> Any:
 
 
 def _in_place(name: str) -> Any:
-    function = inplace.TABLE[name]
+    function = IN_PLACE[name]
 
     def method(self: Tensor, other: Any) -> Any:
         return function(self, other) if _number(other) else NotImplemented
@@ -234,38 +228,66 @@ def _in_place(name: str) -> Any:
 
 
 def _equal(self: Tensor, other: Any) -> Any:
-    return elementwise.TABLE["eq"](self, other) if _number(other) else False
+    return OPERATIONS["eq"](self, other) if _number(other) else False
 
 
 def _not_equal(self: Tensor, other: Any) -> Any:
-    return elementwise.TABLE["ne"](self, other) if _number(other) else True
+    return OPERATIONS["ne"](self, other) if _number(other) else True
 
 
-METHODS_ONLY = (
-    *("view", "expand", "expand_as", "repeat", "contiguous", "fill_diagonal_", "copy_", "zero_", "masked_fill_"),
-    *("normal_", "uniform_", "bernoulli_", "random_", "exponential_", "unfold"),
+OPERATIONS = functions_of(
+    *(linalg, elementwise, reductions, views, joining, indexing, matmul),
+    *(complex_numbers, statistics, creation, sampling),
 )
-# methods that small steps are made of; they take tensors and sizes, and speak up themselves
-HOT = frozenset(
-    {"matmul", "mm", "bmm", "mv", "dot", "t", "view", "reshape", "clone", "detach", "contiguous", "expand", "zero_"}
+IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
+IN_PLACE.update(inplace.FORMS)
+_MORE_FORMS = (
+    "zero_",
+    "fill_",
+    "detach_",
+    "clamp_min_",
+    "clamp_max_",
+    "index_put_",
+    "xlogy_",
+    "ldexp_",
+    "threshold_",
+    "addmv_",
 )
-TABLES = (
-    *(elementwise.TABLE, reductions.TABLE, views.TABLE, joining.TABLE, indexing.TABLE, matmul.TABLE, linalg.TABLE),
-    *(complex_numbers.TABLE, inplace.TABLE, creation.METHODS, statistics.TABLE),
-)
+
+
+def functions() -> dict[str, Any]:
+    """The functions of `torch` by name: operations, and the `_` forms of those of one number."""
+    found = {name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, FUNCTION)}
+    forms = {name: form for name, form in IN_PLACE.items() if _is_of_one(name) or name in _MORE_FORMS}
+    grouped_by = {"reshape": "shape", "permute": "dims", "flip": "dims", "tile": "dims"}
+    found.update({name: grouped(found[name], word) for name, word in grouped_by.items()})
+    return {name: checked(function) for name, function in {**found, **forms}.items()}
+
+
+def _is_of_one(form: str) -> bool:
+    """Whether a `_` form needs no argument but the tensor."""
+    function = OPERATIONS.get(form[:-1])
+    if function is None or function.row.inplace != ENTRIES:
+        return False
+    return bool(function.__code__.co_argcount - len(function.__defaults__ or ()) == 1)
+
+
+def _is_found(name: str, row: Op, place: str) -> bool:
+    return row.only in ("", place) or (row.only == LINALG and name != row.name)
 
 
 def equip() -> None:
     """Give the tensor its methods and operators."""
-    methods: dict[str, Any] = {}
-    for table in TABLES:
-        methods.update({name: function for name, function in table.items() if name not in _NOT_METHODS})
-    methods = {
-        name: checked(function, method=True) if name not in HOT else function
-        for name, function in methods.items()
-        if callable(function)
+    methods: dict[str, Any] = {
+        name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, METHOD)
     }
-    p, i = elementwise.TABLE, inplace.TABLE
+    methods.update(IN_PLACE)
+    methods.update(creation.METHODS)
+    methods = {
+        name: function if getattr(function, "row", None) and function.row.fast else checked(function, method=True)
+        for name, function in methods.items()
+    }
+    p = OPERATIONS
     for name, sign in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "truediv")):
         primitive = catalogue()[name]
         short = fastpath.binary(f"__{sign}__", primitive, primitive.node_name({}), _operator(p[name]))
@@ -279,8 +301,8 @@ def equip() -> None:
     methods["__rpow__"] = _operator(p["pow"], swapped=True)
     methods["__mod__"] = _operator(p["remainder"])
     methods["__imod__"] = _in_place("remainder_")
-    methods["__floordiv__"] = _operator(elementwise.TABLE["floor_divide"])
-    methods["__rfloordiv__"] = _operator(elementwise.TABLE["floor_divide"], swapped=True)
+    methods["__floordiv__"] = _operator(OPERATIONS["floor_divide"])
+    methods["__rfloordiv__"] = _operator(OPERATIONS["floor_divide"], swapped=True)
     for name in ("lt", "le", "gt", "ge"):
         methods[f"__{name}__"] = _operator(p[name])
     methods.update(__eq__=_equal, __ne__=_not_equal, __hash__=lambda self: id(self))
@@ -329,6 +351,5 @@ def equip() -> None:
     for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble"):
         methods[name] = formatted(getattr(dtypes, name))
     methods["byte"], methods["char"] = formatted(dtypes.uint8), formatted(dtypes.int8)
-    assert set(i) <= set(methods)
     for name, method in methods.items():
         setattr(Tensor, name, method)

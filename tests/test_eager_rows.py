@@ -1,0 +1,95 @@
+"""Each row of the table of operations says what PyTorch has: functions, methods, `_` forms, arguments, `out=`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import gradcli.eager
+from gradcli.eager._ops.install import IN_PLACE, OPERATIONS
+from gradcli.eager._ops.table import FUNCTION, LINALG, METHOD
+
+pytestmark = pytest.mark.peers
+
+ROWS = sorted(OPERATIONS)
+# properties, and methods that are written by hand, because their first argument is another one
+OTHER_METHODS = {"where", "real", "imag", "bernoulli", "multinomial"}
+# `_` forms that few programs need
+NO_FORM = {"as_strided", "scatter_reduce", "sgn", "conj_physical", "bernoulli", "normal"}
+# PyTorch has the `_` form as a function only
+FORM_IS_FUNCTION = {"threshold"}
+# PyTorch has the `_` form as a method only
+FORM_IS_METHOD = {"absolute", "bitwise_not", "digamma", "erfinv", "lgamma", "sign", "tril", "triu"}
+# the options of every function that makes a tensor
+PLACE = {"requires_grad", "dtype", "generator", "size"}
+# `where(condition, input, other)` has `self` second; what PyTorch has in another spelling
+OTHER_ARGUMENTS = {"where", "qr", "svd", "nonzero", "searchsorted", "tensordot"}
+# PyTorch's functions of several forms, of which this package has one with all their arguments
+SPLIT = {"split_size_or_sections": "split_size", "indices_or_sections": "sections"}
+NO_OUT = {"pinverse"}
+
+
+def arguments(function: Any) -> list[str]:
+    """The names of the arguments after the first."""
+    given = list(inspect.signature(inspect.unwrap(function)).parameters.values())
+    return [
+        one.name for one in given[1:] if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name != "out"
+    ]
+
+
+def schemas(torch: Any, name: str) -> list[list[str]]:
+    """For each form of PyTorch's operation the names of its arguments; none for what is written in Python."""
+    return [[one.name for one in form.arguments] for form in torch._C._jit_get_schemas_for_operator(f"aten::{name}")]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_name_is_where_pytorch_has_it(name: str) -> None:
+    torch, row = pytest.importorskip("torch"), OPERATIONS[name].row
+    alias_of_linalg = row.only == LINALG and name != row.name
+    if row.only in ("", FUNCTION) or alias_of_linalg:
+        assert hasattr(torch, name) and hasattr(gradcli.eager, name)
+    if row.only in ("", METHOD) or alias_of_linalg:
+        assert hasattr(torch.Tensor, name) and hasattr(gradcli.eager.Tensor, name)
+    if row.only == METHOD:
+        assert not hasattr(torch, name) and not hasattr(gradcli.eager, name)
+    if row.only == FUNCTION and name not in OTHER_METHODS:
+        assert not hasattr(torch.Tensor, name) and not hasattr(gradcli.eager.Tensor, name)
+    if row.only == LINALG and not alias_of_linalg:
+        assert hasattr(torch.linalg, name) and hasattr(gradcli.eager.linalg, name)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_form_in_place_is_one_of_pytorchs(name: str) -> None:
+    torch, row = pytest.importorskip("torch"), OPERATIONS[name].row
+    if name not in NO_FORM | FORM_IS_FUNCTION:
+        assert bool(row.inplace) == hasattr(torch.Tensor, f"{name}_") == hasattr(gradcli.eager.Tensor, f"{name}_")
+    if hasattr(gradcli.eager, f"{name}_") and name not in FORM_IS_METHOD:
+        assert hasattr(torch, f"{name}_")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ROWS if name not in OTHER_ARGUMENTS and name == OPERATIONS[name].row.name]
+)
+def test_arguments_are_pytorchs(name: str) -> None:
+    """Names and order, as one of PyTorch's forms has them; where several forms are one here, names only."""
+    ours = [SPLIT.get(one, one) for one in arguments(OPERATIONS[name]) if one not in PLACE]
+    theirs = schemas(pytest.importorskip("torch"), name)
+    if theirs:
+        assert set(ours) <= {one for form in theirs for one in form}
+        in_one = [form for form in theirs if set(ours) <= set(form)]
+        assert not in_one or any([one for one in form if one in ours] == ours for form in in_one) or name == "argsort"
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if OPERATIONS[name].row.out])
+def test_what_takes_out_takes_it_there(name: str) -> None:
+    theirs = schemas(pytest.importorskip("torch"), name)
+    if theirs and name not in NO_OUT:
+        assert any({"out", "values", "min", "logabsdet"} & set(form) for form in theirs)
+
+
+def test_forms_in_place_have_a_row_or_are_listed() -> None:
+    torch = pytest.importorskip("torch")
+    without_row = [name for name in IN_PLACE if name[:-1] not in OPERATIONS]
+    assert all(hasattr(torch.Tensor, name) for name in without_row)
