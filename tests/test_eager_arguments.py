@@ -90,7 +90,7 @@ def functions(torch: Any) -> list[tuple[str, str]]:
     for room in ("", "nn.functional", "linalg", "Tensor"):
         ours, theirs = at(gradcli.eager, room), at(torch, room)
         names = gradcli.eager._FUNCTIONS if not room else getattr(ours, "__all__", dir(ours))
-        for name in sorted({*names, *(gradcli.eager.linalg.CHECKED if room == "linalg" else ())}):
+        for name in sorted({*names, *(gradcli.eager.linalg.__all__ if room == "linalg" else ())}):
             if not name.startswith("_") and name not in SKIPPED and callable(getattr(theirs, name, None)):
                 if callable(getattr(ours, name, None)):
                     found.append((room, name))

@@ -61,8 +61,8 @@ from gradcli.eager._core.unsupported import VERSION as _VERSION
 from gradcli.eager._core.unsupported import missing as _missing
 from gradcli.eager._engine.arguments import checked as _checked
 from gradcli.eager._ops import install as _install
+from gradcli.eager._ops.creation import Generator
 from gradcli.eager._ops.reductions import finfo, iinfo
-from gradcli.eager._ops.sampling import Generator
 from gradcli.eager.backends import FUNCTIONS as _SWITCHES
 from gradcli.eager.backends import TOP as _TOP
 from gradcli.eager.random import default_generator as _default_generator

@@ -15,8 +15,8 @@ from gradcli.eager._core.unsupported import missing
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.multi_output import named, one_node
 from gradcli.eager._engine.record import record
-from gradcli.eager._ops.matmul import cross, matmul, multi_dot, vecdot
-from gradcli.eager._ops.reductions import norm, vector_norm
+from gradcli.eager._ops.matmul import cross, matmul, multi_dot, vecdot  # noqa: F401 - names of torch.linalg too
+from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.table import CAST, EXACT, LINALG, functions_of, op
 from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
@@ -24,7 +24,6 @@ from gradcli.primitives import catalogue
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Number, Order, Sizes
 
-__all__ = ["cross", "lstsq", "multi_dot", "norm", "vecdot", "vector_norm"]
 
 _DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
 
@@ -371,7 +370,9 @@ def cond(A: Tensor, p: Order | None = None) -> Tensor:
     return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
-globals().update({_name: checked(_function) for _name, _function in functions_of(sys.modules[__name__]).items()})
+_FUNCTIONS = {name: checked(one) for name, one in functions_of(sys.modules[__name__]).items() if name in globals()}
+globals().update(_FUNCTIONS)
+__all__ = sorted(_FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:

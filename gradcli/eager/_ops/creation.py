@@ -1,25 +1,61 @@
-"""Creation: `tensor`, `zeros`, `arange`, `eye`, and the constructors of old programs."""
+"""Creation: `tensor`, `zeros`, `arange`, `rand` and the like, and the constructors of old programs."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from gradcli.eager import random as streams
 from gradcli.eager._core import devices, dtypes, events
-from gradcli.eager._core.modes import warn
+from gradcli.eager._core.events import noted
+from gradcli.eager._core.modes import recording, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, sizes
 from gradcli.eager._engine.arguments import made as written_into
 from gradcli.eager._engine.record import cast
-from gradcli.eager._ops.table import FUNCTION, MADE, op
+from gradcli.eager._engine.rule_node import renamed
+from gradcli.eager._ops.elementwise import add, mul, refused
+from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, MADE, op
 
 if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Number
+    from gradcli.eager._engine.arguments import Number, Operand, Sizes
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
+def made(aliases: str = "", **columns: Any) -> Callable[[F], F]:
+    """The row of a function that makes a tensor: it takes PyTorch's options about devices and memory."""
+
+    def with_row(make: F) -> F:
+        run = make if make.__name__ in _FREE else checked(make)
+
+        @functools.wraps(make)
+        def placed(*args: Any, device: Any = None, pin_memory: bool = False, layout: Any = None, **options: Any) -> Any:
+            where = None if device is None else devices.device(device)
+            if "dtype" in options:
+                options["dtype"] = dtypes.meant(options["dtype"])
+            if "out" in options and columns.get("out"):
+                if options["out"] is not None:
+                    return written_into(make.__name__, run, args, options)
+                del options["out"]
+            found = run(*args, **options)
+            if where is not None and where.type != "cpu":
+                found._raw = devices.moved(found._array, where)
+            return found
+
+        found: Any = op(aliases, only=FUNCTION, **columns)(placed)
+        return found  # type: ignore[no-any-return]
+
+    return with_row
+
+
+_FREE = ("tensor", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
+
+
+@made()
 def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """A new leaf with a copy of the data; whole numbers become int64, others the default float format.
 
@@ -62,6 +98,7 @@ def _leaf(array: Any, requires_grad: bool) -> Tensor:
     return found.requires_grad_() if requires_grad else found
 
 
+@made("asarray")
 def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Tensor:
     """The data as a tensor: a tensor of this format as it is, an array without a copy."""
     if isinstance(data, Tensor):
@@ -97,21 +134,25 @@ def _type(dtype: dtypes.dtype | None) -> Any:
     return (dtype or dtypes.get_default_dtype()).np
 
 
+@made(out=MADE)
 def zeros(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros of a shape."""
     return _leaf(np.zeros(_shape(given, size), _type(dtype)), requires_grad)
 
 
+@made(out=MADE)
 def ones(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Ones of a shape."""
     return _leaf(np.ones(_shape(given, size), _type(dtype)), requires_grad)
 
 
+@made(out=MADE)
 def empty(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Entries of a shape to be written; they are zeros."""
     return zeros(*given, size=size, dtype=dtype, requires_grad=requires_grad)
 
 
+@made(out=MADE)
 def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """One number, repeated over a shape."""
     if isinstance(fill_value, (str, bytes)):
@@ -120,11 +161,13 @@ def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, re
     return _leaf(np.full(_shape((size,)), fill_value, kind.np), requires_grad)
 
 
+@made(out=MADE)
 def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal of a matrix."""
     return _leaf(np.eye(n, m, dtype=_type(dtype)), requires_grad)
 
 
+@made(out=MADE)
 def arange(
     start: Number | None = None,
     end: Number | None = None,
@@ -148,6 +191,7 @@ def arange(
     return _leaf(np.arange(start, end, step).astype(kind.np), requires_grad)
 
 
+@made(out=MADE)
 def linspace(
     start: float, end: float, steps: int, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -155,21 +199,25 @@ def linspace(
     return _leaf(np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype)), requires_grad)
 
 
+@made()
 def zeros_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the shape and format of a tensor."""
     return _leaf(np.zeros(input._array.shape, (dtype or input.dtype).np), requires_grad)
 
 
+@made()
 def ones_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Ones in the shape and format of a tensor."""
     return _leaf(np.ones(input._array.shape, (dtype or input.dtype).np), requires_grad)
 
 
+@made()
 def empty_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Entries to be written, in the shape and format of a tensor; they are zeros."""
     return zeros_like(input, dtype=dtype, requires_grad=requires_grad)
 
 
+@made()
 def full_like(
     input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -177,6 +225,7 @@ def full_like(
     return _leaf(np.full(input._array.shape, fill_value, (dtype or input.dtype).np), requires_grad)
 
 
+@made(out=MADE)
 def logspace(
     start: float,
     end: float,
@@ -191,19 +240,203 @@ def logspace(
     return _leaf((base**exponents).astype(_type(dtype)), requires_grad)
 
 
+@made()
 def scalar_tensor(s: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor without axes, of the default float format unless another is asked for."""
     return _leaf(np.asarray(s, _type(dtype)), requires_grad)
 
 
+@made()
 def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
     """The rows and columns of the entries on and below a diagonal."""
     return Tensor(np.stack(np.tril_indices(row, offset, col)).astype(np.int64))
 
 
+@made()
 def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
     """The rows and columns of the entries on and above a diagonal."""
     return Tensor(np.stack(np.triu_indices(row, offset, col)).astype(np.int64))
+
+
+# --- random numbers: PyTorch's own after the same `manual_seed` --------------------------------------------------
+
+
+def _name(dtype: dtypes.dtype | None) -> str:
+    return (dtype or dtypes.get_default_dtype()).name
+
+
+@op(only=FUNCTION)
+def manual_seed(seed: int) -> streams.Generator:
+    """Start the stream of random numbers that belongs to a seed."""
+    return streams.manual_seed(seed)
+
+
+@made(out=MADE)
+def rand(
+    *given: Any,
+    size: Any = None,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers between 0 and 1, all equally likely."""
+    return _leaf((generator or streams.default_generator).rand(_shape(given, size), _name(dtype)), requires_grad)
+
+
+@made(out=MADE)
+def randn(
+    *given: Any,
+    size: Any = None,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Standard normal numbers."""
+    return _leaf((generator or streams.default_generator).randn(_shape(given, size), _name(dtype)), requires_grad)
+
+
+@made(out=MADE)
+def randint(
+    low: int | None = None,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Whole numbers from `low` (0 where only one bound is given) below `high`, as int64 unless another is asked for."""
+    if size is None:
+        if not isinstance(high, (tuple, list)):
+            raise TypeError("randint() needs bounds and a size: randint(high, size) or randint(low, high, size)")
+        high, size = None, high
+    if high is None:
+        low, high = 0, low
+    low = 0 if low is None else low
+    if not isinstance(size, (tuple, list)) or high is None or isinstance(high, (tuple, list)):
+        raise TypeError("randint(): argument 'size' must be tuple of ints, and 'high' a whole number")
+    found = (generator or streams.default_generator).randint(low, high, _shape((size,)))
+    return _leaf(found if dtype is None else found.astype(dtype.np), requires_grad)
+
+
+@made(out=MADE)
+def normal(
+    mean: Operand,
+    std: Operand = 1.0,
+    size: Sizes | None = None,
+    *,
+    generator: Any = None,
+    dtype: dtypes.dtype | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal numbers: of a mean and a deviation in a size, or one for each entry of tensors of these.
+
+    TypeError for numbers without a size, RuntimeError for a negative deviation.
+    """
+    source = generator or streams.default_generator
+    given = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if not given or size is not None:
+        if size is None or given:
+            raise TypeError("normal() takes tensors without a size, or numbers and a size")
+        return _leaf(source.normal(_shape((size,)), float(mean), float(std), _name(dtype)), requires_grad)
+    if isinstance(std, Tensor) and (std._array < 0).any():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
+    found = add(mul(Tensor(np.asarray(source.randn(shape, kind.name))), std), mean)
+    return found.detach() if not any(x.requires_grad for x in given) else renamed(found, "NormalBackward3")
+
+
+@made(out=MADE)
+def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The numbers below n in random order."""
+    found = (generator or streams.default_generator).randperm(n)
+    return _leaf(found if dtype is None else found.astype(dtype.np), False)
+
+
+@made()
+def rand_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """`rand` in the shape and format of a tensor."""
+    return rand(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+
+
+@made()
+def randn_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+    """`randn` in the shape and format of a tensor."""
+    return randn(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+
+
+@op(only=FUNCTION, out=CAST)
+def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
+    """Ones with the probabilities in the tensor, or with one probability, else zeros."""
+    source = generator or streams.default_generator
+    raw = input._raw
+    if p is None:
+        drawn = source.bernoulli_each(np.asarray(raw))
+    else:
+        drawn = source.rand(raw.shape, "float64") < p
+    found = Tensor(np.asarray(drawn).astype(raw.dtype))
+    return refused(found, (input,), "bernoulli") if recording() and input.requires_grad else found
+
+
+@op(only=FUNCTION, out=EXACT)
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    """Positions, drawn with probabilities in proportion to the entries of each row.
+
+    RuntimeError for weights that are negative, not finite, or all zero, and for more samples than there are.
+    """
+    weights = np.asarray(input._array, np.float64)
+    if weights.ndim not in (1, 2):
+        raise RuntimeError(f"prob_dist must be 1 or 2 dim, and this has {weights.ndim}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (weights.sum(axis=-1) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    source = generator or streams.default_generator
+    if replacement and num_samples > 1:
+        edges = np.cumsum(weights, axis=-1)
+        rows = (edges / edges[..., -1:]).reshape(-1, weights.shape[-1])
+        draws = source.rand((len(rows), num_samples), "float64")
+        places = [np.searchsorted(row, draw) for row, draw in zip(rows, draws, strict=True)]
+        found = np.reshape(places, (*weights.shape[:-1], num_samples))
+    else:  # the first to arrive, where each waits for a time that is exponential in its weight
+        kind = input._raw.dtype
+        waits = (-np.log1p(-source.rand(weights.shape, "float64"))).astype(kind)
+        found = np.argsort(-(input._array / waits), axis=-1, kind="stable")[..., :num_samples]
+    return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
+
+
+@op(only=FUNCTION)
+def initial_seed() -> int:
+    """The seed that the stream of random numbers started from."""
+    return streams.default_generator.initial_seed()
+
+
+@op(only=FUNCTION)
+def seed() -> int:
+    """Start the stream from a seed of the operating system, which is returned."""
+    return streams.default_generator.seed()
+
+
+@op(only=FUNCTION)
+def get_rng_state() -> streams.State:
+    """The state of the stream now, for `set_rng_state`."""
+    return streams.default_generator.get_state()
+
+
+@op(only=FUNCTION)
+def set_rng_state(new_state: streams.State) -> None:
+    """Continue the stream from a state."""
+    streams.default_generator.set_state(new_state)
+
+
+Generator = streams.Generator
+
+
+# --- methods, and the constructors of old programs ------------------------------------------------------------
 
 
 def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -215,41 +448,7 @@ def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return method
 
 
-def placed_on_device(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function with PyTorch's options about devices and memory."""
-
-    if make.__name__ not in _FREE:
-        make = checked(make)
-
-    @functools.wraps(make)
-    def made(*args: Any, device: Any = None, pin_memory: bool = False, layout: Any = None, **options: Any) -> Tensor:
-        where = None if device is None else devices.device(device)
-        if "dtype" in options:
-            options["dtype"] = dtypes.meant(options["dtype"])
-        if "out" in options and made.row.out:  # type: ignore[attr-defined]
-            if options["out"] is not None:
-                return written_into(made.__name__, make, args, options)
-            del options["out"]
-        found = make(*args, **options)
-        if where is not None and where.type != "cpu":
-            found._raw = devices.moved(found._array, where)
-        return found
-
-    return made
-
-
-_FREE = ("tensor", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
-_INTO = (zeros, ones, empty, full, eye, arange, linspace, logspace)
-ROWS: dict[str, Any] = {
-    function.__name__: op(
-        "asarray" if function is as_tensor else "", only=FUNCTION, out=MADE if function in _INTO else ""
-    )(placed_on_device(function))
-    for function in (
-        *(*_INTO, tensor, as_tensor, scalar_tensor, zeros_like, ones_like, empty_like, full_like),
-        *(tril_indices, triu_indices),
-    )
-}
-METHODS = {f"new_{name}": _like(f"new_{name}", ROWS[name]) for name in ("zeros", "ones", "empty", "full", "tensor")}
+METHODS = {f"new_{make.__name__}": _like(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full, tensor)}
 
 
 FORMATS = {

@@ -22,7 +22,6 @@ from gradcli.eager._ops import (
     joining,
     matmul,
     reductions,
-    sampling,
     statistics,
     views,
 )
@@ -237,7 +236,7 @@ def _not_equal(self: Tensor, other: Any) -> Any:
 
 OPERATIONS = functions_of(
     *(linalg, elementwise, reductions, views, joining, indexing, matmul),
-    *(complex_numbers, statistics, creation, sampling),
+    *(complex_numbers, statistics, creation),
 )
 IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
 IN_PLACE.update(inplace.FORMS)
@@ -342,7 +341,7 @@ def equip() -> None:
     )
     methods.update(element_size=lambda self: self.dtype.itemsize, _is_view=lambda self: self._base is not None)
     methods.update(__contains__=contains, __reduce_ex__=reduce, is_signed=is_signed)
-    methods.update(bernoulli=sampling.bernoulli, multinomial=checked(sampling.multinomial, method=True))
+    methods.update(bernoulli=creation.bernoulli, multinomial=checked(creation.multinomial, method=True))
     methods.update(view=view, requires_grad_=Tensor.requires_grad_, __complex__=lambda self: complex(self.item()))
     methods.update(is_nonzero=bool)
     # tensors of one process: memory is shared as it is, and never pinned

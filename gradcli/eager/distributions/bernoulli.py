@@ -6,8 +6,8 @@ from typing import Any
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import bernoulli
 from gradcli.eager._ops.elementwise import ROWS
-from gradcli.eager._ops.sampling import bernoulli
 from gradcli.eager.distributions.distribution import Distribution, ProbsLogits, is_number, need_one, tensors
 from gradcli.eager.nn.modules.loss import binary_cross_entropy_with_logits
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._ops.creation import ones, zeros
+from gradcli.eager._ops.creation import normal, ones, zeros
 from gradcli.eager._ops.elementwise import ROWS as ELEMENTWISE
-from gradcli.eager._ops.sampling import normal
 from gradcli.eager.distributions.distribution import Distribution, is_number, tensors
 
 

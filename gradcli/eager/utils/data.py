@@ -16,9 +16,8 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._core.devices import cuda_is_available
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._ops.creation import as_tensor, tensor
+from gradcli.eager._ops.creation import as_tensor, multinomial, tensor
 from gradcli.eager._ops.joining import stack
-from gradcli.eager._ops.sampling import multinomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
