@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gradcli.checks import check_script
-from gradcli.checks.boxes import shortest_inside
+from gradcli.checks.decide.boxes import shortest_inside
 from gradcli.cli import main
 from gradcli.diagnostics import GradcliError
 

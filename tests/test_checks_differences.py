@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gradcli.checks import differences
+from gradcli.checks.decide import finite_differences
 from gradcli.graph.domain import Closed, Interval, Open
 
 Scalar = Callable[[np.ndarray], np.ndarray]
@@ -24,8 +24,8 @@ SMOOTH: list[tuple[str, Scalar, float, float]] = [
 ]
 
 
-def partial(f: Scalar, x: float, domain: Interval | None = None) -> differences.Estimate:
-    return differences.by_entries(lambda points: f(points[:, 0]), np.array([x]), [0], domain)[0]
+def partial(f: Scalar, x: float, domain: Interval | None = None) -> finite_differences.Estimate:
+    return finite_differences.by_entries(lambda points: f(points[:, 0]), np.array([x]), [0], domain)[0]
 
 
 @pytest.mark.parametrize(("name", "f", "x", "exact"), SMOOTH, ids=[row[0] for row in SMOOTH])
@@ -71,7 +71,7 @@ def test_one_batch_for_all_entries() -> None:
         return (points**2).sum(axis=1)
 
     x = np.arange(1.0, 6.0)
-    found = differences.by_entries(f, x, range(5))
+    found = finite_differences.by_entries(f, x, range(5))
     assert len(calls) == 1
     assert [round(one.value) for one in found] == [2, 4, 6, 8, 10]
 
@@ -79,7 +79,7 @@ def test_one_batch_for_all_entries() -> None:
 def test_directions() -> None:
     x = np.array([1.0, -2.0, 0.5])
     way = np.array([0.3, 0.1, -0.2])
-    found = differences.directional(lambda p: np.sin(p).sum(axis=1), x, [way])[0]
+    found = finite_differences.directional(lambda p: np.sin(p).sum(axis=1), x, [way])[0]
     assert abs(found.value - np.cos(x) @ way) <= found.bound
 
 
@@ -88,7 +88,7 @@ def test_directions() -> None:
     [(np.abs, -1, 1), (lambda x: np.maximum(x, 0), 0, 1), (lambda x: x * np.abs(x), 0, 0), (np.exp, 1, 1)],
 )
 def test_both_sides(f: Scalar, left: float, right: float) -> None:
-    seen = differences.sides(lambda p: f(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    seen = finite_differences.sides(lambda p: f(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
     assert seen.left is not None
     assert seen.right is not None
     assert abs(seen.left.slope - left) <= seen.left.slope_bound + 1e-7
@@ -96,11 +96,11 @@ def test_both_sides(f: Scalar, left: float, right: float) -> None:
 
 
 def test_edges_and_jumps() -> None:
-    root = differences.sides(lambda p: np.sqrt(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    root = finite_differences.sides(lambda p: np.sqrt(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
     assert root.left is None
     assert root.right is not None
     assert root.right.slope == np.inf
-    step = differences.sides(lambda p: (p[:, 0] > 0) * 2.0, np.zeros(1), [np.ones(1)])[0]
+    step = finite_differences.sides(lambda p: (p[:, 0] > 0) * 2.0, np.zeros(1), [np.ones(1)])[0]
     assert step.right is not None
     assert abs(step.right.limit - 2) < 1e-9
     assert step.value == 0

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gradcli.calculator import questions
-from gradcli.checks import differences, numerical
-from gradcli.checks.floats import moving
+from gradcli.checks.decide import finite_differences
+from gradcli.checks.decide.floats import moving
 from gradcli.graph.domain import Closed
 from gradcli.structure import patterns, ripples
 from gradcli.structure.flows import Flow, of_pairs
@@ -43,19 +43,21 @@ def prepared(script: str, size: int, seed: int = 1) -> tuple[Any, Any, dict[str,
     return output, target, values, gradient
 
 
-def judged(script: str, size: int, change: Any = None, seed: int = 1) -> numerical.Numerical:
+def judged(script: str, size: int, change: Any = None, seed: int = 1) -> finite_differences.Numerical:
     output, target, values, gradient = prepared(script, size, seed)
     claimed = gradient.copy()
     if change is not None:
         claimed = change(claimed)
     f, x = moving(output, [target], values)
-    return numerical.judge(f, x, claimed, None, seed, None, numerical.apart(output, target, values), True)
+    return finite_differences.judge(
+        f, x, claimed, None, seed, None, finite_differences.apart(output, target, values), True
+    )
 
 
 @pytest.mark.parametrize("script", [*STRUCTURED, *COUPLED])
 def test_structure_is_used_and_every_entry_confirmed(script: str) -> None:
     output, target, values, _ = prepared(script, 400)
-    assert numerical.apart(output, target, values) is not None
+    assert finite_differences.apart(output, target, values) is not None
     found = judged(script, 400)
     assert (found.state, found.covered) == ("agrees", "400 entries and 3 random directions")
     assert found.bound < 1e-6
@@ -65,7 +67,7 @@ def test_structure_is_used_and_every_entry_confirmed(script: str) -> None:
 def test_what_is_too_dense_is_looked_at_entry_by_entry(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ripples, "MOST_PAIRS", 10)
     output, target, values, _ = prepared(script, 300)
-    assert numerical.apart(output, target, values) is None
+    assert finite_differences.apart(output, target, values) is None
     found = judged(script, 300)
     assert (found.state, found.covered) == ("agrees", "300 entries and 3 random directions")
     wrong = judged(script, 300, lambda gradient: np.where(np.arange(300) == 7, 1.001, 1.0) * gradient)
@@ -115,24 +117,24 @@ def test_entries_that_do_not_move_are_not_counted() -> None:
 def test_steps_are_those_of_the_ladders(domain: Any) -> None:
     x = np.concatenate([[0.0, 1e-9, 1.0, -0.75, 1.9999, 1e6], np.random.default_rng(1).uniform(-2, 2, 200)])
     x = x if domain is None else np.clip(np.abs(x), 0.0, 2.0)
-    first = numerical.first_steps(x, domain)
+    first = finite_differences.first_steps(x, domain)
     for i, step in enumerate(first):
         unit = np.eye(1, x.size, i)[0]
-        assert step == differences.first_step(x, unit, differences.room_of(domain, float(x[i])))
+        assert step == finite_differences.first_step(x, unit, finite_differences.room_of(domain, float(x[i])))
         if step:
-            ours = numerical.odd_steps(x, first / 64)[i]
-            assert ours == differences.off_the_grid(np.array([step / 64]), x, unit)[0]
+            ours = finite_differences.odd_steps(x, first / 64)[i]
+            assert ours == finite_differences.off_the_grid(np.array([step / 64]), x, unit)[0]
 
 
 @pytest.mark.parametrize("script", [*STRUCTURED, *COUPLED, *MORE])
 def test_entries_moved_together_give_what_each_gives_alone(script: str) -> None:
     output, target, values, _ = prepared(script, 400)
     f, x = moving(output, [target], values)
-    moved = numerical.apart(output, target, values)
+    moved = finite_differences.apart(output, target, values)
     assert moved is not None
     steps = np.stack([0.01 * x, -0.02 * x])
     differing = moved(steps) - moved(np.zeros_like(steps))
-    alone = numerical.one_at_a_time(f, x)(steps) - f(x[None])
+    alone = finite_differences.one_at_a_time(f, x)(steps) - f(x[None])
     assert np.allclose(differing, alone, rtol=0, atol=1e-12 * max(1.0, np.abs(f(x[None]))[0]))
 
 
@@ -155,9 +157,9 @@ def test_jacobians_by_pairs() -> None:
 
 
 def test_what_may_be_evaluated_for_every_entry_is_counted() -> None:
-    assert numerical.affordable(prepared("log(sum(exp(x)))", 4000)[0], 4000)
-    assert not numerical.affordable(prepared("log(sum(exp(x)))", 40_000)[0], 40_000)
-    assert not numerical.affordable(prepared("sum(tanh(outer(x, x) @ outer(x, x)))", 500)[0], 500)
+    assert finite_differences.affordable(prepared("log(sum(exp(x)))", 4000)[0], 4000)
+    assert not finite_differences.affordable(prepared("log(sum(exp(x)))", 40_000)[0], 40_000)
+    assert not finite_differences.affordable(prepared("sum(tanh(outer(x, x) @ outer(x, x)))", 500)[0], 500)
 
 
 def test_terms_add_up() -> None:
@@ -191,7 +193,7 @@ def test_a_pattern_that_lacks_a_pair_hides_nothing(monkeypatch: pytest.MonkeyPat
     claimed = gradient.copy()
     claimed[50] -= x[51] * np.cos(x[50] * x[51])
     f, here = moving(output, [target], values)
-    moved = numerical.apart(output, target, values)
+    moved = finite_differences.apart(output, target, values)
     assert moved is not None
-    assert numerical.by_rungs(moved, here, claimed, None, 0.0).entries[50]
-    assert numerical.judge(f, here, claimed, None, 1, None, moved).state == "differs"
+    assert finite_differences.by_rungs(moved, here, claimed, None, 0.0).entries[50]
+    assert finite_differences.judge(f, here, claimed, None, 1, None, moved).state == "differs"

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradcli
-from gradcli.checks import check_script, script_text
-from gradcli.checks.diagnosis import correction
+from gradcli.checks import check_script
+from gradcli.checks.diagnosis import formula_text, source_edits
 from gradcli.execution.evaluate import Tape
 from gradcli.formulas.index_reading import RULES
 from gradcli.graph.builder import Builder, building
@@ -60,30 +60,30 @@ DAMAGED = [
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_formula_is_never_shown(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(correction, "candidates", lambda *_: iter([text]))
+    monkeypatch.setattr(source_edits, "candidates", lambda *_: iter([text]))
     assert shown("def f(x): return 3*x**2\nx**3", "x", {"x": 2.0}) is None
 
 
 def test_the_first_formula_that_holds_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(correction, "candidates", lambda *_: iter([*DAMAGED, "3*x**2", "x**2*3"]))
+    monkeypatch.setattr(source_edits, "candidates", lambda *_: iter([*DAMAGED, "3*x**2", "x**2*3"]))
     assert shown("x**3", "x", {"x": 2.0}) == "3*x**2"
 
 
 def test_a_name_of_the_script_is_no_library_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(correction, "candidates", lambda *_: iter(["exp(x)"]))
+    monkeypatch.setattr(source_edits, "candidates", lambda *_: iter(["exp(x)"]))
     assert shown("exp(x)", "x", {"x": 2.0}) == "exp(x)"
     assert shown("def exp(u): return u**2\nexp(x)", "x", {"x": 2.0}) is None
 
 
 def test_symmetric_matrices_do_not_excuse_a_missing_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
     at = {"A": [[2.0, 1.0], [1.0, 3.0]], "x": [1.0, 2.0]}
-    monkeypatch.setattr(correction, "candidates", lambda *_: iter(["2*A @ x"]))
+    monkeypatch.setattr(source_edits, "candidates", lambda *_: iter(["2*A @ x"]))
     assert shown("x @ A @ x", "x", at) is None
 
 
 def test_words_are_names() -> None:
-    assert script_text.words("2*exp(x_1) - 1e-3*sum(A @ b)") == {"exp", "x_1", "sum", "A", "b"}
-    assert all(re.fullmatch(r"\w+", word) for word in script_text.words("a.T @ b"))
+    assert formula_text.words("2*exp(x_1) - 1e-3*sum(A @ b)") == {"exp", "x_1", "sum", "A", "b"}
+    assert all(re.fullmatch(r"\w+", word) for word in formula_text.words("a.T @ b"))
 
 
 # --- what users see: read by a person ---------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def scalar_scripts(draw: Any) -> str:
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(scalar_scripts(), st.integers(0, 100))
 def test_the_formula_of_a_random_script_holds(script: str, seed: int) -> None:
-    names = [name for name in SHAPES if name in script_text.words(script)]
+    names = [name for name in SHAPES if name in formula_text.words(script)]
     leaf = names[seed % len(names)]
     at = values_of({name: SHAPES[name] for name in names}, seed)
     check = claimed(script, leaf, f"3*{leaf}*{leaf} + 1.25", at)
@@ -377,7 +377,7 @@ def test_formulas_of_internal_operations_are_script_language(primitive: Primitiv
     values = dict(zip(names, (0.75, 1.5, 0.5), strict=False))
     builder = Builder(catalogue())
     node = builder.apply(primitive, tuple(builder.leaf(name) for name in names), params)
-    read = {name: value for name, value in values.items() if name in script_text.words(text)}
+    read = {name: value for name, value in values.items() if name in formula_text.words(text)}
     assert gradcli.evaluate(text, at=read).value == pytest.approx(float(Tape([node]).run(values)[0]), rel=1e-13)
 
 
@@ -389,8 +389,8 @@ def test_a_rewrite_whose_text_says_something_else_is_not_shown(change: str, monk
         return [one["text"] for one in check.evidence.get("rewrite", [])]
 
     assert rewrites()[0] == "sigmoid(-x) for 1 - sigmoid(x)"
-    text = script_text.node_text
-    monkeypatch.setattr(script_text, "node_text", lambda *args: change.format(text(*args)))
+    text = formula_text.node_text
+    monkeypatch.setattr(formula_text, "node_text", lambda *args: change.format(text(*args)))
     assert rewrites() == []
 
 

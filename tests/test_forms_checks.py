@@ -10,8 +10,8 @@ import pytest
 
 from gradcli.checks import worker
 from gradcli.checks.forms import proving, tower
-from gradcli.checks.gradcheck import check_script
 from gradcli.checks.oracle import Session
+from gradcli.checks.scripts import check_script
 from gradcli.graph.flat import Table
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

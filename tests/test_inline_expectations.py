@@ -15,8 +15,7 @@ import pytest
 
 from gradcli import cli
 from gradcli.checks import Check, check_script
-from gradcli.checks.inline_results import written
-from gradcli.checks.recording import updated
+from gradcli.checks.inline_results import updated, written
 from gradcli.diagnostics import GradcliError
 from gradcli.language import Source, parse
 from gradcli.language.inline_expectations import read_numbers

@@ -29,8 +29,8 @@ from gradcli.batch import journal as module
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.journal import NAME, Journal, default_folder
 from gradcli.batch.workers.transport import report_to_json
-from gradcli.checks.gradcheck import check_script
 from gradcli.checks.report import refused
+from gradcli.checks.scripts import check_script
 from gradcli.diagnostics import GradcliError, error
 from gradcli.execution.data import load_array, recorded, state_of
 from gradcli.language.source import read_source

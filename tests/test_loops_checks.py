@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli import checks
-from gradcli.checks import balls, gradcheck, reading, relations
+from gradcli.checks import balls, reading, relations, scripts
 from gradcli.checks.entries import Failure, Unsupported
 from gradcli.checks.forms import proving
 from gradcli.checks.series.here import Asked, Fields, Here
@@ -289,8 +289,8 @@ def test_long_loops_are_not_proved_turn_by_turn():
 @pytest.fixture
 def by_nodes(monkeypatch):
     """Checks of scripts whose loops of 32 turns and more are nodes."""
-    monkeypatch.setattr(gradcheck, "lower", partial(gradcheck.lower, loops="node"))
-    return lambda text: gradcheck.check_script(text).checks
+    monkeypatch.setattr(scripts, "lower", partial(scripts.lower, loops="node"))
+    return lambda text: scripts.check_script(text).checks
 
 
 def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes):

@@ -47,7 +47,7 @@ def test_scripts_are_collected_where_that_was_asked_for(project: pytest.Pytester
 
 
 def test_names_are_known_without_judging(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradcli.checks.gradcheck.judge", None)
+    monkeypatch.setattr("gradcli.checks.scripts.judge", None)
     result = run(project, "--gradcli", "--collect-only", "-q")
     names = ["right.grad::gradient:x", "right.grad::claim:2"]
     names += ["wrong.grad::gradient:x", "wrong.grad::gradient:y", "wrong.grad::claim:2"]
@@ -79,7 +79,7 @@ def test_a_file_is_judged_once(project: pytest.Pytester, monkeypatch: pytest.Mon
         judged.append(source.path)
         return real(source, **options)
 
-    monkeypatch.setattr("gradcli.checks.gradcheck.check_script", counted)
+    monkeypatch.setattr("gradcli.checks.scripts.check_script", counted)
     run(project, "--gradcli").assert_outcomes(passed=4, failed=1)
     assert judged == ["right.grad", "wrong.grad"]
 

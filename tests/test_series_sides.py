@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.checks import Check, balls, check_script, kinks
+from gradcli.checks import Check, balls, check_script
+from gradcli.checks.decide import kinks
 from gradcli.checks.series.sides import Sides, sides
 from tests.series_lines import lines
 

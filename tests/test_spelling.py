@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradcli.checks import Check, check_script
-from gradcli.checks.spelling import proved
+from gradcli.checks.rewrites import proved
 from gradcli.graph.node import Node
 
 # text, point, leaf, what is to be written instead

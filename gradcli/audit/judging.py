@@ -15,10 +15,10 @@ import numpy as np
 
 from gradcli.audit import sorting
 from gradcli.checks.callables.api import boxed, check_callable
-from gradcli.checks.callables.arguments import numbers, parameters
-from gradcli.checks.callables.channel import packed
+from gradcli.checks.callables.call_arguments import numbers, parameters
 from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, OutOfTime, told
+from gradcli.checks.callables.processes.remote_calls import packed
 from gradcli.diagnostics import GradcliError
 
 if TYPE_CHECKING:

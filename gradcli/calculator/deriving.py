@@ -16,8 +16,8 @@ from gradcli.calculator.derivation_steps import steps_by
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.checks import check_script, worker
+from gradcli.checks.diagnosis.formula_text import words
 from gradcli.checks.exact import Exact
-from gradcli.checks.script_text import words
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.execution.results import Derivation, DerivationStep
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none

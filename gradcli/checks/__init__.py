@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.checks.callables.api import check_callable
-    from gradcli.checks.callables.process import check_target
-    from gradcli.checks.gradcheck import check_names, check_script
+    from gradcli.checks.callables.processes.process import check_target
     from gradcli.checks.report import Check, Report, refused
+    from gradcli.checks.scripts import check_names, check_script
     from gradcli.checks.witnesses import parse_witnesses
 
 __all__ = [
@@ -22,9 +22,9 @@ _ROOMS = {
     "Check": "gradcli.checks.report",
     "Report": "gradcli.checks.report",
     "check_callable": "gradcli.checks.callables.api",
-    "check_names": "gradcli.checks.gradcheck",
-    "check_script": "gradcli.checks.gradcheck",
-    "check_target": "gradcli.checks.callables.process",
+    "check_names": "gradcli.checks.scripts",
+    "check_script": "gradcli.checks.scripts",
+    "check_target": "gradcli.checks.callables.processes.process",
     "parse_witnesses": "gradcli.checks.witnesses",
     "refused": "gradcli.checks.report",
 }

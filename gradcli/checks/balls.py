@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, ctx, fmpq, fmpz
 
 from gradcli.checks.entries import Entries, Failure, Field, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.formatting import node_text
 from gradcli.checks.literals import FEW_DIGITS, last_unit
 from gradcli.checks.products import product
 from gradcli.checks.reading import Reading, work_of
-from gradcli.checks.shown import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks import worker
+from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.exact import Exact
-from gradcli.checks.floats import LIMIT_ULPS, ulps
+from gradcli.checks.formatting import node_text
 from gradcli.checks.reading import work_of
-from gradcli.checks.shown import node_text
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:

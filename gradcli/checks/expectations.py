@@ -13,8 +13,8 @@ from gradcli.checks.report import Check
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from gradcli.checks.decide.case import Outcome
     from gradcli.checks.subjects import Subject
-    from gradcli.checks.verdict import Outcome
     from gradcli.diagnostics import GradcliError
     from gradcli.language.source import Source
     from gradcli.lowering import Lowered

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import kinks
-from gradcli.checks.floats import evaluated
+from gradcli.checks.decide import kinks
+from gradcli.checks.decide.floats import evaluated
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.checks.decide.kinks import Surface
     from gradcli.checks.file_settings import Settings
-    from gradcli.checks.kinks import Surface
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
     from gradcli.lowering import Claim, HandRule, Lowered

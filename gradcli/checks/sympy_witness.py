@@ -16,8 +16,8 @@ from flint import arb
 
 from gradcli.checks import balls
 from gradcli.checks.entries import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.formatting import position
 from gradcli.checks.reading import Reading, work_of
-from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import differences
-from gradcli.checks.case import Case, parts_of
-from gradcli.checks.floats import LIMIT_ULPS, evaluated, moving, ulps
-from gradcli.checks.numerical import FAR, HIDDEN
-from gradcli.checks.shown import position
+from gradcli.checks.decide import finite_differences
+from gradcli.checks.decide.case import Case, parts_of
+from gradcli.checks.decide.finite_differences import FAR, HIDDEN
+from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, moving, ulps
+from gradcli.checks.formatting import position
 from gradcli.checks.worker import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.step_sequence import StepSequence
@@ -22,9 +22,9 @@ from gradcli.execution.step_sequence import StepSequence
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gradcli.checks.decide.case import Outcome
     from gradcli.checks.exact import Exact
     from gradcli.checks.subjects import Subject
-    from gradcli.checks.verdict import Outcome
 
     Row = dict[str, Any]
 
@@ -149,7 +149,7 @@ def sympy(case: Case, entry: int) -> Row:
 def finite_difference(case: Case, entry: int) -> Row:
     """Central differences of the value in float64, with a bound on their error."""
     f, x = moving(case.output, [case.target], case.values)
-    estimate = differences.by_entries(f, x, [entry], case.subject.domain)[0]
+    estimate = finite_differences.by_entries(f, x, [entry], case.subject.domain)[0]
     if estimate.reason is None and not isfinite(estimate.doubt):
         return {"reason": "the slopes on both sides of the point differ"}
     if estimate.reason is not None:
@@ -168,7 +168,7 @@ ASKED: dict[str, Callable[[Case, int], Row | None]] = {
 # --- a black box --------------------------------------------------------------------------------------------------
 
 
-def black_box(judged: str, claimed: float, estimate: differences.Estimate, entry: str) -> Row:
+def black_box(judged: str, claimed: float, estimate: finite_differences.Estimate, entry: str) -> Row:
     """What can be said of a function that only has values: the claim, and the differences."""
     if estimate.reason is None:
         row: Row = {"value": repr(float(estimate.value)), "bound": estimate.bound, "doubt": estimate.doubt}
@@ -245,8 +245,8 @@ def step_sequence(subject: Subject, evidence: Mapping[str, Any], dtype: str = "f
     exact = known(evidence, x.size)
     entry = farthest(claimed, exact)
     d = np.eye(1, x.size, entry)[0]
-    room = differences.room_of(subject.domain, float(x[entry]))
-    steps = differences.first_step(x, d, room) * differences.RATIO ** -np.arange(STEPS)
+    room = finite_differences.room_of(subject.domain, float(x[entry]))
+    steps = finite_differences.first_step(x, d, room) * finite_differences.RATIO ** -np.arange(STEPS)
     if not steps[0] > 0:
         return None
     rows = x + (steps[:, None] * np.array([1.0, -1.0])).reshape(-1)[:, None] * d

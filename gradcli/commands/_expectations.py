@@ -9,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.checks import recording, report
+    from gradcli.checks import inline_results, report
     from gradcli.commands._shared import Output
     from gradcli.language import source
 else:
-    recording, report, source = room("recording"), room("report"), room("source")
+    inline_results, report, source = room("inline_results"), room("report"), room("source")
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -30,7 +30,7 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
     if all(one.passed for one in checked.checks if one.kind == "expectation"):
         return checked
     mark, before = text_of(checked.file)
-    after = source.Source(recording.updated(source.Source(before), checked))
+    after = source.Source(inline_results.updated(source.Source(before), checked))
     if after.text == before:
         return checked
     if diff:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import checks
-    from gradcli.checks import recording
+    from gradcli.checks import inline_results
     from gradcli.commands._shared import Output
     from gradcli.language import source
 else:
-    checks, recording, source = room("checks"), room("recording"), room("source")
+    checks, inline_results, source = room("checks"), room("inline_results"), room("source")
 
 
 def freeze(
@@ -60,7 +60,7 @@ def freeze(
         if not is_file(path):
             raise error("GC721", f"{visible(path, 200)} is no .grad file", help="give the files one by one")
         script = load(path, output, bounds)
-        blanks, last = recording.with_blanks(script, bounds)
+        blanks, last = inline_results.with_blanks(script, bounds)
         report = checks.check_script(blanks, **told)
         judged = [one for one in report.checks if one.kind != "expectation" or (one.line or 0) <= last]
         wrong = [one for one in judged if not one.passed]
@@ -68,7 +68,7 @@ def freeze(
             refused += 1
             output.note(refusal(path, wrong[0], len(wrong)))
             continue
-        after = recording.updated(blanks, report, last=last)
+        after = inline_results.updated(blanks, report, last=last)
         if stdout:
             output.line(after.removesuffix("\n"))
         elif after != script.text:

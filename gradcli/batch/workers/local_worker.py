@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Options = Mapping[str, Any]
     Beat = Callable[[], None]
 
-CHECKING = "gradcli.checks.gradcheck"  # heavy
+CHECKING = "gradcli.checks.scripts"  # heavy
 
 
 def answered(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None = None) -> str:

@@ -1,6 +1,6 @@
 """A Python function, its hand-written derivative and a point go in, a report with a verdict per argument comes out.
 
-The function runs in this process, whatever it does: `gradcli.checks.callables.process` runs it in one of its own.
+The function runs in this process, whatever it does: `processes` runs it in one of its own.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks import worker
-from gradcli.checks.callables.arguments import arguments_of
 from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
+from gradcli.checks.callables.call_arguments import arguments_of
 from gradcli.checks.callables.examine import examined, opened
 from gradcli.checks.callables.failures import Failed, Listener
+from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TITLES, is_function_class, library_of, named_by
 from gradcli.checks.callables.judge import Verdict
-from gradcli.checks.callables.libraries import EAGER, JAX, TITLES, is_function_class, library_of, named_by
 from gradcli.checks.expectations import GOOD
+from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.report import Check, Report, summarised
-from gradcli.checks.shown import plain, point_text
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, error, visible
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.arguments import Argument
+    from gradcli.checks.callables.call_arguments import Argument
     from gradcli.checks.subjects import Subject
 
     Floats = NDArray[np.floating[Any]]

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.arguments import Argument
+from gradcli.checks.callables.call_arguments import Argument, Form
 from gradcli.checks.callables.failures import Failed, Listener, OutOfTime, called
-from gradcli.checks.callables.forms import Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.libraries import Library
+    from gradcli.checks.callables.gradient_libraries import Library
 
     Floats = NDArray[np.floating[Any]]
 

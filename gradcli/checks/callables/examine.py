@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import differences, points
-from gradcli.checks.callables import ladder
-from gradcli.checks.callables.arguments import COMPLEX, PARTS, demoted, is_complex
+from gradcli.checks.callables import step_sequences
 from gradcli.checks.callables.box import OWN, VJP, Box
+from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, demoted, is_complex
 from gradcli.checks.callables.failures import Failed, OutOfTime
+from gradcli.checks.callables.gradient_libraries import library_of
 from gradcli.checks.callables.judge import Judge, Verdict
-from gradcli.checks.callables.libraries import library_of
 from gradcli.checks.callables.survey import Survey, rows_of
+from gradcli.checks.decide import finite_differences, sample_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,8 +89,8 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
         return alike(box, "INCONCLUSIVE", fickle)
     if box.kind == VJP or (box.kind == OWN and box.size > 1):
         notes += linearity(box, weights, claims)
-    d = differences.seeded_directions(box.x, 1, seed)[0]
-    noise = np.maximum(ladder.noise_of(box.value, box.x, d, value), scatter)
+    d = finite_differences.seeded_directions(box.x, 1, seed)[0]
+    noise = np.maximum(step_sequences.noise_of(box.value, box.x, d, value), scatter)
     survey = Survey(box, box.x, weights, claims, np.abs(weights) @ noise, seed, rtol)
     survey.look()
     steady = not scatter.any() and np.array_equal(value, box.again())
@@ -182,7 +182,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
         factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
         values.append(("", box.x[part] * factors[places]))
     if samples and sizes.size > 1:
-        values += points.off_structure(box.x[part].reshape(box.shape_of(name)), None, survey.seed)
+        values += sample_points.off_structure(box.x[part].reshape(box.shape_of(name)), None, survey.seed)
     for lacks, moved in values:
         x = box.x.copy()
         x[part] = moved.reshape(-1)
@@ -193,7 +193,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
             claims = np.array([box.pullback(x, row) for row in survey.weights])
             other = Survey(box, x, survey.weights, claims, survey.noise, survey.seed, survey.rtol)
             d = np.zeros(x.size)
-            d[part] = differences.seeded_directions(x, 1, survey.seed)[0][part]
+            d[part] = finite_differences.seeded_directions(x, 1, survey.seed)[0][part]
             other.lacks = lacks
             other.joint = other.along(d)
             other.settle()

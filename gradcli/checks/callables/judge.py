@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import kinks
-from gradcli.checks.callables import ladder
+from gradcli.checks.callables import step_sequences
+from gradcli.checks.callables.evidence import Evidence, Teller, ladder_shown, slope
 from gradcli.checks.callables.failures import OutOfTime
-from gradcli.checks.callables.roughness import bent, suspicious, vertical
-from gradcli.checks.callables.telling import Evidence, Teller, ladder_shown, slope
-from gradcli.checks.shown import counted, position
+from gradcli.checks.callables.step_sequences import bent, suspicious, vertical
+from gradcli.checks.decide import kinks
+from gradcli.checks.formatting import counted, position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -170,12 +170,12 @@ class Judge(Teller):
         if not self.steady:
             return Verdict("INCONCLUSIVE", f"{told}; but f gives different values when it is called again", evidence)
         if one.state != "not finite":
-            seen = ladder.decades(one.ladder, one.claimed, one.slack, CLEAR)
+            seen = step_sequences.decades(one.ladder, one.claimed, one.slack, CLEAR)
             evidence["decades"] = round(math.log10(seen), 1) if seen else 0.0
-            if ladder.divided(one.ladder, one.claimed):
+            if step_sequences.divided(one.ladder, one.claimed):
                 told += "; but larger steps see the claimed slope: f is not smooth on the scale of the small ones"
                 return Verdict("INCONCLUSIVE", told, evidence)
-            if seen < ladder.DECADES:
+            if seen < step_sequences.DECADES:
                 told += "; but the steps of one decade only part them, and rounding or noise may do that"
                 return Verdict("INCONCLUSIVE", told, evidence)
             try:
@@ -212,9 +212,9 @@ class Judge(Teller):
         """Whether the rungs of a finding part the claim over two decades of steps, by more than digits."""
         if one.gap <= self.precise * max(abs(one.claimed), abs(one.ladder.estimate.value)):
             return False
-        if ladder.divided(one.ladder, one.claimed):
+        if step_sequences.divided(one.ladder, one.claimed):
             return False
-        return ladder.decades(one.ladder, one.claimed, one.slack, CLEAR) >= ladder.DECADES
+        return step_sequences.decades(one.ladder, one.claimed, one.slack, CLEAR) >= step_sequences.DECADES
 
     def imprecise(self, name: str, one: Finding, evidence: Evidence) -> Verdict:
         """Right to many digits, but not to all."""

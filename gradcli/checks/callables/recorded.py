@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import differences, kinks, worker
+from gradcli.checks import worker
 from gradcli.checks.callables.box import OWN
-from gradcli.checks.callables.channel import packed, unpacked
 from gradcli.checks.callables.failures import OutOfTime, told
+from gradcli.checks.callables.gradient_libraries import EAGER, is_function_class
 from gradcli.checks.callables.judge import Verdict
-from gradcli.checks.callables.libraries import EAGER, is_function_class
+from gradcli.checks.callables.processes.remote_calls import packed, unpacked
+from gradcli.checks.decide import finite_differences, kinks
+from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
+from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.exact import Exact
-from gradcli.checks.floats import LIMIT_ULPS, evaluated
-from gradcli.checks.shown import point_text
+from gradcli.checks.formatting import point_text
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
-from gradcli.checks.verdict import judge, unanswered
 from gradcli.checks.witnesses import witness_table
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
@@ -326,7 +327,7 @@ def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any], *m
 
 def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int) -> None:
     """Unfit unless the recording gives the function's values at the point and at points beside it."""
-    ways = [np.zeros(box.x.size), *(0.01 * d for d in differences.seeded_directions(box.x, BESIDE, seed))]
+    ways = [np.zeros(box.x.size), *(0.01 * d for d in finite_differences.seeded_directions(box.x, BESIDE, seed))]
     for way in ways:
         x = box.x + way
         values = at_point(program)

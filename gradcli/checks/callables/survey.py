@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import differences
-from gradcli.checks.callables import ladder
+from gradcli.checks.callables import step_sequences
 from gradcli.checks.callables.failures import OutOfTime
-from gradcli.checks.differences import EPSILON, Estimate
-from gradcli.checks.numerical import ALL_ENTRIES, DIRECTIONS, FAR, SOME_ENTRIES
+from gradcli.checks.decide import finite_differences
+from gradcli.checks.decide.finite_differences import ALL_ENTRIES, DIRECTIONS, EPSILON, FAR, SOME_ENTRIES, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.callables.box import Box
-    from gradcli.checks.callables.ladder import Ladder
+    from gradcli.checks.callables.step_sequences import Ladder
 
     Floats = NDArray[np.floating[Any]]
 
@@ -116,8 +115,8 @@ class Survey:
         size = part.stop - part.start
         terms = np.nan_to_num(np.abs(self.claims[:, part]).max(axis=0)) * (np.abs(self.x[part]) + (self.x[part] == 0))
         order = part.start + np.argsort(-terms, kind="stable")
-        most = min(-(-size // GROUP), MOST_GROUPS, max(1, MOST_MOVED // (ladder.CALLS * self.x.size)))
-        way = differences.seeded_directions(self.x, 1, self.seed + 2)[0]
+        most = min(-(-size // GROUP), MOST_GROUPS, max(1, MOST_MOVED // (step_sequences.CALLS * self.x.size)))
+        way = finite_differences.seeded_directions(self.x, 1, self.seed + 2)[0]
         waiting = np.array_split(order, most)[::-1]
         halves, dumb = MOST_HALVES, 0
         self.groups[name] = agreeing = []
@@ -149,11 +148,11 @@ class Survey:
         if self.x.size == 1:
             size = np.where(self.x == 0, 1.0, np.abs(self.x))
             return [size * factor for factor in (1.0, -1.0, 0.6, -0.6, 0.8)[:count]]
-        return differences.seeded_directions(self.x, count, self.seed)
+        return finite_differences.seeded_directions(self.x, count, self.seed)
 
     def along(self, d: Floats) -> list[Finding]:
         """The findings of every row along a direction."""
-        found = ladder.climb(self.box.value, self.x, d, self.weights, self.here, self.noise)
+        found = step_sequences.climb(self.box.value, self.x, d, self.weights, self.here, self.noise)
         with np.errstate(all="ignore"):
             claimed = self.claims @ d
             terms = np.abs(self.claims) @ np.abs(d)
@@ -161,7 +160,9 @@ class Survey:
 
     def by_entry(self, i: int) -> list[Finding]:
         """The findings of every row by one entry."""
-        found = ladder.climb_entry(self.box.value, self.x, i, self.scale(i), self.weights, self.here, self.noise)
+        found = step_sequences.climb_entry(
+            self.box.value, self.x, i, self.scale(i), self.weights, self.here, self.noise
+        )
         return [self.finding(k, i, float(self.claims[k, i]), one, 0.0) for k, one in enumerate(found)]
 
     def finding(self, row: int, entry: int | None, claimed: float, one: Ladder, terms: float) -> Finding:
@@ -236,7 +237,7 @@ class Survey:
         """Another direction for the same finding: the entry, and all others a little; for a number, the other way."""
         if one.entry is None and self.x.size > 1:
             return CROOKED * self.directions(DIRECTIONS + 1)[-1]
-        d = REST * differences.seeded_directions(self.x, 1, self.seed + 1)[0]
+        d = REST * finite_differences.seeded_directions(self.x, 1, self.seed + 1)[0]
         i = one.entry or 0
         part = next(part for part in self.box.slices.values() if part.start <= i < part.stop)
         if part.stop - part.start > ALL_ENTRIES:  # one entry does not show among all of them

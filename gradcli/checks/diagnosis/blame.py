@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.diagnosis.derivation import dot
-from gradcli.checks.diagnosis.judgement import drawn
+from gradcli.checks.diagnosis.diagnosis_context import drawn
 from gradcli.checks.diagnosis.ratios import Reading
-from gradcli.checks.floats import evaluated
-from gradcli.checks.shown import cut, node_text
+from gradcli.checks.formatting import cut, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, is_reader, reachable
@@ -24,7 +24,7 @@ from gradcli.transforms.reverse import contributions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.checks.case import Case, Floats
+    from gradcli.checks.decide.case import Case, Floats
 
 MOST_NODES = 150
 

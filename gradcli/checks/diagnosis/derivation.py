@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.checks.diagnosis import array_damages, damages
-from gradcli.checks.diagnosis.damages import Edge, Slip
+from gradcli.checks.diagnosis import error_model
+from gradcli.checks.diagnosis.error_model import Edge, Slip
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import CONSTANT, Node
 from gradcli.transforms.flows import clean
@@ -68,14 +68,16 @@ class Inner(NamedTuple):
 MOST_USES = 4  # of a node, each of which is looked at by itself
 OUTER = ("add", "sub", "neg", "mul", "div", "sum", "name")
 
-INNER = Slip("inner derivative dropped", "the inner derivative is missing", 1, damages.no_rule)
+INNER = Slip("inner derivative dropped", "the inner derivative is missing", 1, error_model.no_rule)
 PRODUCTS = Slip(
-    "product of derivatives", "the derivative of a product is no product of derivatives", 1, damages.no_rule
+    "product of derivatives", "the derivative of a product is no product of derivatives", 1, error_model.no_rule
 )
 QUOTIENTS = Slip(
-    "quotient of derivatives", "the derivative of a quotient is no quotient of derivatives", 1, damages.no_rule
+    "quotient of derivatives", "the derivative of a quotient is no quotient of derivatives", 1, error_model.no_rule
 )
-UNSQUARED = Slip("denominator not squared", "the denominator of the quotient rule was not squared", 1, damages.no_rule)
+UNSQUARED = Slip(
+    "denominator not squared", "the denominator of the quotient rule was not squared", 1, error_model.no_rule
+)
 
 
 class Derivation:
@@ -128,7 +130,7 @@ class Derivation:
                 if not node.primitive.pointwise:
                     passed = clean(self.builder, flow)
                 elif node.primitive.kind == "composite" and len(node.args) == 1:
-                    partial = damages.partial_of(node, arg)
+                    partial = error_model.partial_of(node, arg)
                 self._edges.append((Edge(node, position, arg, passed, partial, made, self.target), below))
 
     def _tangents(self, output: Node) -> None:
@@ -181,11 +183,11 @@ class Derivation:
         builder, node = self.builder, edge.node
         try:
             if node.primitive.pointwise and node.primitive.kind != "linear":
-                for slip, partial in damages.local(edge):
+                for slip, partial in error_model.local(edge):
                     if partial is not None and not is_zero(partial):
                         yield slip, clean(builder, (chain(builder, partial, edge.cotangent), mask))
             else:
-                yield from array_damages.of_arrays(edge)
+                yield from error_model.of_arrays(edge)
         except GradcliError:  # the limits of the script: what has been made so far is tried
             self.complete = False
 

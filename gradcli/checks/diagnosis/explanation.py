@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.diagnosis import comparisons, ratios
+from gradcli.checks.decide.floats import evaluator
+from gradcli.checks.diagnosis import ratios
 from gradcli.checks.diagnosis.blame import blamed
-from gradcli.checks.diagnosis.branches import by_branch
-from gradcli.checks.diagnosis.correction import correction
-from gradcli.checks.diagnosis.edits import by_edits
-from gradcli.checks.diagnosis.judgement import Judgement
+from gradcli.checks.diagnosis.diagnosis_context import Judgement
+from gradcli.checks.diagnosis.mutations import Slips
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.diagnosis.rederivation import MOST_NEW
-from gradcli.checks.diagnosis.slips import Slips
-from gradcli.checks.diagnosis.structures import by_structure
-from gradcli.checks.floats import evaluator
-from gradcli.checks.shown import called
+from gradcli.checks.diagnosis.source_edits import by_edits, correction
+from gradcli.checks.diagnosis.special_arrays import by_branch, by_structure
+from gradcli.checks.formatting import called
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
@@ -30,7 +28,7 @@ from gradcli.graph.node import LEAF, reachable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.checks.case import Case, Floats, Values
+    from gradcli.checks.decide.case import Case, Floats, Values
 
 MOST = 3
 MOST_PARTS = 600  # subexpressions that a ratio or difference is compared with
@@ -204,11 +202,11 @@ def compared(judged: Judgement) -> list[Reading]:
         if sound.sum() < 2:
             continue
         right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
-        near = comparisons.rounded(right, claimed)
+        near = ratios.rounded(right, claimed)
         if near is not None and near.name == "rounded constant":
             return [near]
         table = dict(zip(parts, rest, strict=True))
-        found = [*comparisons.against(right, claimed, table)[:2], *comparisons.of_entries(right, claimed)]
+        found = [*ratios.against(right, claimed, table)[:2], *ratios.of_entries(right, claimed)]
         if found:
             return found
         if near is not None:

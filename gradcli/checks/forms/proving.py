@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.formatting import position
 from gradcli.checks.forms import injective
 from gradcli.checks.forms.derivation import Derivation
 from gradcli.checks.forms.field import FormField
@@ -19,7 +20,6 @@ from gradcli.checks.forms.ring import Form
 from gradcli.checks.forms.text import always_positive, relation, text
 from gradcli.checks.forms.tower import LARGE, MOST_APART, MOST_WORK, SIZES, Tower
 from gradcli.checks.reading import Reading
-from gradcli.checks.shown import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:

@@ -1,0 +1,342 @@
+"""Arguments of Python functions: how they are read, moved and called, and which of them have a gradient."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.callables.failures import Failed
+from gradcli.checks.callables.gradient_libraries import JAX, TORCH, is_function_class, is_tensor, kind_of
+from gradcli.diagnostics import did_you_mean, error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.callables.gradient_libraries import Library
+
+    Floats = NDArray[np.floating[Any]]
+
+COMPLEX = "it holds complex numbers, and only real ones are moved"
+PARTS = "pass the real and the imaginary part as arguments of their own: f(re, im) with z = re + 1j*im inside"
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Argument(NamedTuple):
+    """One argument: its name, what was given, its numbers if it may move, and whether it is passed by keyword."""
+
+    name: str
+    given: Any
+    array: Floats | None
+    keyword: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the numbers; () where there are none."""
+        return () if self.array is None else self.array.shape
+
+    @property
+    def whole(self) -> bool:
+        """A number without decimals: it moves, unless the function takes it for a count."""
+        return self.array is not None and not self.array.shape and float(self.array).is_integer()
+
+
+def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str] | None) -> list[Argument]:
+    """The arguments of a call of f at a point, in f's order.
+
+    Raises GradcliError GC732 where the point does not fit the function, or where nothing in it can move.
+    """
+    known = [str(name) for name in names] if names is not None else parameters(f)
+    if isinstance(at, tuple) and not hasattr(at, "_fields"):
+        given = _positional(at, known)
+    elif hasattr(at, "items"):
+        given = {str(name): value for name, value in at.items()}
+    else:
+        given = {known[0] if known else "x": at}
+    keywords = _fitted(f, given, known) if known is not None else set()
+    order = [name for name in known or () if name in given] or list(given)
+    order += [name for name in given if name not in order]
+    found = []
+    for name in order:
+        value = given[name]
+        array = numbers(value)
+        if wrt is not None and name not in wrt:
+            array = None
+        if array is None and isinstance(value, list) and value and numbers(value) is not None:
+            value = np.asarray(value)
+        found.append(Argument(name, value, array, name in keywords))
+    for name in wrt or ():
+        if name not in given:
+            raise error("GC732", f"`{visible(name)}` is no argument that has a value", help=_meant(name, given))
+        if is_complex(given[name]):
+            raise error("GC732", f"`{visible(name)}` cannot move: {COMPLEX}", help=PARTS)
+        if numbers(given[name]) is None:
+            raise error("GC732", f"`{visible(name)}` cannot move: it holds a {type(given[name]).__name__}")
+    if not any(one.array is not None and one.array.size for one in found):
+        for one in found:
+            if is_complex(one.given):
+                told = f"no argument could move: `{visible(one.name)}` {COMPLEX.removeprefix('it ')}"
+                raise error("GC732", told, help=PARTS)
+        raise error(
+            "GC732",
+            "no argument holds floats that could move",
+            help="give the point as floats: --at x=2.0, or at={'x': 2.0}",
+        )
+    return found
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a value holds complex numbers."""
+    if is_tensor(value):
+        return "complex" in str(getattr(value, "dtype", ""))
+    try:
+        return bool(np.asarray(value).dtype.kind == "c")
+    except (ValueError, TypeError):
+        return False
+
+
+def parameters(f: Any) -> list[str] | None:
+    """The names of the arguments that f takes; None where it does not tell, or takes any number."""
+    target = f
+    module = not isinstance(f, type) and kind_of(f) == TORCH and hasattr(f, "forward")
+    if is_function_class(f) or module:
+        target = f.forward
+    try:
+        found = list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in found):
+        return None
+    named = [one.name for one in found if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    if is_function_class(f) and not _sets_up(f):
+        named = named[1:]  # ctx
+    return named
+
+
+def numbers(value: Any) -> Floats | None:
+    """The floats of a value, None where it is data: whole arrays, truth values, texts, objects."""
+    if isinstance(value, bool) or value is None or isinstance(value, (str, bytes, complex)):
+        return None
+    if isinstance(value, (int, float)):
+        return np.asarray(float(value))
+    if is_tensor(value):
+        value = value.detach()
+        value = (value.cpu() if hasattr(value, "cpu") else value).numpy()
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError):
+        return None
+    if isinstance(value, (list, tuple)) and array.dtype.kind == "i":
+        array = array.astype(np.float64)
+    if array.dtype.kind != "f" or array.dtype.itemsize < 2:
+        return None
+    if array.dtype in (np.float32, np.float64) and kind_of(value) != JAX:  # there float32 is nobody's choice
+        return array
+    return array.astype(np.float64)
+
+
+def demoted(arguments: Sequence[Argument]) -> list[Argument] | None:
+    """The arguments with whole numbers as data, for a function that refuses floats there; None where nothing changes.
+
+    Those that were given as integers first; else all whole numbers but the first, so that something still moves.
+    """
+    whole = [one.name for one in arguments if one.whole]
+    counts = [one.name for one in arguments if one.whole and isinstance(one.given, int)] or whole
+    if len(counts) == sum(1 for one in arguments if one.array is not None):
+        counts = counts[1:]
+    if not counts:
+        return None
+    return [one._replace(given=int(one.given), array=None) if one.name in counts else one for one in arguments]
+
+
+# --- inner ----------------------------------------------------------------------------------------------------
+
+
+def _positional(at: tuple[Any, ...], known: list[str] | None) -> dict[str, Any]:
+    names = known if known is not None else [f"x{i}" for i in range(len(at))]
+    if len(at) > len(names):
+        raise error("GC732", f"the function takes {len(names)} arguments, the point has {len(at)} values")
+    return dict(zip(names, at, strict=False))
+
+
+def _fitted(f: Any, given: Mapping[str, Any], known: Sequence[str]) -> set[str]:
+    """The names that have to be passed by keyword; GC732 where a name is unknown or an argument has no value."""
+    try:
+        told = inspect.signature(f.forward if is_function_class(f) else f).parameters
+    except (TypeError, ValueError):
+        return set()
+    free = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in told.values())
+    for name in given:
+        if name not in known and not free:
+            raise error("GC732", f"the function has no argument `{visible(name)}`", help=_meant(name, known))
+    skipped = False
+    keywords = {name for name in given if name not in known}
+    for name in known:
+        one = told.get(name)
+        if name in given:
+            if one is not None and (one.kind not in POSITIONAL or skipped):
+                keywords.add(name)
+            continue
+        if one is not None and one.default is inspect.Parameter.empty and one.kind in (*POSITIONAL, one.KEYWORD_ONLY):
+            raise error(
+                "GC732",
+                f"the argument `{name}` has no value",
+                help=f"give it one: --at {name}=2.0, or at={{'{name}': 2.0}}",
+            )
+        skipped = True
+    return keywords
+
+
+def _meant(name: str, known: Any) -> str | None:
+    guess = did_you_mean(name, known)
+    return f"did you mean `{guess}`?" if guess else None
+
+
+def _sets_up(f: Any) -> bool:
+    """Whether a Function keeps its context apart, so that `forward` does not take one."""
+    base = next((one for one in f.__mro__[1:] if one.__name__ == "Function"), None)
+    return getattr(f, "setup_context", None) is not getattr(base, "setup_context", None)
+
+
+class Form:
+    """How a derivative hands over its parts: which arguments it covers, what is odd about it.
+
+    It is read off the first result; later results have to be alike.
+    """
+
+    def __init__(self, role: str, library: Library, arguments: Sequence[Argument], outer: tuple[int, ...] = ()) -> None:
+        self.role = role
+        self.library = library
+        self.arguments = list(arguments)
+        self.outer = outer  # the shape of f's value, for a Jacobian
+        self.notes: list[str] = []
+        self.dtype: str | None = None
+
+    @property
+    def moving(self) -> list[Argument]:
+        """The arguments that may move."""
+        return [one for one in self.arguments if one.array is not None]
+
+    def covered(self, value: Any) -> list[str]:
+        """The names of the arguments whose gradients a first result holds; notes what is odd about it."""
+        names = [one.name for one in self.moving]
+        if hasattr(value, "items"):
+            for name in value:
+                if name not in names:
+                    raise Failed(
+                        self.role,
+                        f"{self.role} gives a gradient for `{visible(str(name))}`, which does not move",
+                        help=_meant(str(name), names),
+                    )
+            found = [name for name in names if name in value and value[name] is not None]
+            self._missing([name for name in names if name not in found])
+            return found
+        parts = self._parts(value)
+        if parts is not None:
+            return [one.name for one, part in parts if part is not None and one.array is not None]
+        if len(names) > 1 and not self._stacked(value):
+            shape = np.shape(self.library.read(self.role, value))
+            first = self.moving[0]
+            if shape != self._shape(first):
+                raise Failed(
+                    self.role,
+                    f"{self.role} returns one array of shape {list(shape)} for {len(names)} arguments",
+                    help="return a tuple or a dict with a gradient for each argument",
+                )
+            self._missing(names[1:])
+            return names[:1]
+        return names
+
+    def read(self, value: Any, names: Sequence[str]) -> list[Floats]:
+        """The gradient of each of these arguments, in float64 and in its argument's shape (after f's, of a Jacobian).
+
+        Raises Failed where a part is missing, is no array of numbers, or has another shape.
+        """
+        wanted = [one for one in self.arguments if one.name in names]
+        if value is None:
+            raise Failed(self.role, f"{self.role} returns None", help="does it end without `return`?")
+        parts = self._parts(value)
+        if hasattr(value, "items"):
+            found = {str(name): part for name, part in value.items()}
+        elif parts is not None:
+            found = {one.name: part for one, part in parts}
+        elif len(wanted) > 1:
+            found = dict(zip(names, self.library.read(self.role, value), strict=False))
+        else:
+            found = {wanted[0].name: value}
+        return [self._array(one, found.get(one.name)) for one in wanted]
+
+    # --- inner ----------------------------------------------------------------------------------------------
+
+    def _shape(self, one: Argument) -> tuple[int, ...]:
+        return (*self.outer, *one.shape)
+
+    def _array(self, one: Argument, part: Any) -> Floats:
+        what = f"{self.role} for `{one.name}`" if len(self.arguments) > 1 else self.role
+        array = self.library.read(what, part)
+        wanted = self._shape(one)
+        if self.dtype is None or array.dtype.name == "float32":
+            self.dtype = array.dtype.name
+        if array.dtype.kind != "f":
+            self._note(f"{what} returns {array.dtype}: is it rounded to whole numbers?")
+        if isinstance(part, (list, tuple)):
+            self._note(f"{what} returns a {type(part).__name__}, read as an array")
+        if array.shape != wanted:
+            if array.size == 1 and (not wanted or set(wanted) == {1}):
+                array = array.reshape(wanted)
+            elif array.size and array.shape == (1, *wanted):
+                array = array[0]
+                self._note(f"{what} has an axis of length 1 too many: {[1, *wanted]}")
+            else:
+                told = f"{what} has shape {list(array.shape)}, but "
+                told += f"the Jacobian has {list(wanted)}" if self.outer else f"`{one.name}` has {list(wanted)}"
+                raise Failed(self.role, told, help=_mend(array, wanted, one.name))
+        return array.astype(np.float64)
+
+    def _parts(self, value: Any) -> list[tuple[Argument, Any]] | None:
+        """The arguments with the parts of a tuple; None where the value is one array."""
+        if not isinstance(value, (tuple, list)):
+            return None
+        moving = self.moving
+        shape = self._shape(moving[0])
+        if len(moving) == 1 and len(value) != 1 and shape and shape[0] == len(value):
+            if all(one is not None and np.ndim(one) == len(shape) - 1 for one in value):
+                return None  # the gradient itself, as a list of numbers
+        if len(value) == len(moving) and (len(moving) > 1 or isinstance(value, tuple) or np.ndim(value[0]) > 0):
+            return list(zip(moving, value, strict=True))
+        if len(value) == len(self.arguments) and isinstance(value, tuple):
+            return list(zip(self.arguments, value, strict=True))
+        if isinstance(value, list):
+            return None
+        raise Failed(
+            self.role,
+            f"{self.role} returns {len(value)} parts for {len(moving)} argument{'s' if len(moving) > 1 else ''} "
+            f"({', '.join(one.name for one in moving)})",
+            help="return a gradient for each argument that moves, or a dict by name",
+        )
+
+    def _stacked(self, value: Any) -> bool:
+        """Whether one array holds the partials of several numbers."""
+        scalars = all(not one.shape for one in self.moving)
+        return scalars and not self.outer and np.shape(self.library.read(self.role, value)) == (len(self.moving),)
+
+    def _missing(self, names: Sequence[str]) -> None:
+        if names:
+            self._note(f"{self.role} gives nothing for {', '.join(names)}: not checked")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _mend(array: Floats, wanted: tuple[int, ...], name: str) -> str:
+    if array.shape == wanted[::-1] and len(wanted) > 1:
+        return "it is transposed"
+    if array.size == int(np.prod(wanted)):
+        return f"reshape it: subtracting it from {name} would broadcast"
+    if len(array.shape) > len(wanted):
+        return "is a sum over an axis missing?"
+    return "was it summed over an axis too many?"

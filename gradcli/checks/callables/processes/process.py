@@ -1,0 +1,370 @@
+"""The names of a function and its derivative and a point go in, a report comes out, whatever the code there does.
+
+The code runs in a process of its own, with nothing to read from and a limit on time. A crash, an exit, a hang or a
+flood of output ends that process only, and becomes a verdict. The two talk through pipes, so nothing is left on the
+disk; whatever ends this process, even a SIGKILL, ends the code and all that it started in its process group.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.callables.api import Judged, failed, report_on
+from gradcli.checks.callables.failures import KEPT, Failed, innermost
+from gradcli.checks.callables.processes import runner
+from gradcli.checks.callables.processes.remote_calls import RemoteBox, packed, receive, send
+from gradcli.checks.callables.processes.runner import RUNNING, file_of
+from gradcli.checks.child import CODE, QUIET
+from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.checks.witnesses import parse_witnesses
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.points import array_of, read_point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from gradcli.language.limits import Limits
+
+    Message = dict[str, Any]
+
+START = 60.0  # seconds for our own imports, on the slowest of machines
+GRACE = 1.0  # beyond the time that the check allows itself
+PAUSE = 0.05
+LEAST = 0.05
+
+
+def check_target(
+    python: str,
+    grad: str | None = None,
+    *,
+    at: Mapping[str, Any] | Sequence[str] = (),
+    wrt: Sequence[str] | None = None,
+    samples: int = 3,
+    seed: int | None = None,
+    timeout: float = 60.0,
+    dtype: str = "float64",
+    require: str | None = None,
+    allow_kink: bool = False,
+    lenient: bool = False,
+    limits: Limits | None = None,
+    witnesses: str = "none",
+) -> Report:
+    """Judge the function `python` by its hand-written gradient `grad`; both are TARGET:NAME.
+
+    TARGET is a path that ends in .py, or a dotted module. Without `grad` the function has gradients of its own (a
+    `torch.autograd.Function`, a function of tensors, a `custom_vjp`), or returns the pair (value, gradient). For a
+    function that returns an array, `grad` gives its Jacobian.
+
+    Raises GradcliError: GC731 where a target is malformed or missing, GC732 where the point does not fit.
+    """
+    for text in (python, grad):
+        if text is not None:
+            checked_target(text)
+    if dtype == "complex128":
+        raise error("GC732", "functions of complex numbers are not checked", help="check real and imaginary parts")
+    chosen = parse_witnesses(witnesses)
+    started = monotonic()
+    point, notes = read_point(at, limits)
+    arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
+    seconds = max(timeout, LEAST)
+    request: dict[str, Any] = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype}
+    request["wrt"] = None if wrt is None else list(wrt)
+    request["point"] = {name: packed(array) for name, array in arrays.items()}
+    with Runner(seconds) as child:
+        try:
+            first = child.exchange(request)
+            report, heard = judged(child, first, arrays, samples, seed, (require, allow_kink, lenient), chosen)
+        except Lost:
+            report, heard = None, []
+    if report is None:
+        report = ended(child, python, lenient)
+    told = [*(Diagnostic("GC734", visible(text, 300), severity="note") for text in heard), *child.output.notes()]
+    report = Report(report.expression, report.checks, report.summary, (*report.diagnostics, *told), report.file)
+    shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
+    report = timed(report, [shared] * len(report.checks))
+    return Report(report.expression, report.checks, report.summary, (*notes, *report.diagnostics))
+
+
+def checked_target(text: str) -> None:
+    """GC731 unless a text is TARGET:NAME and its file is there."""
+    place, colon, name = text.rpartition(":")
+    named = all(part.isidentifier() for part in name.split("."))
+    dotted = place.endswith(".py") or all(part.isidentifier() for part in place.split("."))
+    if not colon or not place or not named or not dotted:
+        raise error(
+            "GC731",
+            f"`{visible(text, 200)}` is not TARGET:NAME",
+            help="write --python losses.py:f, or package.module:f",
+        )
+    if place.endswith(".py") and not os.path.isfile(place):
+        raise error("GC731", f"cannot read {visible(place, 200)}: no such file")
+
+
+def judged(
+    child: Runner,
+    first: Message,
+    arrays: Mapping[str, NDArray[Any]],
+    samples: int,
+    seed: int | None,
+    accepted: tuple[str | None, bool, bool],
+    witnesses: tuple[str, ...],
+) -> tuple[Report, list[str]]:
+    """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
+
+    Raises Lost where the process ends before.
+    """
+    if "refusal" in first:
+        raise GradcliError(*map(diagnostic, first["refusal"]))
+    require, allow_kink, lenient = accepted
+    options = {"require": require, "allow_kink": allow_kink, "lenient": lenient}
+    try:
+        file = None if first["file"] is None else str(first["file"])
+        line = None if first["line"] is None else int(first["line"])
+        heard = [str(text) for text in first["heard"]]
+        title = str(first["title"])
+        if "failure" in first:
+            return failed(failure(first), title, file, line), heard
+        box = RemoteBox(first, arrays, child.exchange, child.seconds)
+        value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
+        about = Judged(title, file, line, box.given_arguments, samples, seed, 0.0, witnesses)
+        return report_on(box, value, about, box.recording, options), heard
+    except Interrupted as stop:
+        return failed(failure(stop.message), title, file, None), heard
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        if os.environ.get("GRADCLI_DEBUG"):
+            raise
+        raise error(
+            "GC733",
+            f"the process that runs the function answers nonsense ({type(problem).__name__})",
+            help="does the function write to the file descriptors of its process?",
+        ) from None
+
+
+def failure(message: Message) -> Failed:
+    """Why a function cannot be run."""
+    role, reason, place, help = message["failure"]
+    return Failed(str(role), str(reason), place=place, help=help)
+
+
+class Lost(Exception):
+    """The process that runs the code gave no answer."""
+
+
+class Interrupted(Exception):
+    """The function raised KeyboardInterrupt at a later call; carries the message."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__()
+        self.message = message
+
+
+class Runner:
+    """The process that runs the code, in a session of its own; what it says comes as messages.
+
+    It holds the reading end of a pipe that nobody writes to, the lifeline: when this process ends, in whatever way,
+    a guard beside the code reads the end of the file and kills all of the session's first group.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.phase, self.role = "", ""
+        self.deadline = monotonic() + START
+        self.late = False
+        self.opened = False  # whether it has called the function, and answers questions
+        self.rest: list[bytes] = []  # what it wrote beside messages: where it crashed
+        self.messages: SimpleQueue[Message | None] = SimpleQueue()
+        paths = [os.path.abspath(path) for path in sys.path if path]
+        reading, self.lifeline = os.pipe()
+        try:
+            posix: dict[str, Any] = {"pass_fds": (reading,)} if hasattr(os, "fork") else {}
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", CODE.format(paths=paths, module=runner.__name__), str(reading)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **QUIET},
+                start_new_session=True,
+                **posix,
+            )
+        except BaseException:
+            os.close(self.lifeline)
+            raise
+        finally:
+            os.close(reading)
+        self.output = Output(self.process)
+        self.thread = Thread(target=self._listen, daemon=True)
+        self.thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.end()
+
+    def exchange(self, message: Message) -> Message:
+        """Send a message; the answer. Raises Lost where the process ended before, or was too late (`late`).
+
+        All calls together have the time of the check, whatever was done here in between; one call has GRACE.
+        """
+        assert self.process.stdin is not None
+        with suppress(OSError):  # that it has died is seen below
+            send(self.process.stdin, message)
+        self.deadline = max(self.deadline, monotonic() + GRACE)
+        answer = self._answer()
+        if answer is None:
+            raise Lost
+        if self.opened and "failure" in answer:
+            raise Interrupted(answer)
+        self.opened = True
+        return answer
+
+    def _answer(self) -> Message | None:
+        while True:
+            try:
+                message = self.messages.get(timeout=PAUSE)
+            except Empty:
+                if exited(self.process):
+                    self.kill()  # with what it forked, which may hold its pipes open
+                    self.thread.join(timeout=GRACE)
+                    if self.messages.empty():
+                        return None
+                elif monotonic() > self.deadline:
+                    self.late = True
+                    return None
+                continue
+            if message is None or "stage" not in message:
+                return message
+            phase, _, self.role = str(message["stage"]).partition(" ")
+            if phase != self.phase:
+                self.phase, self.deadline = phase, monotonic() + self.seconds + GRACE
+
+    def kill(self) -> None:
+        """Kill the process and whatever it started, even if it has ended by itself."""
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(OSError):
+            self.process.kill()
+
+    def end(self) -> None:
+        """`kill`, and read the rest of what it wrote."""
+        self.kill()
+        self.process.wait()
+        os.close(self.lifeline)
+        self.thread.join(timeout=GRACE)
+        self.output.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None and not self.thread.is_alive():
+                with suppress(OSError):
+                    stream.close()
+
+    def _listen(self) -> None:
+        stream = self.process.stdout
+        assert stream is not None
+        with suppress(OSError, ValueError):
+            while (message := receive(stream, self.rest)) is not None:
+                self.messages.put(message)
+        self.messages.put(None)
+
+
+def exited(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended; it stays a zombie where that is possible, so that nothing else gets its number."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+class Output:
+    """Reads what a process writes, so that it never waits; keeps the beginning."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.kept = b""
+        self.thread = Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        stream = self.process.stderr
+        assert stream is not None
+        while True:
+            piece = os.read(stream.fileno(), 1 << 16)
+            if not piece:
+                return
+            self.kept += piece[: KEPT - len(self.kept)] if len(self.kept) < KEPT else b""
+
+    def close(self) -> None:
+        """The process has ended."""
+        self.thread.join(timeout=GRACE)
+        if not self.thread.is_alive() and self.process.stderr is not None:
+            self.process.stderr.close()
+
+    def notes(self) -> list[Diagnostic]:
+        """What it wrote past Python's own streams."""
+        text = self.kept.decode("utf-8", "replace").strip()
+        told = f"the code writes to its standard output: {visible(text, 80)}"
+        return [Diagnostic("GC734", told, severity="note")] if text else []
+
+
+def diagnostic(one: Sequence[Any]) -> Diagnostic:
+    """A diagnostic from plain data."""
+    code, message, hint, severity = one
+    return Diagnostic(code, message, help=hint, severity=severity)
+
+
+def ended(child: Runner, python: str, lenient: bool) -> Report:
+    """The report on a process that gave no answer."""
+    code, late = child.process.returncode, child.late
+    what = child.role or "f" if child.phase == RUNNING else "the module"
+    if not child.phase:
+        raise error("GC999", f"the process for Python code does not start (exit code {code})")
+    place = crash_place(b"".join(child.rest))
+    evidence: dict[str, object] = {"role": what}
+    if place:
+        evidence["place"] = place
+    verdict = "INCONCLUSIVE"
+    found: tuple[Diagnostic, ...] = ()
+    if late:
+        told = f"{what} did not come back within {child.seconds:g} s and was stopped"
+    else:
+        how = f"with signal {signal_name(-code)}" if code < 0 else f"with exit code {code}"
+        told = f"{what} ended the process {how}"
+        where = f" ({place})" if place else ""
+        verdict, found = "ERROR", (Diagnostic("GC733", told + where),)
+    passed = late and lenient
+    file = file_of(python)
+    check = Check("callable", file, None, "callable", None, verdict, evidence, told, found, None, passed)
+    return summarised(visible(python, 200), [check], child.output.notes())
+
+
+def signal_name(number: int) -> str:
+    """SIGSEGV and the like."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def crash_place(text: bytes) -> str | None:
+    """The innermost line of the user's code when the process crashed, as `file:line`."""
+    frames = []
+    for line in text.decode("utf-8", "replace").splitlines():  # the innermost call comes first
+        name, _, rest = line.strip().removeprefix('File "').partition('", line ')
+        if rest:
+            frames.append((name, int(rest.split(" ")[0])))
+    return innermost(frames[::-1])

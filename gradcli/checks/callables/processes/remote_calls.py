@@ -1,0 +1,217 @@
+"""A function that runs in another process, as a `Box`, and the messages to it: lines of JSON, and raw numbers.
+
+Nothing is pickled, and nothing that comes from the other side is run. What the other process says of itself is taken
+for the function's answers, and for nothing else: the point is this side's own, and the verdict is found here.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from json import dumps, loads
+from math import prod
+from time import monotonic
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.callables.box import Box
+from gradcli.checks.callables.call_arguments import Argument
+from gradcli.checks.callables.failures import Failed, OutOfTime
+from gradcli.checks.callables.gradient_libraries import TITLES, Library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    Message = dict[str, Any]
+    Floats = NDArray[np.floating[Any]]
+
+KINDS = "fciub"  # numbers and truth values
+MOST_LINES = 1_000
+ARRAYS = "arrays"  # what stands in a line for the arrays whose bytes follow it
+
+
+def send(stream: IO[bytes], message: Message) -> None:
+    """Write one message; arrays among its values follow as they are. Raises OSError where nobody reads any more."""
+    arrays = {name: value for name, value in message.items() if isinstance(value, np.ndarray)}
+    line: Message = {name: value for name, value in message.items() if name not in arrays}
+    if arrays:
+        line[ARRAYS] = {name: [checked(value).dtype.str, list(value.shape)] for name, value in arrays.items()}
+    stream.write(dumps(line).encode() + b"\n")
+    for value in arrays.values():
+        stream.write(np.ascontiguousarray(value).tobytes())
+    stream.flush()
+
+
+def receive(stream: IO[bytes], rest: list[bytes] | None = None) -> Message | None:
+    """The next message; None where there are no more. Lines that are none, such as a crash's, are left in `rest`."""
+    while line := stream.readline():
+        message = read(line)
+        if message is None:
+            if rest is not None and len(rest) < MOST_LINES:
+                rest.append(line)
+            continue
+        try:
+            for name, (kind, shape) in message.pop(ARRAYS, {}).items():
+                dtype = checked(np.empty(0, str(kind))).dtype
+                size = prod(map(int, shape)) * dtype.itemsize
+                content = stream.read(size)
+                if len(content) != size:
+                    return None
+                message[name] = np.frombuffer(content, dtype).reshape(shape).copy()
+        except (TypeError, ValueError, AttributeError):
+            return None  # nothing that follows can be told apart
+        return message
+    return None
+
+
+def read(line: bytes) -> Message | None:
+    """The message of a line; None for anything else."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        message = loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def packed(array: NDArray[Any]) -> Message:
+    """An array of numbers as JSON.
+
+    >>> unpacked(packed(np.array([1.5, np.nan])))
+    array([1.5, nan])
+    """
+    array = checked(np.asarray(array))
+    data = b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
+
+
+def unpacked(value: Message) -> NDArray[Any]:
+    """The array of its JSON. Raises TypeError or ValueError where it is none."""
+    dtype = checked(np.empty(0, str(value["dtype"]))).dtype
+    return np.frombuffer(b64decode(value["data"]), dtype).reshape([int(n) for n in value["shape"]]).copy()
+
+
+def checked(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself; TypeError where it does not hold numbers."""
+    if array.dtype.kind not in KINDS:
+        raise TypeError(f"an array of {array.dtype} holds no numbers")
+    return array
+
+
+class RemoteBox(Box):
+    """A box whose calls are messages; `exchange` sends one and gives the answer, or raises where there is none."""
+
+    def __init__(
+        self, opened: Message, arrays: Mapping[str, Floats], exchange: Callable[[Message], Message], seconds: float
+    ) -> None:
+        self.exchange = exchange
+        self.seconds = seconds
+        self.ends = monotonic() + seconds
+        self.kind = str(opened["kind"])
+        self.library = Library()
+        self.library.name = str(opened["library"])
+        if self.library.name not in TITLES:
+            raise ValueError("a library that nobody knows")
+        self.given_arguments = [argument(arrays, *one) for one in opened["given"]]  # before f was called
+        self.arguments = [argument(arrays, *one) for one in opened["arguments"]]
+        shape = opened["shape"]
+        self.shape = None if shape is None else tuple(map(int, shape))
+        self.size = int(opened["size"])
+        self.dtype = str(opened["dtype"])
+        self.skipped = [str(name) for name in opened["skipped"]]
+        self.float32 = bool(opened["float32"])
+        self.outside = 0
+        self._claimed = opened["claimed"]
+        self._lay_out([str(name) for name in opened["names"]])
+        if not self.x.size:
+            raise ValueError("nothing moves")
+
+    @property
+    def claimed(self) -> str | None:
+        """The kind of the numbers that the derivative returns."""
+        return None if self._claimed is None else str(self._claimed)
+
+    def value(self, x: Floats) -> Floats:
+        """The outputs at a point beside the given one; NaN where f raises. Raises OutOfTime."""
+        if monotonic() > self.ends:
+            raise OutOfTime
+        return self._numbers(self.size, {"ask": "value", "x": x})
+
+    def again(self) -> Floats:
+        """The outputs at the given point once more."""
+        return self._numbers(self.size, {"ask": "again"})
+
+    def pullback(self, x: Floats, weights: Floats, at_the_point: bool = False) -> Floats:
+        """The derivative of a combination of the outputs, flat. Raises Failed."""
+        question = {"ask": "pullback", "x": x, "weights": weights, "at_the_point": at_the_point}
+        return self._numbers(self.x.size, question)
+
+    def recording(self, seed: int) -> Message:
+        """The program of a function of gradcli's own tensors as plain data."""
+        return self.exchange({"ask": "recording", "seed": seed})
+
+    def remarks(self) -> list[str]:
+        """What a reader should know of the calls so far."""
+        answer = self.exchange({"ask": "remarks"})
+        self.outside = int(answer["outside"])
+        return [str(text) for text in answer["remarks"]]
+
+    def _numbers(self, size: int, question: Message) -> Floats:
+        answer = self.exchange(question)
+        if "late" in answer:
+            raise OutOfTime
+        if "failed" in answer:
+            role, reason, place, help = answer["failed"]
+            raise Failed(str(role), str(reason), place=place, help=help)
+        found = answer["found"]
+        if found.shape != (size,):
+            raise ValueError(f"an answer of {found.size} numbers, not {size}")
+        return np.asarray(found, dtype=np.float64)
+
+
+def argument(arrays: Mapping[str, Floats], name: str, moves: bool, keyword: bool) -> Argument:
+    """An argument with the numbers that this side knows of it."""
+    array = np.asarray(arrays[name], dtype=np.float64) if moves else None
+    return Argument(str(name), None, array, bool(keyword))
+
+
+# --- the other side ---------------------------------------------------------------------------------------------
+
+
+def description(box: Box, given: list[Argument]) -> Message:
+    """What the other side has to know of a box that has been opened; `given` are its arguments before that."""
+    return {
+        "kind": box.kind,
+        "library": box.library.name,
+        "given": [[one.name, one.array is not None, one.keyword] for one in given],
+        "arguments": [[one.name, one.array is not None, one.keyword] for one in box.arguments],
+        "names": box.names,
+        "shape": None if box.shape is None else list(box.shape),
+        "size": box.size,
+        "dtype": box.dtype,
+        "skipped": box.skipped,
+        "float32": box.float32,
+        "claimed": box.claimed,
+    }
+
+
+def answer(box: Box, question: Message, record: Callable[[Box, int], Message]) -> Message:
+    """The answer to one question."""
+    ask = question["ask"]
+    if ask == "recording":
+        return record(box, int(question["seed"]))
+    if ask == "remarks":
+        return {"remarks": box.remarks(), "outside": box.outside}
+    try:
+        if ask == "value":
+            return {"found": box.value(question["x"])}
+        if ask == "again":
+            return {"found": box.again()}
+        return {"found": box.pullback(question["x"], question["weights"], bool(question["at_the_point"]))}
+    except OutOfTime:
+        return {"late": True}
+    except Failed as problem:
+        return {"failed": [problem.role, problem.reason, problem.place, problem.help]}

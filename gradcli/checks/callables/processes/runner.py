@@ -1,0 +1,186 @@
+"""The process in which a user's code runs: questions about a function through a pipe, its values and gradients back.
+
+This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` started
+it, hears what it is doing, and ends it. It judges nothing.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import importlib.util
+import os
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from gradcli.checks.callables.api import boxed, line_of, recording_of
+from gradcli.checks.callables.examine import opened
+from gradcli.checks.callables.failures import Failed, Listener, called
+from gradcli.checks.callables.processes.remote_calls import answer, description, receive, send, unpacked
+from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+LOADING, RUNNING = "load", "run"
+MOST_FILES = 1 << 12  # numbers of open files that a process which has just begun may have
+
+
+def main() -> None:
+    """Answer what is asked on standard input, and end, whatever threads are still running."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)  # the code finds nothing to read
+    os.dup2(2, 1)  # and does not write among the answers
+    if hasattr(os, "fork"):
+        guard(int(sys.argv[-1]))
+    faulthandler.enable(answers)
+    request = receive(requests)
+    if request is not None:
+        try:
+            serve(request, requests, answers)
+        except GradcliError as problem:
+            send(answers, {"refusal": [list_of(one) for one in problem.diagnostics]})
+        except OSError:
+            pass  # nobody reads any more
+    os._exit(0)
+
+
+def guard(lifeline: int) -> None:
+    """Start a process that kills this one and all of its group as soon as the one that judges has ended.
+
+    A thread could not: code that never gives up the interpreter's lock would keep it from running.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads: nothing of them is used
+        if os.fork():
+            os.close(lifeline)
+            return
+    try:
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+        os.dup2(0, 1)
+        os.dup2(0, 2)
+        os.closerange(3, lifeline)
+        os.closerange(lifeline + 1, MOST_FILES)
+        while os.read(lifeline, 1):
+            pass
+    finally:
+        os.killpg(0, signal.SIGKILL)
+
+
+def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Load what the request names, call it once, and answer questions about it until there are no more."""
+    at: dict[str, Any] = {name: unpacked(value) for name, value in request["point"].items()}
+    plain = {name: complex if value.dtype.kind == "c" else float for name, value in at.items()}
+    at = {name: array if array.shape else plain[name](array) for name, array in at.items()}
+    wrt, seconds, dtype = request["wrt"], request["timeout"], request["dtype"]
+    file = file_of(request["python"])
+    place, _, name = request["python"].rpartition(":")
+    title = visible(f"{Path(file).name if file else place}:{name}", 200)
+    send(answers, {"stage": LOADING})
+    loader = Loader(Listener())
+    line = None
+    try:
+        f = loader.target(request["python"])
+        df = loader.target(request["grad"]) if request["grad"] else None
+        own = df is None and not differentiates(f, at)
+        line = line_of(f)
+        heard = loader.listener.notes()
+
+        def stage(role: str) -> None:
+            send(answers, {"stage": f"{RUNNING} {role}"})
+
+        with boxed(f, True if own else None, jac=df, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage) as box:
+            given = box.arguments
+            box, value = opened(box)
+            told = {"title": title, "file": file, "line": line, "heard": heard}
+            send(answers, {**told, **description(box, given), "value": value})
+            while (question := receive(requests)) is not None:
+                send(answers, answer(box, question, recording_of))
+    except Failed as problem:
+        send(answers, failure(problem, title, file, line, loader))
+    except KeyboardInterrupt:
+        send(answers, failure(Failed("f", "f raises KeyboardInterrupt"), title, file, None, loader))
+
+
+def failure(problem: Failed, title: str, file: str | None, line: int | None, loader: Loader) -> dict[str, Any]:
+    """The message that says that the function cannot be run."""
+    told = [problem.role, problem.reason, problem.place, problem.help]
+    return {"failure": told, "title": title, "file": file, "line": line, "heard": loader.listener.notes()}
+
+
+def differentiates(f: Any, at: dict[str, Any]) -> bool:
+    """Whether a function has gradients of its own: one of tensors, or of JAX."""
+    from gradcli.checks.callables.gradient_libraries import library_of
+
+    return library_of(f, list(at.values()), True).differentiates
+
+
+class Loader:
+    """Loads modules by path or dotted name, each once, as Python would for a script beside them."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.modules: dict[str, ModuleType] = {}
+
+    def target(self, text: str) -> Any:
+        """The object that TARGET:NAME names; Failed where its module raises, GC731 where it is not there."""
+        place, _, name = text.rpartition(":")
+        if place not in self.modules:
+            with self.listener, self.listener.hearing("the module", False):
+                self.modules[place] = called("the module", self.load, place)
+        found: Any = self.modules[place]
+        for part in name.split("."):
+            if not hasattr(found, part):
+                public = [one for one in dir(found) if not one.startswith("_")]
+                guess = did_you_mean(part, public)
+                own = [one for one in public if getattr(getattr(found, one), "__module__", "") == self.name_of(place)]
+                public = own or public
+                raise error(
+                    "GC731",
+                    f"{visible(place, 200)} has no `{visible(part)}`",
+                    help=f"did you mean `{guess}`?"
+                    if guess
+                    else f"it has {', '.join(public[:8]) or 'no public names'}",
+                )
+            found = getattr(found, part)
+        return found
+
+    def name_of(self, place: str) -> str:
+        """What the functions of a module call it."""
+        return self.modules[place].__name__
+
+    def load(self, place: str) -> ModuleType:
+        """The module of a path or of a dotted name."""
+        if not place.endswith(".py"):
+            sys.path.insert(0, os.getcwd())
+            return importlib.import_module(place)  # allowed: to run this module is what --python is for
+        path = Path(place).resolve()
+        sys.path.insert(0, str(path.parent))
+        sys.argv = [str(path)]
+        name = (
+            path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"_checked_{len(sys.modules)}"
+        )
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)  # allowed: to run this file is what --python is for
+        return module
+
+
+def file_of(target: str) -> str | None:
+    """The file of a target as it was written; None for a dotted name."""
+    place = target.rpartition(":")[0]
+    return place if place.endswith(".py") else None
+
+
+def list_of(one: Diagnostic) -> list[Any]:
+    """A diagnostic as plain data."""
+    return [one.code, one.message, one.help, one.severity]

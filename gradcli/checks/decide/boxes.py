@@ -1,0 +1,411 @@
+"""The verdict on a whole box of points.
+
+A box is settled piece by piece, in balls. Where all pieces of it are, and a proof holds on each region that they lie
+in, the claim is proved on the box; without a proof the claim is certified to a stated bound. What no piece can settle
+is a singularity: where the argument of a kink or a divisor has other signs at both ends of an interval, bisection
+narrows its zero to a float, or to two neighbouring ones, and values and slopes enclosed there and some way off say
+whether the function jumps, has a kink, grows without a bound, or is smooth as far as any float can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.kinks import Surface, on
+from gradcli.checks.decide.sample_points import nearby
+from gradcli.checks.decide.verdict import judge
+from gradcli.checks.formatting import node_text
+from gradcli.diagnostics import Diagnostic, did_you_mean, error, visible
+from gradcli.graph.node import Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gradcli.checks.exact import Exact
+    from gradcli.checks.subjects import Subject
+
+    Box = Mapping[str, tuple[float, float]]
+    Values = Mapping[str, Any]
+    At = Callable[[list[float]], dict[str, Any]]
+
+GOOD = ("PROVED", "CERTIFIED", "IMPRECISE", "AGREES")
+ROUGH = ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED", "DISAGREES")
+TOLERANCE = 1e-3
+MOST_ENTRIES = 6
+MOST_PIECES = 20_000
+MOST_REGIONS = 8
+
+
+def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
+    """The box, if all its names are leaves; raises GradcliError (GC206) for another name."""
+    for name in box:
+        if name not in leaves:
+            guess = did_you_mean(name, leaves)
+            hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
+            raise error("GC206", f"there is no leaf `{visible(name)}` for --box", help=hint)
+    return box
+
+
+def centred(box: Box, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """A point inside a box, of few digits: for leaves that have no value of their own."""
+    found = {}
+    for name, (low, high) in box.items():
+        middle = (low + high) / 2
+        short = next((x for x in (float(f"{middle:.{n}g}") for n in (1, 2, 3)) if low < x < high), middle)
+        found[name] = np.full(shapes[name], short)
+    return found
+
+
+def outside(box: Box, values: Values) -> None:
+    """Raises GradcliError (GC735) where the point of a check lies outside its box."""
+    for name, (low, high) in box.items():
+        if not ((values[name] >= low) & (values[name] <= high)).all():
+            raise error(
+                "GC735",
+                f"the point {name} = {values[name].tolist()} lies outside the box [{low:g}, {high:g}]",
+                help=f"give a point inside it, --at {name}=..., or another --box",
+            )
+
+
+def on_box(
+    exact: Exact,
+    subject: Subject,
+    outcome: Outcome,
+    box: Box,
+    seed: int,
+    samples: int,
+    dtype: str,
+    backend: str = "numpy",
+) -> Outcome:
+    """The verdict on a box, of a subject that has one at its point."""
+    names = [name for name in box if name in subject.values and name in exact.leaves_of(subject.nodes())]
+    if outcome.verdict not in GOOD or subject.output is None or subject.target is None or not names:
+        return outcome
+    told = {name: list(box[name]) for name in names}
+    if sum(subject.values[name].size for name in names) > MOST_ENTRIES:
+        return outcome._replace(
+            verdict="INCONCLUSIVE", message=f"a box of more than {MOST_ENTRIES} entries", evidence={**outcome.evidence}
+        )
+    sides = {name: box[name] for name in names}
+
+    parts = [sides]
+
+    def asked(tolerance: float | None) -> Any:
+        exact.begin()
+        answers: list[Any] = []
+        for part in parts:
+            answers.append(exact.cover(subject, part, tolerance=tolerance, most=MOST_PIECES))
+            if answers[-1].get("state") != "settled":
+                break
+        return together(answers)
+
+    def at(place: list[float]) -> dict[str, Any]:
+        values, start = dict(subject.values), 0
+        for name in names:
+            size = values[name].size
+            values[name] = np.array(place[start : start + size], dtype=float).reshape(values[name].shape)
+            start += size
+        return values
+
+    def elsewhere(place: list[float]) -> Outcome:
+        return judge(exact, subject.at(at(place)), seed, samples, dtype, backend)
+
+    answer = asked(None)
+    if "problem" in answer:
+        return open_box(outcome, told, f"the box could not be covered: {answer['reason']}", {})
+    evidence = {"box": told, "pieces": answer["pieces"]}
+    told_of, proved_at_ties = "", True
+    if answer["state"] in ("refuted", "undefined"):
+        return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
+    if answer["state"] == "open":
+        for sides_of in answer["open"]:
+            place = [shortest_inside(low, high) for low, high in sides_of]
+            found = elsewhere(place)
+            if found.verdict in ROUGH:
+                return moved(found, outcome, evidence, names, at(place))
+        if sum(subject.values[name].size for name in names) == 1 and answer["left"] == len(answer["open"]):
+            low, high = sides[names[0]]
+            found_at: list[Bracket] = []
+            for piece_low, piece_high in merged([piece[0] for piece in answer["open"]]):
+                for one in brackets(exact, subject, piece_low, piece_high, at):
+                    if one.low == one.high:
+                        found = elsewhere([one.low])
+                        if found.verdict not in GOOD:
+                            return moved(found, outcome, evidence, names, at([one.low]))
+                        proved_at_ties = proved_at_ties and found.verdict == "PROVED"
+                    else:
+                        found = classified(exact, subject, one, low, high, at)
+                        if found.verdict not in GOOD:
+                            return near(found, outcome, evidence, names[0], one)
+                    found_at.append(one)
+            if found_at:
+                parts = [{names[0]: part} for part in parts_between(low, high, found_at)]
+                answer = asked(None)
+                across = [shortest_inside(one.low, one.high) for one in found_at]
+                evidence |= {"smooth_across": across, "pieces": answer.get("pieces", 0)}
+                told_of = f"; smooth across {names[0]} = {', '.join(f'{x:g}' for x in across)}"
+    if "problem" in answer:
+        return open_box(outcome, told, f"the box could not be covered: {answer['reason']}", {})
+    if answer["state"] in ("refuted", "undefined"):
+        return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
+    if answer["state"] == "open":
+        left = f"{1 - answer['settled']:.1g} of it is open after {answer['pieces']:,} pieces"
+        return open_box(outcome, told, f"{left}: {pieces_told(names, answer['open'])}", evidence)
+    if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
+        evidence["regions"] = len(answer["regions"])
+        return outcome._replace(
+            verdict=outcome.verdict if outcome.verdict == "IMPRECISE" else "PROVED" if proved_at_ties else "CERTIFIED",
+            message=f"equal by algebra on the whole box {box_told(told)}{told_of}",
+            evidence={**outcome.evidence, **evidence},
+        )
+    answer = asked(TOLERANCE)
+    if answer.get("state") == "settled":
+        evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
+        close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
+        message = f"on the whole box {box_told(told)} {close}{told_of}"
+        return outcome._replace(message=f"{outcome.message}; {message}", evidence={**outcome.evidence, **evidence})
+    share = answer.get("settled", 0.0)
+    message = f"no proof, and enclosures to {TOLERANCE:g} cover only {100 * share:.3g} % of the box"
+    return open_box(outcome, told, message, evidence)
+
+
+def together(answers: list[Any]) -> Any:
+    """The answers for parts of a box as one."""
+    last = answers[-1]
+    if "problem" in last or len(answers) == 1:
+        return last
+    return {
+        **last,
+        "pieces": sum(one["pieces"] for one in answers),
+        "regions": [region for one in answers for region in one["regions"]],
+        "bound": max(one["bound"] for one in answers),
+    }
+
+
+def merged(pieces: list[Any]) -> list[tuple[float, float]]:
+    """Intervals in ascending order, those that touch as one."""
+    found: list[tuple[float, float]] = []
+    for low, high in sorted(pieces):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def near(found: Outcome, before: Outcome, evidence: dict[str, Any], name: str, one: Bracket) -> Outcome:
+    """A singularity between two neighbouring floats of the box."""
+    place = shortest_inside(one.low, one.high)
+    if found.verdict not in ROUGH:
+        return open_box(before, evidence["box"], f"near {name} = {place!r}: {found.message}", evidence)
+    known = {**before.evidence.get("at", {}), name: place}
+    message = f"in the box, near {name} = {place!r}: {found.message}"
+    return found._replace(message=message, evidence={**found.evidence, **evidence, "at": known})
+
+
+def proved_everywhere(exact: Exact, subject: Subject, regions: list[Any], at: Any) -> bool:
+    """Whether a proof holds on every region of the box."""
+    assert subject.output is not None and subject.target is not None
+    if len(regions) > MOST_REGIONS:
+        return False
+    for region in regions:
+        proof = exact.prove(
+            subject.judged,
+            at(region["at"]),
+            output=subject.output,
+            target=subject.target,
+            moving=subject.moving,
+            entries=list(range(subject.target.type.size)),
+        )
+        if not proof.get("proved") or not proof.get("everywhere"):  # else it need not reach through the box
+            return False
+    return True
+
+
+def moved(found: Outcome, before: Outcome, evidence: dict[str, Any], names: list[str], values: Values) -> Outcome:
+    """What was found at another point of the box."""
+    place = {name: values[name].tolist() for name in names}
+    where = ", ".join(f"{name} = {value}" for name, value in place.items())
+    if found.verdict not in ROUGH:
+        return open_box(before, evidence["box"], f"undecided around {where}", evidence)
+    told = {**found.evidence, **evidence, "at": {**{k: v.tolist() for k, v in values.items() if v.size <= 8}, **place}}
+    return found._replace(message=f"in the box, at {where}: {found.message}", evidence=told, inside=False)
+
+
+def open_box(outcome: Outcome, box: Mapping[str, Any], reason: str, evidence: Mapping[str, Any]) -> Outcome:
+    """A box that is not settled: the verdict at the point stands in the message."""
+    message = f"{outcome.verdict} at the point, but not on the box: {reason}"
+    return Outcome("INCONCLUSIVE", message, {**outcome.evidence, "box": box, **evidence})
+
+
+def shortest_inside(low: float, high: float) -> float:
+    """The number with the fewest digits between two others: where somebody would look for a kink."""
+    if low <= 0 <= high:
+        return 0.0
+    middle = (low + high) / 2
+    for digits in range(1, 17):
+        short = float(f"{middle:.{digits}g}")
+        if low <= short <= high:
+            return short
+    return middle
+
+
+def box_told(box: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in box.items())
+
+
+def pieces_told(names: list[str], pieces: list[Any]) -> str:
+    """Where open pieces lie, by their first interval."""
+    return ", ".join(f"{names[0]} in [{piece[0][0]:.6g}, {piece[0][1]:.6g}]" for piece in pieces[:2])
+
+
+def dodged(
+    exact: Exact, subject: Subject, outcome: Outcome, seed: int, samples: int, dtype: str, backend: str = "numpy"
+) -> tuple[Subject, Outcome]:
+    """The verdict at a point beside a kink, if there is a smooth one; else the old one."""
+    if outcome.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS") or subject.target is None:
+        return subject, outcome
+    name = next((name for name in (subject.leaf, subject.text) if name in subject.values), None)
+    if name is None:
+        return subject, outcome
+    for value in nearby(subject.values[name], subject.domain, max(samples, 3), seed):
+        other = subject.at({**subject.values, name: value})
+        found = judge(exact, other, seed, samples, dtype, backend)
+        if found.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED"):
+            was = {"verdict": outcome.verdict, "at": {name: subject.values[name].tolist()}, "text": outcome.message}
+            message = f"{found.message}; dodged a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
+            return other, found._replace(message=message, evidence={**found.evidence, "dodged": was})
+    return subject, outcome
+
+
+DIVISORS = {"div": 1, "reciprocal": 0, "log": 0, "log1p": 0, "pow": 0, "sqrt": 0}  # which argument may not vanish
+MOST_CANDIDATES = 64
+MOST_STEPS = 80  # bisections: from any interval of floats to two neighbours
+MANY_FLOATS = 256.0  # so far off are the places that a bracket is compared with, in floats
+STEADY = (0.3, 1.1)  # a bend that shrinks to less of what it is far off is none; one that does not shrink is a kink
+GROWTH = 4.0  # of a slope that has no bound; 16 for a square root, 256 for a logarithm
+ROUNDING = 2.0**-48
+
+
+class Bracket(NamedTuple):
+    """A node that vanishes, and the floats between which it does: one and the same where it is 0 there."""
+
+    zero: Node
+    surface: Surface | None
+    low: float
+    high: float
+
+
+def brackets(exact: Exact, subject: Subject, low: float, high: float, at: At) -> list[Bracket]:
+    """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
+    found = []
+    nodes = candidates(exact, subject)
+    signs = {end: signs_of(exact, list(nodes), at([end])) for end in (low, high)}
+    for i, (node, surface) in enumerate(nodes.items()):
+        if signs[low][i] is not None and signs[high][i] is not None and signs[low][i] * signs[high][i] < 0:
+            narrow = bisected(exact, node, low, high, signs[low][i], at)
+            if narrow is not None:
+                found.append(Bracket(node, surface, *narrow))
+    return sorted(found, key=lambda one: one.low)
+
+
+def candidates(exact: Exact, subject: Subject) -> dict[Node, Surface | None]:
+    """Scalar nodes at whose zeros the output may be singular, with the kink that each belongs to."""
+    assert subject.output is not None
+    found: dict[Node, Surface | None] = {one.zero: one for one in subject.surfaces}
+    for node in reachable([subject.output]):
+        place = DIVISORS.get(node.primitive.name)
+        if place is not None and place < len(node.args):
+            found.setdefault(node.args[place], None)
+    scalar = {node: surface for node, surface in found.items() if not node.type.shape and node in exact.rows}
+    return dict(list(scalar.items())[:MOST_CANDIDATES])
+
+
+def signs_of(exact: Exact, nodes: Sequence[Node], values: dict[str, Any]) -> list[Any]:
+    """The signs of scalar nodes: -1, 0, 1, or None where they are not known."""
+    answer = exact.values(nodes, values)
+    if "problem" in answer:
+        return [None] * len(nodes)
+    return [row[0].get("sign") for row in answer["entries"]]
+
+
+def bisected(exact: Exact, node: Node, low: float, high: float, sign: int, at: At) -> tuple[float, float] | None:
+    """The neighbouring floats between which a node changes its sign, or twice the float at which it is 0."""
+    for _ in range(MOST_STEPS):
+        middle = low + (high - low) / 2
+        if not low < middle < high:
+            return low, high
+        there = signs_of(exact, [node], at([middle]))[0]
+        if there is None:
+            return None
+        if there == 0:
+            return middle, middle
+        low, high = (middle, high) if there == sign else (low, middle)
+    return None
+
+
+def parts_between(low: float, high: float, found: Sequence[Bracket]) -> Iterator[tuple[float, float]]:
+    """The intervals around brackets that hold every other float of an interval."""
+    start = low
+    for one in found:
+        below, above = one.low, one.high
+        if below == above:
+            below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
+        if start < below:
+            yield start, below
+        start = max(start, above)
+    if start < high:
+        yield start, high
+
+
+def classified(exact: Exact, subject: Subject, one: Bracket, low: float, high: float, at: At) -> Outcome:
+    """What happens between two neighbouring floats: KINK, BOUNDARY, DISCONTINUOUS, INCONCLUSIVE, or AGREES if smooth.
+
+    `low` and `high` are the ends of the box. What stays as it is from some floats off to the next float is taken for
+    its limit, and what is in between is open.
+    """
+    assert subject.output is not None and subject.target is not None
+    slopes, heights = [], []
+    far = (MANY_FLOATS - 1) * (one.high - one.low) / 2
+    for place in (at([x]) for x in (max(low, one.low - far), one.low, one.high, min(high, one.high + far))):
+        name = exact.derive(subject.output, subject.target, subject.moving, place)  # each place in its own region
+        answer = exact.compare(subject.judged, [place], name=name)
+        slopes.append(answer.get("points", [{}])[0].get("exact", [None])[0])
+        height = exact.values([subject.output], place)
+        heights.append(height.get("entries", [[{}]])[0][0].get("value"))
+    if None in slopes or None in heights:
+        return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
+    far_left, left, right, far_right = slopes
+    largest, gap = max(abs(left), abs(right)), one.high - one.low
+    grown = largest > STEADY[1] * max(abs(far_left), abs(far_right))
+    bent = abs(right - left)
+    varied = max(abs(far_right - far_left), abs(far_left - left), abs(far_right - right))
+    step = abs(heights[2] - heights[1])
+    if largest > GROWTH * max(abs(far_left), abs(far_right)):
+        verdict, told = "BOUNDARY", f"slopes {left:.6g} below it, {right:.6g} above it, no finite derivative"
+    elif step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
+        verdict, told = "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
+    elif bent <= max(STEADY[0] * varied, ROUNDING * largest):
+        return Outcome("AGREES", "smooth as far as floats can tell", {})
+    elif grown or bent < varied / STEADY[1]:
+        return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
+    else:
+        verdict, told = "KINK", f"slopes {left:.6g} from below, {right:.6g} from above"
+    text = f"{node_text(one.zero)} = 0" if one.surface is None else on(one.surface)
+    node = one.zero if one.surface is None else one.surface.node
+    evidence = {
+        "left": [left],
+        "right": [right],
+        "between": [one.low, one.high],
+        "operation": node.primitive.name,
+        "node": node_text(node),
+        "where": text,
+        "basis": "series",
+    }
+    return Outcome(
+        verdict, f"{text}: {told}", evidence, (Diagnostic("GC410", f"{text}: {told}", node.span, severity="note"),)
+    )

@@ -1,0 +1,175 @@
+"""Float values of nodes at points, and nodes as functions of some entries, for finite differences.
+
+What a derivative does not move is an input of the function: `detach(x)` stays at its value, `ste(value, surrogate)`
+moves as its surrogate does, and an intermediate value that is differentiated by becomes an input of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.diagnostics import GradcliError
+from gradcli.execution.evaluate import Tape
+from gradcli.graph.node import LEAF, Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.graph.node import Node
+    from gradcli.graph.primitive import Primitive
+
+    Floats = NDArray[np.floating[Any]]
+    Values = Mapping[str, Floats]
+
+LIMIT_ULPS = 1024  # how far a float may be from the exact value before it is called imprecise
+
+
+def read_value(value: Any, shape: tuple[int, ...], plane: bool = False) -> Floats | None:
+    """The value of a leaf as doubles in its shape; None where it is complex, off the plane, or has another shape."""
+    from gradcli.points import array_of
+
+    made = np.asarray(array_of(value))
+    if plane:
+        return np.array(made, dtype=np.complex128)
+    if made.dtype.kind == "c" or made.shape != shape:
+        return None
+    return np.array(made, dtype=np.float64)
+
+
+def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64", backend: str = "numpy") -> list[Floats]:
+    """The values of some nodes at a point; NaN where a node cannot be evaluated."""
+    return evaluator(nodes, dtype, backend)(values)
+
+
+def evaluator(
+    nodes: Sequence[Node], dtype: str = "float64", backend: str = "numpy"
+) -> Callable[[Values], list[Floats]]:
+    """The same for many points: what `evaluated` gives, as a function of the point."""
+    tape = Tape(list(nodes))
+    needed = {node.params["name"] for node, _ in tape.inputs}
+    kind = np.complex128 if dtype == "complex128" else np.float64
+
+    def at(values: Values) -> list[Floats]:
+        given = {name: value for name, value in values.items() if name in needed}
+        try:
+            found = tape.run(given, backend=backend, dtype=dtype)
+        except GradcliError:
+            return [np.full(node.type.shape, np.nan) for node in nodes]
+        return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, found, strict=True)]
+
+    return at
+
+
+def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
+    """A scalar node as a function of the entries of other nodes, everything else held; and where it stands.
+
+    The function takes points of shape [n, entries] and gives n values. Detached values stay as they are. Where values
+    are complex, every entry is two, its real and its imaginary part, and the function is the real part of the node.
+    """
+    plane = any(value.dtype.kind == "c" for value in values.values())
+    dtype = "complex128" if plane else "float64"
+    held, base = held_at(output, targets, values, dtype)
+    here = evaluated(targets, values, dtype)
+    tape = Tape([held.output])
+    needed = {node.params["name"] for node, _ in tape.inputs}
+    base = {key: value for key, value in base.items() if key in needed}
+    names = [node.params["name"] for node in held.targets]
+    ends = np.cumsum([target.type.size for target in targets])
+
+    def f(points: Floats) -> Floats:
+        given = dict(base)
+        if plane:
+            points = points[:, ::2] + 1j * points[:, 1::2]
+        for name, target, block in zip(names, targets, np.split(points, ends[:-1], axis=1), strict=True):
+            if name in needed:
+                given[name] = block.reshape((len(points), *target.type.shape))
+        try:
+            found = np.real(tape.run(given, backend="numpy", dtype=dtype)[0])
+        except GradcliError:
+            return np.full(len(points), np.nan)
+        return np.broadcast_to(np.asarray(found, dtype=np.float64), (len(points),))
+
+    flat = np.concatenate([value.reshape(-1) for value in here])
+    return f, np.stack([flat.real, flat.imag], axis=1).reshape(-1) if plane else flat
+
+
+def held_at(
+    output: Node, targets: Sequence[Node], values: Values, dtype: str = "float64"
+) -> tuple[Held, dict[str, Floats]]:
+    """A node in which what does not move is an input, and what inputs hold; targets that are no leaves have none."""
+    held = hold(output, targets)
+    base = dict(values)
+    if held.inputs:
+        parts = [node for nodes in held.inputs.values() for node in nodes]
+        known = dict(zip(parts, evaluated(parts, values, dtype), strict=True))
+        for name, (first, *rest) in held.inputs.items():
+            base[name] = known[first] - known[rest[0]] if rest else known[first]
+    return held, base
+
+
+def ulps(found: float, exact: float, dtype: str = "float64", size: float | None = None) -> float:
+    """How many spacings of floats at `exact` (or at `size`) lie between two numbers; inf for one that is not finite."""
+    if found == exact:
+        return 0.0
+    if not np.isfinite(found):
+        return float("inf")
+    kind = np.float32 if dtype == "float32" else np.float64
+    with np.errstate(all="ignore"):
+        spacing = float(np.spacing(min(kind(abs(exact) if size is None else size), np.finfo(kind).max)))
+        return abs(found - exact) / max(spacing, 5e-324)
+
+
+class Held:
+    """An output in which some nodes became inputs.
+
+    `inputs` gives for each new input the node whose value it holds, or two nodes whose difference it holds; `targets`
+    are the inputs that move.
+    """
+
+    __slots__ = ("inputs", "output", "targets")
+
+    def __init__(self, output: Node, targets: Sequence[Node], inputs: Mapping[str, tuple[Node, ...]]) -> None:
+        self.output = output
+        self.targets = tuple(targets)
+        self.inputs = dict(inputs)
+
+
+def hold(output: Node, targets: Sequence[Node]) -> Held:
+    """The output as a function of some nodes: detached values are inputs, and so is every target."""
+    replaced: dict[Node, Node] = {
+        target: input_like(target, f"~target{target.serial}", target.serial)
+        for target in targets
+        if target.primitive is not LEAF
+    }
+    inputs: dict[str, tuple[Node, ...]] = {}
+    for node in reachable([output]):
+        if node in replaced:
+            continue
+        name = f"~held{node.serial}"
+        if node.primitive.name == "detach":
+            inputs[name] = (node.args[0],)
+            replaced[node] = input_like(node, name, node.serial)
+        elif node.primitive.name == "ste":
+            value, surrogate = node.args
+            inputs[name] = (value, surrogate)
+            gap = input_like(node, name, value.serial)
+            moved = replaced.get(surrogate, surrogate)
+            replaced[node] = step_like(node, node.builder.vocabulary["add"], (moved, gap), {})
+        elif any(arg in replaced for arg in node.args):
+            args = tuple(replaced.get(arg, arg) for arg in node.args)
+            replaced[node] = step_like(node, node.primitive, args, node.params)
+    return Held(replaced.get(output, output), [replaced.get(target, target) for target in targets], inputs)
+
+
+def input_like(like: Node, name: str, serial: int) -> Node:
+    """An input for the values of a node, in its place in the order."""
+    return Node(LEAF, (), {"name": name}, like.type, serial, like.span, like.builder)
+
+
+def step_like(like: Node, primitive: Primitive, args: tuple[Node, ...], params: dict[str, object]) -> Node:
+    """A step on other arguments, in the place of a node in the order."""
+    return Node(primitive, args, params, like.type, like.serial, like.span, like.builder)

@@ -1,0 +1,157 @@
+"""A point that is not smooth: KINK, BOUNDARY or DISCONTINUOUS, or nothing where it is smooth after all.
+
+Ties are exact, and slopes and jumps are coefficients of expansions on both sides. What these leave open is
+INCONCLUSIVE: no step of a difference reaches a logarithm of a logarithm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.decide import kinks
+from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.floats import evaluated
+from gradcli.checks.decide.kinks import Behaviour, on, told
+from gradcli.checks.decide.refutation import refuted
+from gradcli.checks.formatting import counted, node_text
+from gradcli.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.checks.decide.case import Answer, Case, Evidence
+    from gradcli.checks.decide.kinks import Surface
+    from gradcli.graph.node import Node
+
+
+def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
+    """The verdict where expansions on both sides say that the output is rough, or nothing; None where it is smooth."""
+    node = case.exact.node(tie["row"])
+    surface = responsible(case, node)
+    if tie["kind"] == "unknown":
+        return open_tie(case, tie["reason"], node)
+    if tie["kind"] == "smooth":
+        left = here["relations"].count("T")
+        return open_tie(case, f"not looked at: {counted(left, 'tie')}", node) if left else None
+    seen, returned = seen_by_series(case, tie)
+    if "!" in here["relations"] and tie["kind"] == "KINK":
+        return refuted(case, [(case.values, here)], here["entries"])
+    case.tried["series"] = "slopes from both sides enclosed"
+    basis: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
+    if case.plane:
+        basis["parts"] = [case.part(i) for i in tie["axes"]]
+    return rough_outcome(case, seen, returned, basis, surface, node, tie["reason"])
+
+
+def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
+    """What series saw on both sides, and what is returned, for the entries at the tie."""
+    left, right = ([number(slope) for slope in tie[side]] for side in ("left", "right"))
+    made = case.made(case.values)
+    seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
+    return seen, [float(made[i]) for i in tie["axes"]]
+
+
+def number(slope: Any) -> float | None:
+    return None if slope is None else float(slope)
+
+
+def responsible(case: Case, node: Node | None) -> Surface | None:
+    """The declared kink of a node that the point lies on, or nearest to."""
+    found = [] if case.plane else [surface for surface in case.subject.surfaces if surface.node is node]
+    if len(found) < 2:
+        return found[0] if found else None
+    gaps = [float(np.abs(x).min()) if x.size else np.inf for x in evaluated([one.zero for one in found], case.values)]
+    return found[int(np.argmin(np.nan_to_num(gaps, nan=np.inf)))]
+
+
+def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
+    """INCONCLUSIVE: what the value does beside the point is not known."""
+    case.tried["series"] = f"both sides: {reason}"
+    where = "" if node is None else f" at {node_text(node)}"
+    return Outcome("INCONCLUSIVE", f"what the value does beside the point is open{where}: {reason}", {"open": reason})
+
+
+def rough_outcome(
+    case: Case,
+    seen: Behaviour,
+    returned: Sequence[float],
+    basis: Evidence,
+    surface: Surface | None,
+    node: Node | None,
+    reason: str,
+) -> Outcome:
+    """KINK, BOUNDARY or DISCONTINUOUS, with slopes, the operation and the surface that it is on."""
+    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **basis}
+    message = reason
+    diagnostics: tuple[Diagnostic, ...] = ()
+    if node is not None:
+        name = node_text(node)
+        evidence |= {"operation": node.primitive.name, "node": name}
+        message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
+        if surface is not None:
+            evidence |= {"where": on(surface), "convention": told(surface)[1]}
+        if "turn" in basis:
+            message += f", in {basis['turn']}"
+        diagnostics = (Diagnostic("GC410", message, node.span, severity="note"),)
+    inside = False
+    if seen.verdict == "DISCONTINUOUS":
+        evidence |= {"value": seen.value, "limits": list(seen.limits)}
+        message = f"the value jumps here: {message}" if message else "the value jumps here"
+    elif seen.verdict == "KINK":
+        inside = evidence["inside"] = kinks.inside(returned, seen)
+        message += f": slopes {slopes(seen)}"
+        if all(one is not None and one == other for one, other in zip(seen.left, seen.right, strict=True)):
+            message += "; the partials exist, but there is no derivative in other directions"
+        if not inside:
+            message += f", and the value {short(returned)} is not between them"
+    else:
+        message += f": slopes {slopes(seen)}, no finite derivative"
+        if reason and not message.startswith(reason):
+            evidence["reason"] = reason
+            message += f"; {reason}"
+    return Outcome(seen.verdict, message, evidence, diagnostics, inside)
+
+
+def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:
+    """Kinks that cancel: the function is smooth, but a convention chose another slope."""
+    wrong = next(i for i, code in zip(here["entries"], here["relations"], strict=True) if code == "!")
+    at = here["entries"].index(wrong)
+    seen, returned = seen_by_series(case, tie)
+    return cancelled(
+        case.exact.node(tie["row"]), seen, returned, {"basis": "series"}, here["exact"][at], here["claimed"][at]
+    )
+
+
+def cancelled(
+    node: Node | None,
+    seen: Behaviour,
+    returned: Sequence[float],
+    basis: Evidence,
+    slope: float,
+    value: float,
+) -> Outcome:
+    """KINK, because what is returned is not the slope that both sides have."""
+    where = f"{node_text(node)} has a kink here that cancels" if node is not None else "a tie that cancels"
+    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **basis, "inside": False}
+    return Outcome("KINK", f"{where}: the true slope is {slope:.6g}, the value {value:.6g}", evidence)
+
+
+def slopes(seen: Behaviour) -> str:
+    """The slopes of the first entry whose sides differ."""
+    if not seen.left:
+        return "differ along a direction in which many entries move"
+    left, right = seen.left[0], seen.right[0]
+    for one, other in zip(seen.left, seen.right, strict=True):
+        if one != other:
+            left, right = one, other
+            break
+    told = ["undefined" if side is None else f"{side + 0.0:.6g}" for side in (left, right)]
+    return f"{told[0]} from below, {told[1]} from above"
+
+
+def short(found: Sequence[float]) -> str:
+    if len(found) == 1:
+        return f"{found[0]:.6g}"
+    return f"[{', '.join(f'{x:.6g}' for x in found[:4])}{', ...' if len(found) > 4 else ''}]"

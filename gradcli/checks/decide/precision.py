@@ -1,0 +1,181 @@
+"""How many units in the last place the floats of a right rule are off, and IMPRECISE where that is too many.
+
+The rule is right; only the number is judged here, entry by entry, and the node that loses the digits is named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import rewrites
+from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, ulps
+from gradcli.checks.decide.kinks import moving_with, on
+from gradcli.checks.formatting import node_text
+from gradcli.diagnostics import Diagnostic
+from gradcli.graph.node import reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.checks.decide.case import Case, Evidence, Values
+    from gradcli.checks.decide.kinks import Surface
+    from gradcli.graph.node import Node
+
+
+ROUNDED = 4  # times that the data are rounded otherwise
+TOLERATED = 16.0  # times the change that this makes
+MOST_NODES = 2000
+MOST_ENTRIES = 20_000
+
+
+def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | None:
+    """IMPRECISE where a float value is far from the exact one; else the figure goes into the evidence."""
+    rtol = case.subject.rtol or 0.0
+    worst, float_at, entry_at, normwise = 0.0, 0.0, 0, 0.0
+    exact_at: float | str = 0.0
+    at: Values = case.values
+    small: list[tuple[Values, dict[int, float]]] = []  # entries that are far off beside themselves, and by how much
+    for values, answer in found:
+        far: dict[int, float] = {}
+        made = case.made(values)
+        largest = max((abs(x) for x in answer["exact"] if x is not None), default=0.0)
+        for entry, exact in zip(answer["entries"], answer["exact"], strict=True):
+            if exact is None or abs(made[entry] - exact) <= rtol * abs(exact):
+                continue
+            value = float(made[entry])
+            whole = abs(complex(exact, answer["exact"][entry ^ 1] or 0)) if case.plane else None
+            off = ulps(value, exact, case.dtype, whole)
+            if off > LIMIT_ULPS:
+                far[entry] = abs(value - exact)
+            if off > worst:
+                worst, exact_at, float_at, entry_at, at = off, exact, value, entry, values
+            normwise = max(normwise, ulps(value, exact, case.dtype, largest))
+        small += [(values, far)] if far else []
+        for entry, digits in answer.get("beyond", ()) if np.isfinite(worst) else ():
+            worst, normwise = np.inf, np.inf
+            exact_at, float_at, entry_at, at = digits, float(made[entry]), entry, values
+    case.evidence |= {"ulps": worst, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
+    if worst <= LIMIT_ULPS:
+        return None
+    if normwise <= LIMIT_ULPS and all(ill_conditioned(case, values, far) for values, far in small):
+        told = f"an entry is off by {worst:.3g} ulp, {normwise:.3g} ulp of the largest entry: a rounding of the data "
+        case.evidence["ill_conditioned"] = told + "moves it as far"
+        return None
+    where = case.where(entry_at)
+    what = f"is off by {worst:.3g} ulp"
+    largest_float = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).max)
+    beyond = isinstance(exact_at, str) or abs(exact_at) > largest_float
+    if beyond:
+        what = f"is out of range: {case.dtype} ends at {largest_float:.2g}"
+    elif not np.isfinite(float_at):
+        what = "is not finite"
+    elif worst > 2**52:
+        what = "has no correct digit"
+    evidence: Evidence = {"entry": case.entry(entry_at), "float_value": float_at, "exact_value": exact_at}
+    if where and np.isfinite(normwise) and worst <= 2**52:
+        what += f" ({normwise:.3g} ulp of the largest entry)"
+    message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at}"
+    if at is case.values and not case.smooth_tie:
+        near, told = float_kink(case)
+        evidence |= near
+        message += told
+    node = blamed(case)
+    diagnostics: tuple[Diagnostic, ...] = ()
+    if node is not None:
+        evidence["node"] = node_text(node)
+        message += f"; digits are lost in {node_text(node)}"
+        diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
+    evidence["digits_lost"] = digits_lost(worst, case.dtype)
+    better = []
+    if not (isinstance(exact_at, str) or beyond or case.plane):
+        better = rewrites.better(case, at, entry_at, exact_at, worst)
+    if better:
+        evidence["rewrite"] = [one.told() for one in better]
+        message += f"; better: {better[0].text}, which leaves {better[0].ulps:.3g} ulp"
+    return Outcome("IMPRECISE", message, evidence, diagnostics)
+
+
+def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bool:
+    """Whether errors in some entries of an array are no larger than what rounding the data would make of them.
+
+    So it is with an entry that is a sum of many terms that cancel: no other formula has more of its digits. A formula
+    that loses digits without need has entries that hardly move when the data are rounded.
+    """
+    if case.subject.judged.type.size < 2 or case.plane:
+        return False
+    unit = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).eps)
+    generator = np.random.default_rng(case.seed)
+    moving = [name for name, x in values.items() if name in case.subject.moving or (x != np.round(x)).any()]
+    answers = []
+    for turn in range(1 + ROUNDED):
+        rounded = {name: values[name] * (1.0 + generator.choice([-unit, unit], values[name].shape)) for name in moving}
+        answer = case.exact.values([case.subject.judged], {**values, **rounded} if turn else values)
+        if "problem" in answer:
+            return False
+        answers.append([entry.get("value") for entry in answer["entries"][0]])
+    for i, gap in gaps.items():
+        first, *others = (answer[i] for answer in answers)
+        if first is None or None in others:
+            return False
+        if not gap <= TOLERATED * max(abs(other - first) for other in others):
+            return False
+    return True
+
+
+def float_tie(case: Case) -> Surface | None:
+    """A kink on which the point lies in floats only: 0.1 on that of abs(x - 0.1), where the literal is the decimal."""
+    near = [] if case.plane else moving_with(case.subject.surfaces, case.target)
+    values = case.floats([surface.zero for surface in near], case.values)
+    return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)
+
+
+def float_kink(case: Case) -> tuple[Evidence, str]:
+    """What there is to say of a kink on which the point lies in floats only, as evidence and in words."""
+    surface = float_tie(case)
+    if surface is None:
+        return {}, ""
+    message = f"; in float64 the point lies on a kink ({on(surface)})"
+    gap = distance(case, surface)
+    if gap is None:
+        return {"float_kink": on(surface)}, message
+    message += f", exactly it is {abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
+    return {"float_kink": on(surface), "float_kink_distance": gap}, message
+
+
+def distance(case: Case, surface: Surface) -> float | None:
+    """The exact value of a surface, with literals as the decimals that they are; None where it is unknown."""
+    answer = case.exact.values([surface.zero], case.values)
+    found = [entry.get("value") for entry in answer.get("entries", [[]])[0]]
+    known = [float(value) for value in found if value]
+    return min(known, key=abs) if known else None
+
+
+def digits_lost(off: float, dtype: str) -> float:
+    """How many of the decimal digits of a float are wrong."""
+    digits = 7.2 if dtype == "float32" else 16.0
+    return round(min(digits, max(0.0, float(np.log10(max(off, 1.0))))), 1) if np.isfinite(off) else digits
+
+
+def blamed(case: Case) -> Node | None:
+    """The first node of what is judged whose float is far off though its arguments are good."""
+    rows = case.exact.rows
+    order = [n for n in reachable([case.subject.judged]) if n in rows and n.type.kind == "float"]
+    if case.plane or len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
+        return None
+    answer = case.exact.values(order, case.values)
+    if "problem" in answer:
+        return None
+    bad: set[Node] = set()
+    for node, value, row in zip(order, evaluated(order, case.values), answer["entries"], strict=True):
+        for made, entry in zip(value.reshape(-1), row, strict=True):
+            exact = entry.get("value")
+            if exact is None:
+                off = "digits" in entry and not np.isfinite(made)  # a number that no double holds
+            else:
+                off = not abs(made - exact) <= 1e-12 * abs(exact)
+            if off:
+                bad.add(node)
+    return next((node for node in order if node in bad and bad.isdisjoint(node.args)), None)

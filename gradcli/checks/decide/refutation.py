@@ -1,0 +1,217 @@
+"""DISAGREES, with a counterexample and a diagnosis, where enclosures are disjoint.
+
+A refutation must survive two doubts: a constant typed with many digits may be rounded, and a decimal may be meant as it
+is written although float64 holds another number. What does not survive is equal to the digits of its decimals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks import diagnosis
+from gradcli.checks.decide import sample_points
+from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, Outcome, exact_digits, leaf_names, rescued, usable
+from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
+from gradcli.checks.decide.precision import float_kink
+from gradcli.checks.diagnosis.explanation import explain
+from gradcli.checks.formatting import told_apart
+from gradcli.checks.literals import rounded_constants
+from gradcli.diagnostics import Diagnostic, Span
+from gradcli.graph.node import reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.checks.decide.case import Answer, Case, Evidence, Values
+
+
+OF_MATRICES = "is symmetric"  # in the region of a proof
+MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
+SHOWN_MATRIX = 9  # of one that is written out in a message
+DECIMALS = "its decimals, which float64 cannot hold exactly"
+
+
+def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> Outcome | None:
+    """DISAGREES where R and E are disjoint at one of the points; None where they are not."""
+    wrong = [(values, answer) for values, answer in found if "!" in answer["relations"]]
+    if not wrong:
+        return None
+    if case.number and (near := near_enough(case, case.names[False], wrong[0][1])) is not None:
+        return near
+    read = [(values, answer, reading(case, values, entries)) for values, answer in wrong[:1]]
+    read += [(v, a, reading(case, v, entries)) for v, a in wrong[1:]] if read[0][2] is not None else []
+    standing = next(((values, answer) for values, answer, as_ in read if as_ is None), None)
+    if standing is None and by_luck(case):
+        standing = wrong[0]
+    if standing is None:
+        told_as = to_the_digits(case, {as_ for *_, as_ in read if as_ is not None})
+        return told_as._replace(evidence={**told_as.evidence, "exact": exact_digits(wrong[0][1])})
+    values, answer = standing
+    values, answer = shortened(case, values, answer)
+    where, evidence, first = case.counterexample(values, answer)
+    causes = readings(case, found, entries)
+    if causes:
+        evidence["diagnosis"] = [told(cause) for cause in causes]
+    right, wrong_digits = told_apart(first["exact"], first["claimed"])
+    message = f"the exact derivative{where} is {right}, not {wrong_digits}"
+    if values is case.values and case.subject.surfaces:
+        kink, beside_it = float_kink(case)
+        evidence |= kink
+        message += beside_it
+    if case.holomorphic is False:
+        evidence["holomorphic"] = False
+        message += "; the output is not holomorphic here"
+        message += (
+            ": use the real and the imaginary part as leaves of their own"
+            if case.subject.kind == "gradient"
+            else ", and what is claimed is dL/dx - i*dL/dy of its real part"
+        )
+    return Outcome("DISAGREES", message + (f"; {causes[0].text}" if causes else ""), evidence, notes(causes))
+
+
+def to_the_digits(case: Case, readings: set[str]) -> Outcome:
+    """CERTIFIED, as far as the digits of rounded constants or decimals go."""
+    subject = case.subject
+    sides = [node for node in (subject.judged, subject.left, subject.output) if node is not None]
+    constants = rounded_constants(sides)
+    if readings == {"constants"} and constants:
+        which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
+        return Outcome(
+            "CERTIFIED", f"equal to the digits of {which}", {"constants": constants[:3], "reading": "rounded"}
+        )
+    how = "equal only if decimals are read as they are written, not as float64"
+    return Outcome("CERTIFIED", f"equal to the digits of {DECIMALS}", {"reading": how})
+
+
+def reading(case: Case, values: Values, entries: Sequence[int]) -> str | None:
+    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
+    for decimal in (False,) if case.plane else (False, True):
+        if decimal not in case.names and not case.derive(entries, decimal):
+            continue
+        answer = case.compare([values], name=case.names[decimal], decimal=decimal, wide=True)
+        if "problem" not in answer and answer["points"][0]["region"] and rescued(answer["points"][0]):
+            return "decimals" if decimal else "constants"
+    return None
+
+
+def by_luck(case: Case) -> bool:
+    """Whether an intermediate target's claim is right at its decimals only: beside them it is wrong for certain."""
+    if case.own_leaf is not None or case.number or case.plane:
+        return False
+    names = leaf_names([case.target]) & set(case.subject.moving)
+    places = [values for name in sorted(names) for values in points_beside(case, name, 1)]
+    answer = case.compare(places, name=case.names.get(True) or case.names[False], decimal=True, wide=True)
+    return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
+
+
+def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
+    """What to add to a right claim that is wrong where a symmetric or diagonal matrix of its point is none any more.
+
+    A proof that does not use the symmetry holds without it.
+    """
+    subject = case.subject
+    if subject.kind == "gradient" or case.number or not case.samples or case.plane:
+        return "", {}
+    sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
+    read = leaf_names(sides) & set(subject.moving)
+    if proof.get("proved") and not any(OF_MATRICES in one for one in proof.get("region", ())):
+        read &= set(proof.get("frozen", ()))
+    for name in sorted(read, key=lambda one: (one != case.own_leaf, one)):
+        value = case.values[name]
+        if value.size > MOST_MATRIX:
+            continue
+        for word, moved in sample_points.off_structure(
+            value, subject.domain if name == case.own_leaf else None, case.seed
+        ):
+            at = {**case.values, name: moved}
+            left = subject.left if subject.output is None else None
+            answer = case.compare([at], name=case.names.get(False), left=left, wide=True)
+            first = next(iter(answer.get("points", ())), None)
+            if first is None or not usable(first) or "!" not in first["relations"]:
+                continue
+            where, evidence, entry = case.counterexample(at, first)
+            exact, claimed = told_apart(entry["exact"], entry["claimed"])
+            place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at another {name}"
+            what = f"entry {where} is" if where else "the exact value is"
+            warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
+            return warning, {"not_in_general": {"where": f"{name} is not {word}", **evidence["counterexample"]}}
+    return "", {}
+
+
+def points_beside(case: Case, name: str, count: int) -> list[dict[str, Any]]:
+    """The point with one leaf moved, by decimals of a few digits."""
+    near = sample_points.nearby(case.values[name], None, count, case.seed)
+    return [{**case.values, name: moved} for moved, _ in zip(near, range(count), strict=False)]
+
+
+def printed(case: Case, name: Mapping[str, Any] | None) -> bool:
+    """Whether a bare number is right to the digits that were typed."""
+    answer = case.compare([case.values], name=name, left=case.subject.left, wide=True, printed=True)
+    return "problem" not in answer and rescued(answer["points"][0], PRINTED_RELATIVE)
+
+
+def near_enough(case: Case, name: Mapping[str, Any] | None, answer: Answer) -> Outcome | None:
+    """AGREES for a bare number that is right as far as its digits go, or as far as a float computation does."""
+    evidence: Evidence = {"basis": "digits", "exact": exact_digits(answer)}
+    if printed(case, name):
+        return Outcome("AGREES", "the number is right to the digits given, at this point", evidence)
+    if None in answer["exact"] or None in answer["claimed"]:
+        return None
+    worst = max(ulps(c, e) for c, e in zip(answer["claimed"], answer["exact"], strict=True))
+    if worst > LIMIT_ULPS:
+        return None
+    message = f"the number is right to {worst:.3g} ulp, at this point"
+    return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
+
+
+def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answer]:
+    """The counterexample with fewer digits in the checked leaf, where it still is one."""
+    name = case.own_leaf
+    if name is None or not case.samples or case.plane:
+        return values, answer
+    short = sample_points.shortest(values[name], case.subject.domain, lambda x: differs(case, {**values, name: x}))
+    if short is values[name]:
+        return values, answer
+    again = case.compare([{**values, name: short}], name=case.names[False])
+    return ({**values, name: short}, again["points"][0]) if "problem" not in again else (values, answer)
+
+
+def differs(case: Case, values: Values) -> bool:
+    """Whether the judged thing is surely wrong at a point, rounded constants allowed for."""
+    answer = case.compare([values], name=case.names[False], wide=True)
+    return "problem" not in answer and usable(answer["points"][0]) and "!" in answer["points"][0]["relations"]
+
+
+def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[diagnosis.Reading]:
+    """What may be wrong, as far as ratios and exchanges show it."""
+    subject = case.subject
+    if case.plane:
+        return []
+    whole = len(entries) == subject.judged.type.size
+    shape = subject.judged.type.shape if whole else (len(entries),)
+    known = [(v, a) for v, a in found if None not in a["exact"] and None not in a["claimed"]]
+    exact = [decided(answer).reshape(shape) for _, answer in known]
+    claimed = [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
+    sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
+    return explain(case, [values for values, _ in known], exact, claimed, sizes)
+
+
+def decided(answer: Answer) -> Any:
+    """The exact entries at a point; NaN where only a combination of them is known, as for most of a large array."""
+    return np.where([one == OPEN for one in answer["relations"]], np.nan, np.array(answer["exact"], dtype=np.float64))
+
+
+def notes(read: Sequence[diagnosis.Reading]) -> tuple[Diagnostic, ...]:
+    """The place of the likeliest slip, for a caret below it."""
+    for reading in read[:1]:
+        if reading.span is not None:
+            right = None if reading.correction is None else f"right is {reading.correction}"
+            return (Diagnostic("GC412", reading.text, Span(*reading.span), help=right, severity="note"),)
+    return ()
+
+
+def told(reading: diagnosis.Reading) -> dict[str, Any]:
+    """A reading as evidence."""
+    return {key: value for key, value in reading._asdict().items() if value is not None}

@@ -1,0 +1,155 @@
+"""Points to check at: sampled in domains, beside a given point, or shortened to few digits.
+
+Everything is deterministic: the seed is a hash of the case unless it is given. Data never move.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.decide.floats import evaluated
+from gradcli.graph.node import LEAF, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Node
+    from gradcli.graph.program import Leaf
+
+    Floats = NDArray[np.floating[Any]]
+
+RANGES = ((-2.0, 2.0), (0.1, 2.0), (0.05, 0.95), (1.1, 4.0), (5.0, 60.0))  # where free names are looked for
+TRIES = 24
+
+
+def seed_of(text: str, at: Mapping[str, Any]) -> int:
+    """A seed from the text of a case and its point, the same on every machine and wherever a document has the text."""
+    parts = [text.lstrip("\r\n"), *(f"{name}={np.asarray(value).tolist()!r}" for name, value in sorted(at.items()))]
+    return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=4).digest(), "big")
+
+
+def sampled(
+    leaves: Mapping[str, Leaf],
+    known: Mapping[str, Floats],
+    outputs: Sequence[Node],
+    seed: int,
+    dtype: str = "float64",
+) -> dict[str, Floats]:
+    """Values for the leaves that have none: inside their domains, where the outputs are finite.
+
+    Decimals of two digits, so that they can be printed and typed again. Where no try gives finite outputs the first
+    one is returned.
+    """
+    used = {node.params["name"] for node in reachable(outputs) if node.primitive is LEAF}
+    missing = [leaf for name, leaf in leaves.items() if name not in known and name in used]
+    first: dict[str, Floats] | None = None
+    if not missing:
+        return {}
+    for low, high in RANGES:
+        generator = np.random.default_rng(seed)
+        for _ in range(TRIES):
+            drawn = {leaf.name: _draw(generator, leaf, low, high, dtype) for leaf in missing}
+            first = first or drawn
+            found = evaluated(outputs, {**known, **drawn}, dtype)
+            if all(np.isfinite(value).all() for value in found):
+                return drawn
+    assert first is not None
+    return first
+
+
+def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, dtype: str) -> Floats:
+    if dtype == "complex128":
+        x, y = generator.uniform(low, high, (2, *leaf.node.type.shape))
+        return np.asarray(np.round(x, 2) + 1j * np.round(y, 2))
+    low, high = _inside(leaf.domain, low, high)
+    drawn = generator.uniform(low, high, leaf.node.type.shape)
+    rounded = np.round(drawn, 2)
+    keep = np.vectorize(lambda x: contains(leaf.domain, x) and x != 0, otypes=[bool])
+    return np.where(keep(rounded), rounded, drawn)
+
+
+def _inside(domain: Interval | None, low: float, high: float) -> tuple[float, float]:
+    """The part of a range that lies in a domain; a range of the domain's own size where they do not meet."""
+    if domain is None:
+        return low, high
+    below, above = max(low, domain.low), min(high, domain.high)
+    if below < above:
+        return below, above
+    if np.isfinite(domain.low) and np.isfinite(domain.high):
+        return domain.low, domain.high
+    return (
+        (domain.low, domain.low + high - low) if np.isfinite(domain.low) else (domain.high - (high - low), domain.high)
+    )
+
+
+def contains(domain: Interval | None, x: float) -> bool:
+    """Whether a declared domain, if there is one, holds a number."""
+    return domain is None or domain.contains(float(x))
+
+
+def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterator[Floats]:
+    """Points beside the value of a leaf, nearer and nearer; a symmetric or diagonal matrix stays one."""
+    if x.dtype.kind == "c":
+        for parts in nearby(np.stack([x.real, x.imag]).reshape(-1), domain, count, seed):
+            real, imaginary = parts.reshape(2, *x.shape)
+            yield np.asarray(real + 1j * imaginary)
+        return
+    generator = np.random.default_rng(seed)
+    symmetric, diagonal = structure(x)
+    for attempt in range(8 * count):
+        size = 0.25 * 4.0 ** -(attempt // (2 * count))
+        scale = np.where(x == 0, 1.0, np.abs(x))
+        step = scale * generator.uniform(0.4, 1.0, x.shape) * (2.0 * generator.integers(0, 2, x.shape) - 1.0) * size
+        if symmetric:
+            step = np.triu(step) + np.triu(step, 1).T
+        if diagonal:
+            step = np.diag(np.diag(step))
+        moved = shortened(x + step, 3 + attempt // (2 * count))
+        if all(contains(domain, float(entry)) for entry in moved.reshape(-1)) and (moved != x).all() | diagonal:
+            yield moved
+
+
+def structure(x: Floats) -> tuple[bool, bool]:
+    """Whether a value is a symmetric matrix, and whether it is a diagonal one."""
+    if x.ndim != 2 or x.shape[0] != x.shape[1] or x.shape[0] < 2:
+        return False, False
+    return bool((x == x.T).all()), bool((x == np.diag(np.diag(x))).all())
+
+
+def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tuple[str, Floats]]:
+    """Values beside a symmetric or diagonal matrix that are none, with the word for what they are not."""
+    symmetric, diagonal = structure(x)
+    generator = np.random.default_rng(seed)
+    step = 0.25 * np.max(np.abs(x), initial=0.0) * generator.uniform(0.4, 1.0, x.shape) if symmetric else x
+    off = {"diagonal": np.triu(step, 1) + np.triu(step, 1).T} if diagonal else {}
+    off |= {"symmetric": np.triu(step, 1)} if symmetric else {}
+    for word, change in off.items():
+        moved = np.where(change == 0, x, shortened(x + change, 3))
+        if not structure(moved)[word == "diagonal"] and all(contains(domain, float(entry)) for entry in moved.flat):
+            yield word, moved
+
+
+def shortened(x: Floats, digits: int) -> Floats:
+    """Numbers rounded to a few significant digits."""
+    flat = [float(f"{entry:.{digits - 1}e}") for entry in x.reshape(-1).tolist()]
+    return np.array(flat, dtype=np.float64).reshape(x.shape)
+
+
+def shortest(
+    x: Floats, domain: Interval | None, holds: Callable[[Floats], bool], tries: Sequence[int] = (1, 2, 3)
+) -> Floats:
+    """The value of a leaf with fewer digits for which something still holds, or the value itself."""
+    if all(len(repr(float(entry)).strip("-")) <= 4 for entry in x.reshape(-1)):
+        return x
+    for digits in tries:
+        candidate = shortened(x, digits)
+        fits = all(contains(domain, float(entry)) for entry in candidate.reshape(-1))
+        if fits and structure(candidate) == structure(x) and holds(candidate):
+            return candidate
+    return x

@@ -1,0 +1,473 @@
+"""The verdict on a subject at a point; it is never stronger than its evidence.
+
+Three numbers: E, the oracle's enclosure of the derivative by power series of the value; R, what is judged, in balls;
+F, what is judged, in floats. Agreement of R and E to 56 bits at every point certifies, a proof that their difference
+vanishes proves, and disjoint balls refute; F against E says whether the number is good. What these leave open is
+decided by finite differences. A difference alone refutes nothing: only where balls part a claim from the engine's own
+gradient, and differences confirm the engine at every point where they speak, is the claim wrong, and the evidence
+says on what basis. Equalities of two values are decided in the same way, without a derivative.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.decide import finite_differences, sample_points
+from gradcli.checks.decide.case import (
+    RIGHT,
+    Case,
+    Outcome,
+    exact_digits,
+    leaf_names,
+    points_told,
+    rescued,
+    three_numbers,
+    usable,
+)
+from gradcli.checks.decide.finite_differences import seeded_directions
+from gradcli.checks.decide.floats import evaluated, moving
+from gradcli.checks.decide.kinks import on
+from gradcli.checks.decide.nonsmooth import at_a_tie, off_a_smooth_tie, open_tie
+from gradcli.checks.decide.precision import float_quality, float_tie
+from gradcli.checks.decide.refutation import near_enough, notes, off_structure, refuted, to_the_digits, told
+from gradcli.checks.diagnosis.explanation import explain
+from gradcli.checks.formatting import plain, point_text, position, shortened_list, told_apart
+from gradcli.checks.reading import steps
+from gradcli.checks.subjects import forward
+from gradcli.checks.worker import TimeOver
+from gradcli.graph.node import is_reader, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.checks.decide.case import Answer, Case, Evidence, Floats, Values
+    from gradcli.checks.exact import Exact
+    from gradcli.checks.subjects import Subject
+    from gradcli.checks.worker import NoAnswer
+    from gradcli.graph.node import Node
+
+
+ORDER = ("silent", "agrees", "near", "differs")  # of what differences say, the worst last
+
+
+def judge(
+    exact: Exact, subject: Subject, seed: int, samples: int = 3, dtype: str = "float64", backend: str = "numpy"
+) -> Outcome:
+    """The verdict on one subject; `samples` counts points beside the given one, `backend` computes the floats."""
+    exact.begin()
+    case = Case(exact, subject, seed, samples, dtype, backend)
+    found = equality(case) if subject.output is None else derivative(case)
+    return found._replace(evidence=plain({**case.evidence, **found.evidence}))
+
+
+def unanswered(reason: NoAnswer) -> Outcome:
+    """The verdict on a subject whose time is over, or over which the oracle was lost.
+
+    Nothing else counts: what had been found by then depends on the machine, and a report does not.
+    """
+    kind = "timeout" if isinstance(reason, TimeOver) else "lost"
+    return Outcome("INCONCLUSIVE", f"not decided: {reason}", {"oracles": {}, "unanswered": kind})
+
+
+def derivative(case: Case) -> Outcome:
+    """The verdict on a claimed gradient."""
+    if case.subject.note:
+        case.evidence["subject"] = case.subject.note
+    found = case.infinite_leaf() or by_series(case)
+    return found if found is not None else by_differences(case)
+
+
+# --- by finite differences ------------------------------------------------------------------------------------------
+
+
+def by_differences(case: Case) -> Outcome:
+    """The verdict from values alone."""
+    if case.target not in reachable([case.output]):
+        return independent(case)
+    places: list[Values] = [case.values, *(case.nearby or case.beside()[: case.samples])]
+    seen = [differenced(case, values, case.subject.judged) for values in places]
+    case.evidence |= {"basis": "numerical", "steps": finite_differences.STEPS}
+    if any(one.state in ("differs", "near") for one in seen):
+        return parted(case, places, seen)
+    spoken = [one for one in seen if one.state == "agrees"]
+    if not spoken and not case.smooth_tie:
+        case.tried["differences"] = seen[0].reason or "silent"
+        return Outcome("INCONCLUSIVE", f"differences cannot tell: {seen[0].reason}", {})
+    tie = None if case.smooth_tie else float_tie(case)
+    if tie is not None:
+        reason = f"the point lies on a kink ({on(tie)}), where differences decide nothing"
+        case.tried["differences"] = reason
+        return Outcome("INCONCLUSIVE", reason, {"float_kink": on(tie)})
+    bound = max((one.bound for one in spoken), default=0.0)
+    case.tried["differences"] = f"agree at {points_told(len(spoken))}"
+    evidence: Evidence = {"points": len(spoken), "bound": bound, "covered": seen[0].covered}
+    if not modes_agree(case):
+        return Outcome("INCONCLUSIVE", "forward and reverse mode differ, though differences agree", evidence)
+    message = f"differences agree at {points_told(len(spoken))} to {bound:.1g}"
+    if seen[0].state == "silent" and case.smooth_tie:
+        message = f"differences from both sides agree at the point, and at {points_told(len(spoken))} nearby"
+    elif seen[0].state == "silent":
+        message += f"; at the point itself they cannot tell ({seen[0].reason})"
+    exact = case.tried.get("series", case.tried.get("balls"))
+    if exact is not None and not case.smooth_tie:
+        message += f"; not certified: {exact}"
+    return Outcome("AGREES", message, evidence)
+
+
+def differenced(case: Case, values: Values, judged: Node) -> finite_differences.Numerical:
+    """What differences say of a gradient at one point."""
+    if case.plane:
+        f, x = moving(case.output, [case.target], values)
+        return finite_differences.judge(f, x, case.made(values, judged), None, case.seed, case.subject.rtol)
+    f, x = moving(case.output, [case.target], values)
+    found = evaluated([judged], values)[0]
+    many = x.size > finite_differences.ALL_ENTRIES
+    moved = finite_differences.apart(case.output, case.target, values) if many else None
+    alone = many and values is case.values and finite_differences.affordable(case.output, x.size)
+    return finite_differences.judge(f, x, found, case.subject.domain, case.seed, case.subject.rtol, moved, alone)
+
+
+def parted(case: Case, places: Sequence[Values], seen: Sequence[finite_differences.Numerical]) -> Outcome:
+    """Differences contradict what is judged."""
+    subject = case.subject
+    reason = max(seen, key=lambda one: ORDER.index(one.state)).reason
+    case.tried["differences"] = f"contradict: {reason}"
+    if subject.engine is not None and not case.plane and all(one.state in ("differs", "silent") for one in seen):
+        engine = [differenced(case, values, subject.engine) for values in places]
+        answer = case.compare(places, left=subject.engine, wide=True)
+        both = [
+            (values, p)
+            for values, one, p in zip(places, engine, answer.get("points", []), strict=False)
+            if one.state == "agrees" and usable(p) and "!" in p["relations"]
+        ]
+        if len(both) > 1 or (both and len(places) == 1):
+            return numerically_wrong(case, *both[0])
+    if seen[0].state in ("agrees", "silent"):
+        return Outcome("INCONCLUSIVE", f"differences contradict it at a point nearby: {reason}", {})
+    return Outcome("INCONCLUSIVE", f"differences contradict it, and no exact oracle could decide: {reason}", {})
+
+
+def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
+    """A claim that balls part from an engine which differences confirm."""
+    where, evidence, first = case.counterexample(values, answer)
+    shape = case.subject.judged.type.shape
+    exact, claimed = (
+        np.array([np.nan if x is None else x for x in answer[side]]).reshape(shape) for side in ("exact", "claimed")
+    )
+    read = explain(case, [values], [exact], [claimed])
+    if read:
+        evidence["diagnosis"] = [told(reading) for reading in read]
+    exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
+    message = (
+        f"the claim{where} is {claimed_digits}; balls part it from the engine's {exact_digits}, "
+        "and differences confirm the engine"
+    )
+    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence, notes(read))
+
+
+def modes_agree(case: Case) -> bool:
+    """Whether forward mode gives what reverse mode gives, in floats; only the engine's own gradient has modes."""
+    if case.subject.kind != "gradient" or case.plane:
+        return True
+    tangent, direction = forward(case.subject, case.seed)
+    moved, judged = evaluated([tangent, case.subject.judged], case.values)
+    terms = (judged * direction).reshape(-1)
+    gap = abs(float(moved) - float(terms.sum()))
+    agree = not np.isfinite(gap) or gap <= 1e-9 * max(float(np.abs(terms).sum()), 1e-300)
+    case.tried["modes"] = "forward and reverse mode agree" if agree else "forward and reverse mode differ"
+    return bool(agree)
+
+
+def independent(case: Case) -> Outcome:
+    """The output does not depend on the target: the gradient is zero."""
+    if case.plane:
+        zero = not leaf_names([case.subject.judged]) and not case.made(case.values).any()
+        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
+    else:
+        answer = case.exact.values([case.subject.judged], case.values)
+    entries = answer.get("entries", [[]])[0]
+    if entries and all(entry.get("sign") == 0 for entry in entries):
+        return Outcome("PROVED", "the output does not depend on it: the gradient is zero", {"independent": True})
+    wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
+    if wrong is None:
+        return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
+    where = position(wrong, case.subject.judged.type.shape)
+    found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
+    evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
+    return Outcome("DISAGREES", f"the output does not depend on it: the gradient{where} is 0", evidence)
+
+
+MOST_WORK = 400_000  # entries of all nodes at all points beside the given one; a count, so that reports do not vary
+MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
+MOST_ENTRIES = 100_000  # and with more than that no points at all
+PROVED_ENTRIES = 16  # of one leaf: more are certified, not proved
+JOINT = 4  # directions in which everything moves, looked at where there is a tie
+MOST_JOINT = 64  # entries that may move together
+
+
+def by_series(case: Case) -> Outcome | None:
+    """The verdict from E and R; None where they leave it open."""
+    if not case.derive():
+        assert case.exact.refused is not None
+        return case.value_in_floats([case.output], case.exact.refused["reason"])
+    if case.plane and case.target not in reachable([case.output]):
+        return None
+    size = case.target.type.size
+    order = reachable([case.output, case.subject.judged])
+    work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
+    wanted = max(1, min(case.samples, MOST_WORK // work)) if case.samples else 0
+    if size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order))):
+        near = []
+    else:
+        near = case.beside(most=wanted if size > MANY_ENTRIES else None)
+    answer = case.exact.judge(
+        case.subject.judged,
+        case.values,
+        name=case.names[False],
+        beside=[{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None],
+        wanted=wanted,
+        directions=joint(case),
+        rtol=case.subject.rtol,
+    )
+    if "problem" in answer:
+        case.tried["series"] = answer["reason"]
+        return case.value_in_floats([case.output], answer["reason"]) if case.plane else case.value([case.output])
+    found = case.value_of([answer["value"]], [case.output])
+    if found is None and case.plane:
+        case.holomorphic = answer.get("holomorphic")
+        found = case.of_another_function(answer["value"])
+    if found is not None:
+        return found
+    here, tie = answer["given"], answer["tie"]
+    nearby = [(near[p["position"]], p) for p in answer["beside"]]
+    if tie is not None:
+        found = at_a_tie(case, tie, here)
+        if found is not None or tie["kind"] == "unknown":
+            return found
+        case.tried["kinks"] = "a tie, but the value is smooth across it"
+        case.smooth_tie = set(here["relations"]) <= RIGHT
+    if answer["digits"] is not None:
+        case.tried["digits"] = "agree with the series" if answer["digits"] else "contradict the series"
+    if answer["digits"] is False:
+        return Outcome("INCONCLUSIVE", "series and differences of 60-digit values contradict each other", {})
+    if answer["radius"] is not None:
+        case.evidence["smooth_within"] = shortened_list(answer["radius"])
+    return weighed(case, here, nearby, tie)
+
+
+def joint(case: Case) -> list[list[tuple[int, float]]]:
+    """Directions in which the target and all other leaves move, for the oracle to look along at a tie."""
+    sizes = [case.target.type.size, *(case.values[name].size for name in case.moving_beside())]
+    count = sum(sizes) * (2 if case.plane else 1)
+    if not 1 < count <= MOST_JOINT:
+        return []
+    flat = seeded_directions(np.ones(count), JOINT, case.seed)
+    return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in flat]
+
+
+def weighed(
+    case: Case,
+    here: Answer,
+    nearby: Sequence[tuple[Values, Any]],
+    tie: Answer | None,
+) -> Outcome | None:
+    """The verdict from comparisons at the point and beside it."""
+    entries = here["entries"]
+    if "E" in here["relations"]:
+        return open_tie(case, here["reason"] or "the derivative is undefined")
+    if "R" in here["relations"]:
+        return judged_undefined(case, here)
+    if tie is not None and case.subject.kind == "gradient" and "!" in here["relations"]:
+        return off_a_smooth_tie(case, tie, here)
+    wrong = refuted(case, [(case.values, here), *nearby], entries)
+    if wrong is not None:
+        case.tried["series"] = "exact derivative and claim are disjoint"
+        return wrong
+    case.nearby = [dict(values) for values, _ in nearby]
+    return right(case, here, nearby)
+
+
+def judged_undefined(case: Case, here: Answer) -> Outcome:
+    """What is judged has no value where the derivative has one."""
+    gradient = case.subject.kind == "gradient"
+    answer = {} if case.plane else case.exact.values([case.subject.judged], case.values)
+    failed = [entry for entry in answer.get("entries", [[]])[0] if entry.get("failure") == "undefined"]
+    whose = "the gradient" if gradient else "the claim"
+    message = f"{whose} has no value here, though the derivative is {here['details'][0]['exact']}"
+    found = case.undefined(failed[0]) if failed else Outcome("UNDEFINED", "", {})
+    reason = f": {failed[0]['reason']}" if failed else ""
+    return found._replace(message=message + reason, evidence={**found.evidence, "exact": exact_digits(here)})
+
+
+def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome | None:
+    """PROVED, CERTIFIED or IMPRECISE; None where E and R neither agree nor differ."""
+    subject, entries = case.subject, here["entries"]
+    agree = all(set(p["relations"]) <= RIGHT for p in (here, *(p for _, p in nearby)))
+    proof: Mapping[str, Any] = {"proved": False}
+    if len(entries) <= PROVED_ENTRIES and not case.plane and "~" not in here["relations"]:
+        proof = case.exact.prove(
+            subject.judged,
+            case.values,
+            output=case.output,
+            target=case.target,
+            moving=subject.moving,
+            entries=entries,
+        )
+    proved = bool(proof.get("proved"))
+    case.tried["series"] = "derivative enclosed" if agree else "E and R overlap, but neither is narrow enough"
+    if proved:
+        case.tried["algebra"] = f"proved ({proof['how']})"
+        if proof["region"]:
+            case.evidence["region"] = shortened_list(proof["region"])
+        if proof["frozen"]:
+            case.evidence["fixed"] = proof["frozen"]
+    elif proof.get("reason"):
+        case.evidence["not_proved"] = proof["reason"]
+    if not proved and not agree:
+        return None
+    if agree:
+        case.evidence |= three_numbers(case, here)
+        case.evidence["agree_bits"] = min(p["agreed"] for p in (here, *(p for _, p in nearby)))
+    found = float_quality(case, [(case.values, here), *([] if proved else nearby)])
+    if found is None and proved:
+        found = Outcome("PROVED", "equal by algebra" + conditions(proof), {})
+    elif found is None:
+        found = certified(case, here, nearby)
+    warning, evidence = off_structure(case, proof)
+    if "ill_conditioned" in case.evidence:
+        warning = f"; {case.evidence['ill_conditioned']}{warning}"
+    return found._replace(message=found.message + warning, evidence={**found.evidence, **evidence})
+
+
+def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome:
+    """E and R agree, without a proof."""
+    evidence: Evidence = {"points": 1 + len(nearby)}
+    if "~" in here["relations"]:
+        evidence["rtol"] = case.subject.rtol
+        return Outcome("CERTIFIED", f"within the tolerance {case.subject.rtol:g}", evidence)
+    message = f"the exact derivative is enclosed at {points_told(1 + len(nearby))}"
+    if "chance" in here:
+        chance = max(p["chance"] for p in (here, *(p for _, p in nearby)))
+        evidence |= {"covered": f"all {len(here['entries']):,} entries by random directions", "chance": chance}
+        message += f", in all {len(here['entries']):,} entries: an error of 1e-12 in one of them goes unseen with "
+        message += f"probability {chance:.0e}"
+    zero = all(x == 0 for _, p in [(None, here), *nearby] for x in p["exact"])
+    if zero or not nearby:
+        message += ", at this point only"
+    return Outcome("CERTIFIED", message, evidence)
+
+
+def conditions(proof: Mapping[str, Any]) -> str:
+    """The signs and fixed leaves under which a proof holds, in words."""
+    region = ", ".join(proof["region"][:4]) + (", ..." if len(proof["region"]) > 4 else "")
+    fixed = ", ".join(proof["frozen"])
+    near = ", in the connected part of that around the point" if proof.get("local") else ""
+    return (f", where {region}" if region else "") + near + (f", with {fixed} fixed at their values" if fixed else "")
+
+
+FLOAT_TOLERANCE = 1e-9
+
+
+def equality(case: Case) -> Outcome:
+    """The verdict on a claim that two values are equal."""
+    left, right, rtol = sides(case)[0], case.subject.judged, case.subject.rtol
+    stop = case.infinite_leaf() or (None if case.plane else case.value([left, right]))
+    if stop is not None:
+        return stop
+    places = [dict(case.values), *moved_one_by_one(case)]
+    answer = case.compare(places, left=left)
+    if "problem" in answer:
+        case.tried["balls"] = answer["reason"]
+        return in_floats(case)
+    found = [(v, p) for v, p in zip(places, answer["points"], strict=True) if usable(p)]
+    wrong = [(v, p) for v, p in found if "!" in p["relations"]]
+    if wrong:
+        return unequal(case, wrong)
+    close = any("~" in p["relations"] for _, p in found)
+    proof: Mapping[str, Any] = {}
+    if not close and not case.plane:  # what is only within a tolerance is not to be proved
+        proof = case.exact.prove_equal(left, right, case.subject.moving, case.values)
+    if proof.get("proved"):
+        case.tried["algebra"] = f"proved ({proof['how']})"
+        if proof["region"]:
+            case.evidence["region"] = shortened_list(proof["region"])
+        warning, evidence = off_structure(case, proof)
+        return Outcome("PROVED", "equal by algebra" + conditions(proof) + warning, evidence)
+    if proof.get("reason"):
+        case.evidence["not_proved"] = proof["reason"]
+    if found and set(answer["points"][0]["relations"]) <= RIGHT:
+        count = sum(1 for _, p in found if set(p["relations"]) <= RIGHT)
+        case.tried["balls"] = f"both sides agree at {points_told(count)}"
+        within = f" within the tolerance {rtol:g}" if close else ""
+        message = f"both sides are enclosed and agree at {points_told(count)}{within}"
+        warning, evidence = off_structure(case, proof)
+        return Outcome("CERTIFIED", message + warning, {"points": count, **evidence})
+    reason = proof.get("reason") or "the enclosures overlap, but are too wide"
+    return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
+
+
+def sides(case: Case) -> tuple[Node, Node]:
+    assert case.subject.left is not None
+    return case.subject.left, case.subject.judged
+
+
+def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
+    """Points where one leaf has moved at a time; none for a bare number or a tolerance."""
+    found: list[dict[str, Floats]] = []
+    if case.number or case.subject.rtol is not None:
+        return found
+    used = leaf_names(sides(case))
+    names = [name for name in case.subject.moving if name in used]
+    for turn in range(case.samples if names else 0):
+        name = names[turn % len(names)]
+        near = sample_points.nearby(case.values[name], None, 1, case.seed + turn)
+        found += [{**case.values, name: moved} for moved, _ in zip(near, range(1), strict=False)]
+    return found
+
+
+def reading(case: Case, values: Values) -> str | None:
+    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
+    for decimal in (False,) if case.plane else (False, True):
+        again = case.compare([values], left=case.subject.left, decimal=decimal, wide=True)
+        if "problem" not in again and rescued(again["points"][0]):
+            return "decimals" if decimal else "constants"
+    return None
+
+
+def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
+    """DISAGREES, unless rounded constants or decimals explain the difference at every point that shows one."""
+    if case.number and (near := near_enough(case, None, wrong[0][1])) is not None:
+        return near
+    read: set[str] = set()
+    standing = None
+    for one in wrong:
+        how = reading(case, one[0])
+        if how is None:
+            standing = one
+            break
+        read.add(how)
+    if standing is None:
+        return to_the_digits(case, read)
+    values, answer = standing
+    where, evidence, first = case.counterexample(values, answer)
+    message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
+    if any(values[name] is not case.values[name] for name in values):
+        message += " at a point beside the given one, where it holds"
+    causes = [] if case.plane else explain(case, [values])
+    if causes:
+        evidence["diagnosis"] = [told(cause) for cause in causes]
+        message += f"; {causes[0].text}"
+    return Outcome("DISAGREES", message, evidence, notes(causes))
+
+
+def in_floats(case: Case) -> Outcome:
+    """Both sides in floats, where no exact oracle can read them."""
+    left, right = case.doubles(sides(case))
+    tolerance = case.subject.rtol or FLOAT_TOLERANCE
+    slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
+    evidence: Evidence = {"basis": "numerical", "points": 1, "bound": tolerance}
+    if bool((np.abs(left - right) <= slack).all()):
+        return Outcome("AGREES", f"equal in floats to {tolerance:g}", evidence)
+    return Outcome("INCONCLUSIVE", "the floats differ, and no exact oracle could decide", evidence)

@@ -1,0 +1,253 @@
+"""Both sides of a refuted claim at some points, for everything that explains it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.decide import sample_points
+from gradcli.checks.decide.case import leaf_names
+from gradcli.checks.decide.floats import evaluator, input_like, step_like
+from gradcli.checks.diagnosis.derivation import dot
+from gradcli.checks.diagnosis.rederivation import MOST_STEPS, at_places
+from gradcli.diagnostics import GradcliError
+from gradcli.execution.evaluate import Tape
+from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.transforms import derivatives
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from fractions import Fraction
+
+    from gradcli.checks.decide.case import Case, Floats, Values
+
+
+PLACES = 4  # points beside the given one at which a reading must hold
+TRUSTED = 1e-7  # relative to the largest entry
+DIRECTIONS = 2  # along which an array is looked at
+
+
+class Sides(NamedTuple):
+    """A scalar of what is right and of what is claimed, and the derivation that leads to the first.
+
+    The derivation goes from `output` to `target` along `direction`; `inputs` are leaves that take random values.
+    """
+
+    output: Node
+    target: Node
+    direction: Node
+    right: Node
+    claimed: Node
+    inputs: tuple[Node, ...]
+
+
+class Judgement:
+    """Both sides of a refuted claim, and what else its readings are made from. The builder must be open."""
+
+    def __init__(self, case: Case, known: Sequence[Values]) -> None:
+        self.case = case
+        self.builder = case.subject.judged.builder
+        self.known = list(known)
+        self.note: str | None = None  # why not every slip was tried
+        subject = case.subject
+        self.claimed = subject.judged
+        right = subject.left or subject.engine
+        if right is None:
+            right = derivatives.grad(case.output, [case.target])[0]
+        self.right: Node = right
+        self.derived: tuple[Node, str, Node, Node] | None = None
+        if subject.output is None:
+            self._find_derived()
+        self.names = self._moving()
+        self._both = evaluator([self.right, self.claimed])
+        self.places = self._moved(self.names)
+
+    def doubtful(self, exact: Sequence[Floats]) -> bool:
+        """Whether the engine's value is not the exact one at a known point: then nothing is to be learnt from it."""
+        at = evaluator([self.right])
+        for value, place in zip(exact, self.known, strict=False):
+            found = at(place)[0]
+            if value.shape == found.shape:
+                known = ~np.isnan(value)
+                scale = float(np.abs(value[known]).max(initial=0.0))
+                if not (np.abs(found - value)[known] <= TRUSTED * scale).all():
+                    return True
+        return False
+
+    def sides(self) -> Sides | None:
+        """The derivation of the right side; None where it holds no derivative, or one that is too long."""
+        subject = self.case.subject
+        if subject.output is not None and subject.target is not None:
+            made = self._of_gradient(subject.output, subject.target)
+        elif self.derived is not None:
+            node, name, output, target = self.derived
+            if name == "grad":
+                made = self._through(node, output, target)
+            elif name in ("jacobian", "hessian") and node is self.right:
+                rows = output if name == "jacobian" else derivatives.grad(output, [target])[0]
+                made = self._of_jacobian(rows, target)
+            else:
+                return None
+        else:
+            return None
+        if len(reachable([made.output])) > MOST_STEPS:
+            self.note = f"the program has more than {MOST_STEPS:,} steps"
+            return None
+        return made
+
+    def others(self) -> dict[str, Node]:
+        """The gradients by other leaves of the same shape, whose place a claim may have taken."""
+        subject = self.case.subject
+        if subject.output is None or subject.target is None:
+            return {}
+        twins = {
+            node.params["name"].rpartition(".")[2]: node
+            for node in reachable([subject.output])
+            if node.primitive is LEAF and node is not subject.target and node.type == subject.target.type
+        }
+        return dict(zip(twins, derivatives.grad(subject.output, list(twins.values())), strict=True)) if twins else {}
+
+    @property
+    def sets(self) -> list[list[Values]]:
+        """The moved points, and those of the check where other leaves stand still that have moved in the first."""
+        alone = set(self.names) <= {self.case.own_leaf}
+        return [chosen for chosen in (self.places, [] if alone else self.known) if chosen]
+
+    def values(self, nodes: Sequence[Node], chosen: Sequence[Values]) -> dict[Node, Floats] | None:
+        """The values of nodes at some points, which are the first axis; None where they cannot be computed."""
+        return at_places(nodes, self.batch(chosen, ()), len(chosen))
+
+    def batch(self, chosen: Sequence[Values], inputs: Sequence[Node]) -> dict[str, Floats]:
+        """Points as one batch, each with several random values of the inputs."""
+        turns = (DIRECTIONS + 2 * (len(chosen) == 1)) if inputs else 1
+        found = {name: np.stack([place[name] for place in chosen for _ in range(turns)]) for name in chosen[0]}
+        for position, leaf in enumerate(inputs):
+            found[leaf.params["name"]] = drawn(leaf, self.case.seed + position, len(chosen) * turns)
+        return found
+
+    def changed(
+        self, roots: Sequence[Node], part: Node, instead: Floats, above: Sequence[Node], values: Mapping[Node, Floats]
+    ) -> list[Floats] | None:
+        """The values of some nodes where a part has others; None where they cannot be computed.
+
+        `above` are the dependents of the part among the nodes that have `values` at the moved points, which are the
+        first axis; `instead` may have axes in front of that, and so have the results.
+        """
+        inputs = {**self.batch(self.places, ()), "~part": instead}
+        made = {part: input_like(part, "~part", part.serial)}
+        for node in above:
+            for arg in node.args:
+                if arg not in made and arg.args and arg.type.kind == "float":
+                    made[arg] = input_like(arg, f"~{arg.serial}", arg.serial)
+                    inputs[f"~{arg.serial}"] = values[arg]
+            made[node] = step_like(node, node.primitive, tuple([made.get(arg, arg) for arg in node.args]), node.params)
+        moved = [root for root in roots if root in made]
+        lead = instead.shape[: instead.ndim - len(part.shape)]
+        try:
+            found = dict(zip(moved, Tape([made[root] for root in moved]).run(inputs, backend="numpy"), strict=True))
+        except GradcliError:
+            return None
+        return [np.broadcast_to(found.get(root, values[root]), (*lead, *root.shape)) for root in roots]
+
+    # --- inner ----------------------------------------------------------------------------------------------
+
+    def _find_derived(self) -> None:
+        """The derivative in an equality; its side is the right one."""
+        for side, other in ((self.right, self.claimed), (self.claimed, self.right)):
+            order = reachable([side])
+            found = next((node for node in reversed(order) if node in self.case.subject.derived), None)
+            if found is not None:
+                self.right, self.claimed = side, other
+                self.derived = (found, *self.case.subject.derived[found])
+                return
+
+    def _moving(self) -> list[str]:
+        case = self.case
+        used = leaf_names([self.right, self.claimed])
+        own = [] if case.own_leaf is None else [case.own_leaf]
+        return [name for name in dict.fromkeys((*own, *case.subject.moving)) if name in used]
+
+    def holds_elsewhere(self, factor: Fraction) -> bool:
+        """Whether the right side is this multiple of the claim also where data have moved, as far as one can see.
+
+        What is one number at held data may be another subexpression, and no constant.
+        """
+        if self.case.number or self.case.subject.rtol is not None:
+            return True
+        wide = sorted(leaf_names([self.right, self.claimed]) - {*self.names})
+        for place in self._moved([*self.names, *wide])[1:]:
+            right, claimed = self._both(place)
+            scale = float(np.abs(right).max(initial=0.0))
+            if not (np.abs(right - float(factor) * claimed) <= TRUSTED * scale).all():
+                return False
+        return True
+
+    def _moved(self, names: Sequence[str]) -> list[Values]:
+        """The given point, and others where all these leaves have moved; a bare number stays where it is."""
+        case = self.case
+        found: list[Values] = [case.values]
+        if case.number or case.subject.rtol is not None:
+            return found
+        for turn in range(4 * PLACES):
+            place = dict(case.values)
+            for position, name in enumerate(names):
+                domain = case.subject.domain if name == case.own_leaf else None
+                near = next(sample_points.nearby(case.values[name], domain, 1, case.seed + 31 * turn + position), None)
+                if near is not None:
+                    place[name] = near
+            if all(np.isfinite(value).all() for value in self._both(place)):
+                found.append(place)
+            if len(found) > PLACES:
+                break
+        return found
+
+    def _of_gradient(self, output: Node, target: Node) -> Sides:
+        builder = self.builder
+        shape = target.type.shape
+        direction = builder.fresh_leaf(target.type) if shape else builder.constant(1)
+        right, claimed = dot(builder, self.right, direction), dot(builder, self.claimed, direction)
+        return Sides(output, target, direction, right, claimed, (direction,) if shape else ())
+
+    def _of_jacobian(self, rows: Node, target: Node) -> Sides:
+        """A Jacobian along a random row and a random column: the gradient of a combination of its rows."""
+        builder = self.builder
+        left, right = builder.fresh_leaf(rows.type), builder.fresh_leaf(target.type)
+        rank = len(rows.shape)
+        shape = (*rows.shape, *target.shape)
+        column = builder.call("reshape", left, shape=(*rows.shape, *(1,) * len(target.shape)))
+        row = builder.call("reshape", right, shape=((1,) * rank + target.shape))
+        weight = builder.call(
+            "mul", builder.call("broadcast", column, shape=shape), builder.call("broadcast", row, shape=shape)
+        )
+        output = dot(builder, left, rows)
+        return Sides(
+            output, target, right, dot(builder, weight, self.right), dot(builder, weight, self.claimed), (left, right)
+        )
+
+    def _through(self, node: Node, output: Node, target: Node) -> Sides:
+        """A gradient inside another expression: the direction is what the expression makes of the gradient."""
+        builder = self.builder
+        weight = builder.fresh_leaf(self.right.type) if self.right.shape else builder.constant(1)
+        direction = derivatives.vjp([self.right], [weight], [node])[0]
+        inputs = (weight,) if self.right.shape else ()
+        right, claimed = dot(builder, weight, self.right), dot(builder, weight, self.claimed)
+        return Sides(output, target, direction, right, claimed, inputs)
+
+
+def dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
+    """For each node of an order, those that are computed from it, in order."""
+    place = {node: 1 << i for i, node in enumerate(order)}
+    masks = dict.fromkeys(order, 0)
+    for node in reversed(order):
+        for arg in node.args:
+            masks[arg] |= masks[node] | place[node]
+    return {node: [other for other in order if mask & place[other]] for node, mask in masks.items()}
+
+
+def drawn(leaf: Node, seed: int, count: int) -> Floats:
+    """Random values of a leaf: short binary fractions, none of them 0."""
+    generator = np.random.default_rng(seed)
+    shape = (count, *leaf.type.shape)
+    values = generator.integers(8, 64, shape) * generator.choice([-1.0, 1.0], shape) / 32
+    return np.asarray(values, dtype=np.float64)

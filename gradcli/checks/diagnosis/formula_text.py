@@ -1,0 +1,158 @@
+"""Texts in the script language, read back as nodes on the leaves of a case.
+
+What a report proposes to write is parsed like a script and compared with what it stands for, before it is shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.decide.floats import evaluated, evaluator
+from gradcli.checks.decide.sample_points import contains, shortened
+from gradcli.checks.formatting import called, node_text
+from gradcli.diagnostics import GradcliError
+from gradcli.formulas import formula_texts
+from gradcli.graph.node import DATA, LEAF, Node, reachable
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.lowering import lower
+from gradcli.primitives.broadcasting import stretch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gradcli.checks.decide.case import Case, Floats, Values
+    from gradcli.graph.builder import Builder
+
+
+TRIES = 8  # points that are made to compare a text with what it stands for
+CLOSE, TINY = 1e-7, 1e-12  # relative to the largest entry, and what beside an exact 0 is a rounding error, for floats
+
+
+class Names(NamedTuple):
+    """What a formula may read: a node for each name, and the names that mean something else in the script."""
+
+    nodes: Mapping[str, Node]
+    taken: frozenset[str]
+
+
+def readable(case: Case) -> Names:
+    """The leaves of a case by the names that a claim would use for them, and what it differentiates by."""
+    subject = case.subject
+    nodes = {}
+    for node in reachable(subject.nodes()):
+        if node.primitive is LEAF:
+            name = str(node.params["name"])
+            nodes[name.rpartition(".")[2] if subject.kind == "vjp" else name] = node
+    target = subject.target
+    own = None if target is None else subject.names.get(target)
+    if target is None or own is None:
+        return Names(nodes, subject.taken)
+    return Names({**nodes, own: target}, subject.taken - {own})
+
+
+def on_leaves(text: str, values: Mapping[str, Floats], names: Names, builder: Builder, gradient: Node) -> Node | None:
+    """The node of a formula on the leaves of a script; None where it reads or calls what the script means otherwise."""
+    script = parse(Source(text, "<formula>"))
+    lowered = lower(script, at=values)
+    outputs, leaves = lowered.program.outputs, lowered.program.leaves
+    if len(outputs) != 1 or not set(leaves) <= set(names.nodes):
+        return None
+    if not names.taken.isdisjoint(words(text)):
+        return None
+    simplifying, builder.simplifying = builder.simplifying, False
+    try:
+        found: dict[Node, Node] = {}
+        for node in reachable(outputs):
+            if node.primitive is LEAF:
+                found[node] = names.nodes[node.params["name"]]
+            elif node.primitive is DATA:
+                digest = node.params["digest"]
+                found[node] = builder.array(digest, node.builder.data[digest], node.type)
+            elif not node.args:
+                found[node] = builder.constant(node.params["value"], node.type.shape, node.type.kind)
+            else:
+                args = tuple(found[arg] for arg in node.args)
+                found[node] = builder.apply(node.primitive, args, dict(node.params))
+        made = found[outputs[0]]
+        if made.type.shape == () != gradient.type.shape:
+            made = stretch(made, gradient.type.shape)
+        return made if made.type == gradient.type else None
+    finally:
+        builder.simplifying = simplifying
+
+
+def words(text: str) -> set[str]:
+    """Every name that stands in a text."""
+    return {
+        word for word in "".join(c if c.isalnum() or c == "_" else " " for c in text).split() if word.isidentifier()
+    }
+
+
+def moved_points(case: Case) -> Iterator[Values]:
+    """Points where every leaf has moved by itself, so that no symmetry and no equal entries are left."""
+    generator = np.random.default_rng(case.seed + 1)
+    for _ in range(TRIES):
+        place = dict(case.values)
+        for name, value in case.values.items():
+            if value.dtype.kind != "f":
+                continue
+            domain = case.subject.domain if name == case.own_leaf else None
+            scale = np.where(value == 0, 1.0, np.abs(value)) * 0.25
+            moved = shortened(value + scale * generator.uniform(-1.0, 1.0, value.shape), 3)
+            if all(contains(domain, float(entry)) for entry in moved.reshape(-1)):
+                place[name] = moved
+        yield place
+
+
+def agree(one: Node, other: Node, values: Values) -> bool:
+    """Whether two nodes have the same finite floats at a point, as far as rounding allows."""
+    return agreement(one, other)(values)
+
+
+def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
+    """The same for many points, as a function of the point."""
+    both = evaluator([one, other])
+
+    def at(values: Values) -> bool:
+        ours, theirs = both(values)
+        scale = float(np.abs(theirs).max(initial=0.0))
+        near = CLOSE * scale if ours.any() else TINY
+        return bool(np.isfinite(scale)) and bool((np.abs(ours - theirs) <= near).all())
+
+    return at
+
+
+def as_said(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
+    """The text of a node, and the node that the text stands for; None for a text that is not the node's.
+
+    The builder of the case must be open.
+    """
+    with called({leaf: name for name, leaf in names.nodes.items()}):
+        text = node_text(node, longest)
+    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
+    try:
+        made = on_leaves(text, values, names, node.builder, node)
+    except (GradcliError, ArithmeticError, ValueError, LookupError):
+        return None
+    if made is None or not (made is node or agree(made, node, case.values)):
+        return None
+    return text, made
+
+
+def script_text(case: Case, names: Names, node: Node, longest: int = 80) -> str | None:
+    """The shortest text known for a node that reads back as its value; None where there is none."""
+    said = as_said(case, names, node, longest)
+    if said is not None:
+        return said[0]
+    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
+    for text in formula_texts(node, {leaf: name for name, leaf in names.nodes.items()}):
+        try:
+            made = on_leaves(text, values, names, node.builder, node)
+        except (GradcliError, ArithmeticError, ValueError, LookupError):
+            continue
+        if made is not None and len(text) <= longest and agree(made, node, case.values):
+            return text
+    return None

@@ -1,0 +1,175 @@
+"""Claims that are right for special arrays only (symmetric, diagonal), or on one side of a kink only.
+
+Points are drawn on both sides of every surface where the program is not smooth, claim and gradient are compared in
+floats, and right and wrong are sorted by the sign of the surface.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.decide.floats import evaluator
+from gradcli.checks.diagnosis.diagnosis_context import dependents
+from gradcli.checks.diagnosis.ratios import Reading
+from gradcli.checks.formatting import node_text
+from gradcli.graph.node import LEAF, Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.decide.kinks import Surface
+    from gradcli.checks.diagnosis.diagnosis_context import Judgement
+    from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Node
+
+    Floats = NDArray[np.floating[Any]]
+    Values = Mapping[str, Floats]
+
+MOST_ARRAYS = 12
+CLOSE = 1e-9
+
+
+def symmetric(x: Floats) -> Floats:
+    return (x + x.T) / 2
+
+
+def diagonal(x: Floats) -> Floats:
+    return np.diag(np.diag(x))
+
+
+def mirrored(x: Floats) -> Floats:
+    return (x + x[::-1]) / 2
+
+
+SHAPES: tuple[tuple[str, int, str, Callable[[Floats], Floats]], ...] = (
+    ("symmetric matrix", 2, "is symmetric", symmetric),
+    ("diagonal matrix", 2, "is diagonal", diagonal),
+    ("reversed vector", 1, "reads the same backwards", mirrored),
+)
+
+
+def by_structure(judged: Judgement) -> list[Reading]:
+    """The array that a claim takes for a special one: at most one reading."""
+    order = reachable([judged.right, judged.claimed])
+    arrays = {rank: _arrays(judged, order, rank) for _, rank, _, _ in SHAPES}
+    values = judged.values(order, judged.places) if any(arrays.values()) else None
+    if values is None:
+        return []
+    above = dependents(order)
+    for name, rank, words, change in SHAPES:
+        for array in arrays[rank]:
+            if _agree(judged, array, change, above[array], values):
+                what = node_text(array, 40) if array.primitive is LEAF or array.args else "a constant"
+                told = f"consistent with an array taken for another one: the claim is right where `{what}` {words}"
+                span = array.span if array.args else None
+                return [Reading(name, told, node=what, span=None if span is None else list(span))]
+    return []
+
+
+def _arrays(judged: Judgement, order: Sequence[Node], rank: int) -> list[Node]:
+    """Vectors, or square matrices, that are not what is compared; inputs first."""
+    found = [
+        node
+        for node in order
+        if node.type.kind == "float"
+        and node.type.rank == rank
+        and node.shape[0] == node.shape[-1] > 1
+        and node not in (judged.right, judged.claimed)
+    ]
+    return sorted(found, key=lambda node: (len(node.args) > 0, node.serial))[:MOST_ARRAYS]
+
+
+def _agree(
+    judged: Judgement,
+    array: Node,
+    change: Callable[[Floats], Floats],
+    above: Sequence[Node],
+    values: Mapping[Node, Floats],
+) -> bool:
+    """Whether both sides are equal at every place once an array has been changed, and it was another one before."""
+    own = values[array]
+    changed = np.stack([change(value) for value in own])
+    if not np.isfinite(own).all() or any(map(np.array_equal, changed, own)):
+        return False
+    sides = judged.changed([judged.right, judged.claimed], array, changed, above, values)
+    if sides is None:
+        return False
+    right, claimed = (side.reshape(len(changed), -1) for side in sides)
+    scale = np.maximum(np.abs(right), np.abs(claimed)).max(axis=1, initial=0.0)
+    return bool(scale.all() and (np.abs(right - claimed) <= CLOSE * scale[:, None]).all())
+
+
+DRAWN = 24
+ENOUGH = 3  # comparisons on each side
+MOST_SURFACES = 12
+
+
+def by_branch(
+    surfaces: Sequence[Surface],
+    right: Node,
+    claimed: Node,
+    values: Values,
+    names: Sequence[str],
+    domains: Mapping[str, Interval | None],
+    seed: int,
+) -> Reading | None:
+    """The surface on one side of which the claim is right, and on the other side wrong."""
+    zeros = list({surface.zero: surface for surface in surfaces})[:MOST_SURFACES]
+    if not zeros or not names:
+        return None
+    same: list[NDArray[np.bool_]] = []
+    known: list[list[Floats]] = []
+    at = evaluator([right, claimed, *zeros])
+    for place in drawn(values, names, domains, seed):
+        gradient, claim, *found = at(place)
+        if np.isfinite(gradient).all() and np.isfinite(claim).all():
+            scale = np.maximum(np.abs(gradient).max(initial=0.0), np.abs(claim).max(initial=0.0))
+            same.append(np.abs(gradient - claim) <= CLOSE * scale)
+            known.append(found)
+    for position, zero in enumerate(zeros):
+        sides: dict[int, list[bool]] = {1: [], -1: []}
+        for agree, found in zip(same, known, strict=True):
+            side = np.sign(found[position])
+            if side.shape == agree.shape:
+                for one, good in zip(side.reshape(-1), agree.reshape(-1), strict=True):
+                    sides.get(int(one) if one == one else 0, []).append(bool(good))
+            elif not side.shape or (side == side.reshape(-1)[0]).all():
+                one = side.reshape(-1)[0]
+                sides.get(int(one) if one == one else 0, []).append(bool(agree.all()))
+        if any(len(seen) < ENOUGH for seen in sides.values()):
+            continue
+        for sign, words in ((1, (">", "<")), (-1, ("<", ">"))):
+            if all(sides[sign]) and not any(sides[-sign]):
+                text = node_text(zero)
+                told = f"consistent with a branch that was forgotten: the claim is right where {text} {words[0]} 0, "
+                told += f"and wrong where {text} {words[1]} 0"
+                span = surfaces[position].node.span
+                return Reading(
+                    "right on one branch", told, node=node_text(zero), span=None if span is None else list(span)
+                )
+    return None
+
+
+def drawn(
+    values: Values, names: Sequence[str], domains: Mapping[str, Interval | None], seed: int
+) -> list[dict[str, Floats]]:
+    """Points all around the given one: each entry of the named leaves times -3 to 3, inside its domain."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(DRAWN):
+        place = dict(values)
+        for name in names:
+            value = values[name]
+            scale = np.where(value == 0, 1.0, np.abs(value))
+            made = scale * generator.uniform(-3.0, 3.0, value.shape)
+            domain = domains.get(name)
+            if domain is not None:
+                inside = np.vectorize(lambda x, domain=domain: domain.contains(float(x)), otypes=[bool])(made)
+                made = np.where(inside, made, value)
+            place[name] = made
+        found.append(place)
+    return found

@@ -1,0 +1,114 @@
+"""Positions, points and nodes go in, the short texts and lists of reports come out; judges nothing."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from gradcli.graph.text import formulas
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from gradcli.graph.node import Node
+
+
+MOST_ENTRIES = 12
+MOST_NODES = 400
+_NAMES: ContextVar[Mapping[Node, str] | None] = ContextVar("names", default=None)
+
+
+def position(i: int, shape: Sequence[int]) -> str:
+    """The subscript of a flat position: "[1, 2]", or nothing for a scalar."""
+    if not shape:
+        return ""
+    index = []
+    for n in reversed(shape):
+        index.append(str(i % n))
+        i //= n
+    return f"[{', '.join(reversed(index))}]"
+
+
+def shortened_list(items: Sequence[Any]) -> list[Any]:
+    """At most a dozen items, and how many more there are."""
+    if len(items) <= MOST_ENTRIES:
+        return list(items)
+    return [*items[:MOST_ENTRIES], f"... {len(items) - MOST_ENTRIES} more"]
+
+
+def point_text(values: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
+    """A point as plain numbers and nested lists; a large array is named by its shape."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in used:
+            big = value.size > 5 * MOST_ENTRIES
+            found[name] = f"array of shape {list(value.shape)}" if big else value.tolist()
+    return found
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: "1 point", "3 points"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def cut(text: str, digits: int = 17) -> str:
+    """A number's digits, cut where there are many."""
+    return text if len(text) <= digits + 6 or "e" in text else f"{text[: digits + 3]}..."
+
+
+def told_apart(one: str, other: str, digits: int = 17) -> tuple[str, str]:
+    """The digits of two numbers, cut where there are many, but not before they differ."""
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    digits = max(digits, same + 1)
+    return cut(one, digits), cut(other, digits)
+
+
+def plain(value: Any) -> Any:
+    """Evidence as JSON data: numbers of NumPy become Python's, what is not finite becomes a word."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, complex):
+        return f"{value.real + 0.0!r}{value.imag + 0.0:+}j"  # as it is typed after --at
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value + 0.0  # without the sign of a zero
+        return "nan" if value != value else "inf" if value > 0 else "-inf"
+    return value
+
+
+@contextmanager
+def called(names: Mapping[Node, str]) -> Iterator[None]:
+    """Inside, `node_text` calls parts of a formula by the names that the script gave them."""
+    token = _NAMES.set(names)
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
+def down_to(names: Collection[Node], node: Node) -> list[Node]:
+    """The nodes that a node is computed from, in order, without those that have names and what is below them."""
+    found, pending = {node}, [node]
+    while pending and len(found) <= MOST_NODES:
+        for arg in pending.pop().args:
+            if arg not in found and arg not in names:
+                found.add(arg)
+                pending.append(arg)
+    return sorted(found, key=lambda one: one.serial)
+
+
+def node_text(node: Node, longest: int = 60) -> str:
+    """The formula of a node down to what has a name; of a large graph only the name of the operation, and its line."""
+    names = _NAMES.get() or {}
+    order = down_to(names, node)
+    if len(order) > MOST_NODES:
+        return node.primitive.name + ("" if node.span is None else f" in line {node.span.line}")
+    # a shared part is repeated: texts may explode
+    text = formulas(order, lambda _: "...", names, longest=4 * longest)[node]
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."

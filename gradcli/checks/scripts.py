@@ -1,0 +1,293 @@
+"""A script and a point go in, a report with a verdict on every gradient, claim and rule comes out.
+
+The same script, point and options give the same report, byte for byte. What cannot be lowered raises; everything else
+is an answer.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks import inline_results, worker
+from gradcli.checks.decide import sample_points
+from gradcli.checks.decide.boxes import centred, checked_box, dodged, on_box, outside
+from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.floats import read_value
+from gradcli.checks.decide.verdict import judge, unanswered
+from gradcli.checks.exact import Exact
+from gradcli.checks.expectations import check_ids, expected_error, settled
+from gradcli.checks.file_settings import Settings, of_file, settle_settings, suppressed
+from gradcli.checks.formatting import plain, point_text
+from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.checks.subjects import Subject, subjects
+from gradcli.checks.witnesses import parse_witnesses, step_sequence, witness_table
+from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import namespace
+from gradcli.language.limits import limits_of
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.lowering import lower
+from gradcli.points import read_point
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.decide.boxes import Box
+    from gradcli.checks.worker import Oracle
+    from gradcli.language.limits import Limits, LimitsLike
+    from gradcli.lowering import Lowered
+
+    Floats = NDArray[np.floating[Any]]
+
+WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
+
+
+@worker.exclusive
+def check_script(
+    source: str | Source,
+    *,
+    at: Mapping[str, Any] | Sequence[str] = (),
+    wrt: Sequence[str] | None = None,
+    claims: Mapping[str, str] | None = None,
+    samples: int = 3,
+    seed: int | None = None,
+    timeout: float = 60.0,
+    require: str | None = None,
+    allow_kink: bool = False,
+    lenient: bool = False,
+    limits: LimitsLike = None,
+    dtype: str = "float64",
+    backend: str = "auto",
+    steps: bool = False,
+    witnesses: str = "none",
+    box: Mapping[str, tuple[float, float]] | None = None,
+    dodge: bool = False,
+    prove: bool = True,
+    oracle: Oracle | None = None,
+    beat: Callable[[], None] | None = None,
+) -> Report:
+    """Judge every gradient, claim and hand-written rule of a script.
+
+    `at` is a point as for every other command, `claims` maps leaves to hand-written gradients, `samples` counts
+    points beside the given one. A check that takes more than `timeout` seconds is INCONCLUSIVE, whatever it had found;
+    budgets of operations end most of them long before, so that no verdict depends on the machine. `require` is
+    "certified" or "precise". A leaf without a value is sampled inside its domain. With `steps` every derivative gets
+    finite differences for a sequence of steps in its evidence. `witnesses` ("all", or some of reverse, enclosure, sympy
+    and differences with commas between them) puts derivatives from other sources into it; no verdict depends on them.
+    `box` gives leaves an interval, on the whole of which a verdict then has to hold; with `dodge` a kink at the point
+    is left for a point beside it. Without `prove` the best verdict is CERTIFIED. `backend` computes the floats that are
+    judged ("auto" is NumPy).
+    `beat` is called after each check. Threads that check with one oracle do so one after the other.
+
+    Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.
+
+    >>> [one.verdict for one in check_script("x**2*y", at={"x": 2, "y": 3}).checks]  # doctest: +SKIP
+    ['PROVED', 'PROVED']
+    """
+    times = [monotonic()]
+    chosen = parse_witnesses(witnesses)
+    backend = "numpy" if backend == "auto" else backend
+    namespace(backend, dtype)  # an error where the library is not installed
+    oracle = oracle or worker.shared()
+    oracle.warm()
+    script_source = source if isinstance(source, Source) else Source(source)
+    asked = Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
+    ready = prepared(script_source, at, wrt, claims, limits_of(limits), asked, backend, box)
+    if isinstance(ready, Check):
+        return summarised("", [ready], file=script_source.path)
+    lowered, notes, settings, told, sides, values, wanted, stated = ready
+    dtype = settings.dtype
+    in_plane = dtype == "complex128"
+    outcomes: list[tuple[Subject, Outcome]] = []
+    if values is None:
+        found = [complex_check(name, script_source) for name in lowered.wrt]
+        return summarised(lowered.text, found, notes, script_source.path)
+    if wanted:
+        exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
+        for subject in wanted:
+            own = subject.settings or settings
+            samples, exact.seconds = own.samples, own.timeout
+            try:
+                outcome = judge(exact, subject, told, samples, dtype, backend)
+                if dodge and not in_plane:
+                    subject, outcome = dodged(exact, subject, outcome, told, samples, dtype, backend)
+                if sides and not in_plane:
+                    outcome = on_box(exact, subject, outcome, sides, told, samples, dtype, backend)
+            except worker.NoAnswer as reason:
+                outcome = unanswered(reason)
+            if beat is not None:
+                beat()
+            evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}
+            rungs = step_sequence(subject, evidence, dtype) if steps and not in_plane else None
+            if rungs is not None:
+                evidence["ladder"] = plain(rungs.evidence())
+            beside = witness_table(exact, subject, outcome, chosen, dtype, backend)
+            if beside is not None:
+                evidence["witnesses"] = plain(beside)
+            outcomes.append((subject, outcome._replace(evidence=evidence)))
+            times.append(monotonic())
+    outcomes = first_wrong_steps(outcomes)
+    checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
+    checks += inline_results.compared(lowered, stated, checks, values, settings, backend)
+    times += [monotonic() for _ in stated]
+    checks, more = suppressed(lowered, [subject.place for subject in wanted], checks, require, warn=wrt is None)
+    report = summarised(lowered.text, checks, [*notes, *more], script_source.path)
+    return timed(report, [after - before for before, after in pairwise(times)])
+
+
+class Prepared(NamedTuple):
+    """A script lowered for a point, with all that its checks need; `values` is None where a leaf is complex."""
+
+    lowered: Lowered
+    notes: tuple[Diagnostic, ...]
+    settings: Settings
+    seed: int
+    box: Box
+    values: dict[str, Floats] | None
+    subjects: list[Subject]
+    stated: list[inline_results.Stated]
+
+
+def prepared(
+    source: Source,
+    at: Mapping[str, Any] | Sequence[str],
+    wrt: Sequence[str] | None,
+    claims: Mapping[str, str] | None,
+    limits: Limits,
+    asked: Settings,
+    backend: str,
+    box: Mapping[str, tuple[float, float]] | None = None,
+) -> Prepared | Check:
+    """A script with a value for every leaf and what is to be judged, or the check of a script that expects an error.
+
+    `asked` are the settings of the caller; those of the file come on top. Raises GradcliError for a script that cannot
+    be read or evaluated, unless its first line expects exactly that error.
+    """
+    wanted: list[Subject] = []
+    stated: list[inline_results.Stated] = []
+    try:
+        point, notes = read_point(at, limits)
+        lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims)
+        settings = of_file(lowered, asked)
+        if settings.dtype != asked.dtype:
+            namespace(backend, settings.dtype)
+        text = inline_results.text_without(lowered.script)
+        seed = sample_points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
+        sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
+        in_plane = settings.dtype == "complex128"
+        values = place(lowered, seed, {} if in_plane else sides, settings.dtype)
+        if values is not None:  # what no point can be asked about is an error
+            Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
+            wanted = subjects(lowered, values, seed)
+            settle_settings(lowered, wanted, settings)
+            stated = inline_results.found(lowered, wanted, wrt)
+    except GradcliError as problem:
+        expected = expected_error(source, problem.with_source(source))
+        if expected is not None:
+            return expected
+        raise problem.with_source(source) from None
+    return Prepared(lowered, (*lowered.notes, *notes), settings, seed, sides, values, wanted, stated)
+
+
+def check_names(
+    source: Source, *, limits: LimitsLike = None, dtype: str = "float64", backend: str = "auto"
+) -> list[tuple[str, int | None]]:
+    """The id and the line of each check that `check_script` makes of a script, in its order; nothing is judged.
+
+    Raises GradcliError where `check_script` does.
+
+    >>> check_names(Source("x**2*y"))
+    [('gradient:x', 1), ('gradient:y', 1)]
+    """
+    backend = "numpy" if backend == "auto" else backend
+    namespace(backend, dtype)
+    asked = Settings(0, 0.0, dtype, None, frozenset(), False)
+    ready = prepared(source, (), None, None, limits_of(limits), asked, backend)
+    if isinstance(ready, Check):
+        return [(ready.id, ready.line)]
+    if ready.values is None:
+        return [(one.id, one.line) for one in (complex_check(name, source) for name in ready.lowered.wrt)]
+    lines = [one.line for one in ready.subjects] + [one.expected.line for one in ready.stated]
+    return list(zip(check_ids(ready.subjects) + inline_results.result_ids(ready.stated), lines, strict=True))
+
+
+def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats] | None:
+    """A value for every leaf: given, default, inside its box, or sampled; None where a real one is complex."""
+    plane = dtype == "complex128"
+    values: dict[str, Floats] = {}
+    for name, leaf in lowered.program.leaves.items():
+        if name in lowered.values:
+            value = read_value(lowered.values[name], leaf.node.type.shape, plane)
+            if value is None:
+                return None
+            values[name] = value
+    shapes = {name: leaf.node.type.shape for name, leaf in lowered.program.leaves.items()}
+    values = {**values, **centred({name: box[name] for name in box if name not in values}, shapes)}
+    outside(box, values)
+    outputs = [*lowered.program.outputs]
+    for claim in lowered.claims:
+        outputs += [claim.left, claim.right]
+    return {
+        **values,
+        **sample_points.sampled(lowered.program.leaves, values, outputs, seed, dtype if plane else "float64"),
+    }
+
+
+def shown_point(subject: Subject, exact: Exact) -> dict[str, Any]:
+    """The point of a check as evidence: the leaves that it reads."""
+    names = exact.leaves_of([node for node in (subject.output, subject.left, subject.judged) if node is not None])
+    return point_text(subject.values, names)
+
+
+def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple[Subject, Outcome]]:
+    """The same outcomes; of each derivation of two steps or more the first wrong one says so, in words and evidence.
+
+    A claim continues the one before it where its left side is that one's right side, or where two equalities have one
+    left side.
+    """
+    found = list(outcomes)
+    start = 0
+    while start < len(found):
+        end = start + 1
+        while end < len(found) and continues(found[end - 1][0], found[end][0]):
+            end += 1
+        wrong = next((i for i in range(start, end) if found[i][1].verdict in WRONG), None)
+        if end - start > 1 and wrong is not None:
+            subject, outcome = found[wrong]
+            step, steps = wrong - start + 1, end - start
+            message = f"step {step} of {steps} is the first that is wrong: {outcome.message}"
+            evidence = {**outcome.evidence, "step": step, "steps": steps}
+            found[wrong] = (subject, outcome._replace(message=message, evidence=evidence))
+        start = end
+    return found
+
+
+def continues(before: Subject, after: Subject) -> bool:
+    """Whether a claim goes on where another ended, or two equalities have one left side."""
+    if before.kind != "claim" or after.kind != "claim":
+        return False
+    if after.left is None:
+        return after.engine is before.judged
+    return after.left is before.judged or after.left is before.left
+
+
+def complex_check(name: str, source: Source) -> Check:
+    """What is said of complex leaves without --dtype complex128."""
+    return Check(
+        f"gradient:{name}",
+        source.path,
+        None,
+        "gradient",
+        name,
+        "INCONCLUSIVE",
+        {"oracles": {}},
+        "not checked: a leaf is complex; say --dtype complex128",
+        passed=False,
+    )
