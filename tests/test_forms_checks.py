@@ -67,6 +67,27 @@ def test_an_identity_beyond_normal_forms_is_certified() -> None:
     assert wrong.verdict in ("DISAGREES", "INCONCLUSIVE")
 
 
+def test_sides_that_differ_beyond_the_digits_of_a_comparison_are_not_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    made = proving.in_rings
+    monkeypatch.setattr(proving, "in_rings", lambda *args: sizes.extend(args[2]) or made(*args))
+    script = "d = x*exp({}*y)\nassert d == x\nd"
+    reasons = []
+    for factor, wanted in (("1e-30", "the sides differ at this point"), ("0", None)):
+        table_of = lower(parse(Source(script.format(factor))), at={"x": 0.5, "y": 0.3})
+        claim = table_of.claims[0]
+        nodes = [claim.left, claim.right]
+        table = Table(nodes, catalogue())
+        session = Session()
+        session.answer({"op": "load", "flat": table.flat})
+        rows = {"left": table.rows[nodes[0]], "right": table.rows[nodes[1]]}
+        point = {"x": [[0.5], []], "y": [[0.3], []]}
+        answer = session.answer({"op": "prove", "moving": ["x"], "point": point, "decimal": False, **rows})
+        reasons.append((answer.get("reason"), wanted))
+    assert all(reason == wanted for reason, wanted in reasons)
+    assert sizes == [tower.SIZES[0]] * 2  # no larger ring, and no other reading
+
+
 def test_a_proof_ends_with_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     low = lower(parse(Source("assert sin(2*x) == 2*sin(x)*cos(x)\nx")), at={"x": 1.5})
     (claim,) = low.claims

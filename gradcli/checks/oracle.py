@@ -7,8 +7,10 @@ the question. `checks.worker` owns the process and may end it at any time.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from json import dumps, loads
 from math import isfinite
@@ -16,6 +18,8 @@ from queue import SimpleQueue
 from random import seed
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+
+from flint import arb
 
 from gradcli.checks import balls, relations
 from gradcli.checks.call_budget import CallBudget, UsedBefore
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MEMORY = 6 * 2**30
+MANY_BITS = 512  # where a proof is not found at once: claims that hold to rounding only are told apart
 MOST_SHORTENING = 200_000  # calls for one proposal of a shorter formula
 DERIVATIVE = ("output", "target", "moving", "entries", "point")
 
@@ -181,9 +186,12 @@ class Session:
         proving = room("forms.proving")
         nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
         ask = proving.prove_equal if "left" in nodes else proving.prove_derivative
-        if "left" not in nodes:
+        judged, here = self.nodes[right], _point(point)
+        if "left" in nodes:
+            rows["differ"] = lambda: self._differ(nodes["left"], judged, here, rows["decimal"])
+        else:
             rows["values"] = self.values.setdefault(dumps(point), {})
-        answer: Answer = ask(**nodes, right=self.nodes[right], point=_point(point), **rows)
+        answer: Answer = ask(**nodes, right=judged, point=here, **rows)
         return answer
 
     def on_enclosure(self, derivative: Any) -> Answer:
@@ -251,6 +259,14 @@ class Session:
 
         return at
 
+    def _differ(self, one: Node, other: Node, point: Any, decimal: bool) -> bool:
+        """Whether an entry of one node is certainly not that of the other, with many bits."""
+        with balls.precision(MANY_BITS), suppress(Unsupported, Undecided, UndefinedAt):
+            left, right = balls.read(self.fields.at(MANY_BITS, decimal=decimal), [one, other], point)
+            pairs = zip(left.flat, right.flat, strict=True)
+            return any(isinstance(x, arb) and isinstance(y, arb) and not x.overlaps(y) for x, y in pairs)
+        return False
+
     def _entry(self, x: Any) -> Answer:
         if isinstance(x, Failure):
             return {"failure": x.kind, "reason": x.reason, "row": self._row(x.node)}
@@ -298,6 +314,7 @@ def main() -> None:
     Thread(target=listen, daemon=True).start()
     session = Session()
     room("forms.proving")  # loaded while the caller is still busy
+    gc.freeze()  # what is loaded stays
     while True:
         request = loads(requests.get())
         extend_cpu_limit(cpu)

@@ -6,6 +6,7 @@ number of the case within this process, so that nothing else that reaches the pi
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -113,6 +114,7 @@ def main(answer: Callable[..., str] = answered) -> None:
     if answer is answered:
         shared().warm()
         import_module(CHECKING)  # before the first case, whose time it would take
+        gc.freeze()  # what is loaded stays
     tell(0, dumps({"ready": True}))
     while True:
         case = loads(lines.get())

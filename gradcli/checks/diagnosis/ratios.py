@@ -11,7 +11,7 @@ from gradcli.checks.formatting import node_text, position
 from gradcli.graph.node import DATA, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -120,6 +120,7 @@ PAIRED = 24  # short subexpressions whose products and quotients are tried too
 LISTED = 4
 DIGITS = 4  # a claim that is right to so many digits, and no further, holds a rounded constant
 LONGEST = 100  # text of a subexpression that is worth reading
+MOST_TOGETHER = 100_000  # numbers that are compared at once
 NEAR = 0.01  # what is nearer than this everywhere is an approximation
 
 
@@ -172,14 +173,7 @@ def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) 
         ratio = right / claimed
         gap = claimed - right
         counts = ~((right == 0) & (claimed == 0))
-        differs = gap != 0
-        for part, value in parts.items():
-            lacks = _simple(ratio / value, counts)
-            both_ways = isinstance(part, Pair) and part.sign == "/"
-            extra = None if both_ways else _simple(ratio * value, counts)
-            away = _simple(gap / value, differs | (value != 0))
-            if lacks is None and extra is None and away is None:
-                continue
+        for (part, value), lacks, extra, away in _simple_factors(ratio, gap, counts, parts):
             text = _text(part)
             if "..." in text:
                 continue  # what cannot be written down is no reading
@@ -208,15 +202,36 @@ def _lifted(value: Floats, like: Floats) -> Floats | None:
     return None
 
 
-def _simple(quotient: Floats, counts: Floats) -> Fraction | None:
-    """The simple number that a quotient is everywhere where it counts."""
-    flat = np.broadcast_to(quotient, counts.shape)[counts]
-    if not flat.size or not np.isfinite(flat).all():
-        return None
-    first = float(flat[0])
-    if (np.abs(flat - first) > EQUAL * abs(first)).any():
-        return None
-    return next((n for n in SIMPLE if abs(float(n) - first) <= EQUAL * abs(first)), None)
+def _simple_factors(
+    ratio: Floats, gap: Floats, counts: NDArray[np.bool_], parts: Mapping[Node | Pair, Floats]
+) -> Iterator[tuple[tuple[Node | Pair, Floats], Fraction | None, Fraction | None, Fraction | None]]:
+    """Parts with the simple numbers that ratio/part, ratio*part and gap/part are; not those that give none."""
+    items = list(parts.items())
+    rows = max(1, MOST_TOGETHER // max(ratio.size, 1))
+    for start in range(0, len(items), rows):
+        some = items[start : start + rows]
+        values = np.stack([np.broadcast_to(value, ratio.shape) for _, value in some])
+        lacking, extra = _simple(ratio / values, counts), _simple(ratio * values, counts)
+        away = _simple(gap / values, (gap != 0) | (values != 0))
+        for item, lacks, has, parted in zip(some, lacking, extra, away, strict=True):
+            has = None if isinstance(item[0], Pair) and item[0].sign == "/" else has  # the other quotient lacks it
+            if not (lacks is None and has is None and parted is None):
+                yield item, lacks, has, parted
+
+
+def _simple(quotients: Floats, counts: NDArray[np.bool_]) -> list[Fraction | None]:
+    """The simple number that each quotient, of which there is one a row, is everywhere where it counts."""
+    if not quotients.size:
+        return [None] * len(quotients)
+    flat = quotients.reshape(len(quotients), -1)
+    counted = np.broadcast_to(counts, quotients.shape).reshape(flat.shape)
+    first = flat[np.arange(len(flat)), counted.argmax(axis=1)]
+    same = (np.abs(flat - first[:, None]) <= EQUAL * np.abs(first)[:, None]) | ~counted  # never of what is not finite
+    found: list[Fraction | None] = [None] * len(flat)
+    for row in np.flatnonzero(same.all(axis=1) & counted.any(axis=1) & np.isfinite(first)).tolist():
+        number = float(first[row])
+        found[row] = next((n for n in SIMPLE if abs(float(n) - number) <= EQUAL * abs(number)), None)
+    return found
 
 
 def _times(factor: Fraction, text: str) -> str:
@@ -252,7 +267,7 @@ def of_entries(right: Floats, claimed: Floats) -> list[Reading]:
     if wrong.all() or not wrong.any():
         return []
     ratio = np.divide(right, claimed, out=np.full(right.shape, np.nan), where=claimed != 0)[:, wrong]
-    factor = _simple(ratio, np.ones(ratio.shape, bool))
+    (factor,) = _simple(ratio[None], np.ones(ratio.shape, bool))
     zero = bool((claimed[:, wrong] == 0).all())
     where, name = _where(wrong)
     how = "is zero" if zero else "has a wrong sign" if factor == -1 else "is wrong"

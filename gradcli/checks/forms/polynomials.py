@@ -88,7 +88,7 @@ def height(poly: Any) -> int:
     """The bits of the largest coefficient; of many, those of the first."""
     if len(poly) > 64:
         return int(leading(poly).bit_length())
-    return int(max(map(abs, poly.coeffs()), default=fmpz(0)).bit_length())
+    return int(max(map(fmpz.bit_length, poly.coeffs()), default=0))
 
 
 def expected_terms(terms: int, n: int) -> int:

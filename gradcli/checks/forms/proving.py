@@ -164,13 +164,23 @@ def prove_derivative(
     return attempted(attempt, moving, point, decimal)
 
 
-def prove_equal(left: Node, right: Node, moving: Sequence[str], point: Point, decimal: bool = False) -> Answer:
-    """Whether two nodes are equal, entry by entry."""
+def prove_equal(
+    left: Node,
+    right: Node,
+    moving: Sequence[str],
+    point: Point,
+    decimal: bool = False,
+    differ: Callable[[], bool] | None = None,
+) -> Answer:
+    """Whether two nodes are equal, entry by entry.
+
+    `differ` tells whether they are certainly not, at the point: it is called before much work is spent on a proof.
+    """
 
     def attempt(claim: Claim) -> Answer:
         return answered(claim, equal_pairs(claim, left, right, moving))
 
-    return attempted(attempt, moving, point, decimal, Reader(common=True))
+    return attempted(attempt, moving, point, decimal, Reader(common=True), differ)
 
 
 def equal_pairs(claim: Claim, left: Node, right: Node, moving: Sequence[str]) -> Pairs:
@@ -251,10 +261,12 @@ def attempted(
     point: Point,
     decimal: bool,
     abstract: Reader | None = None,
+    differ: Callable[[], bool] | None = None,
 ) -> Answer:
     """The answer of an attempt, in the first reading of the claim that gives a proof; else that of the plain one.
 
-    Where the plain reading does not fit into a small ring, an `abstract` one comes before a large one.
+    Where the plain reading does not fit into a small ring, an `abstract` one comes before a large one. Where `differ`
+    refutes the claim, no other reading is tried.
     """
 
     def tried(reader: Reader, sizes: Sequence[int]) -> tuple[Answer, Exception | None]:
@@ -262,6 +274,8 @@ def attempted(
         return in_rings(attempt, lambda size: Claim(Tower(size, most), point, decimal, reader), sizes)
 
     plain, problem = tried(Reader(), SIZES[:1])
+    if not plain["proved"] and differ is not None and differ():
+        return {"proved": False, "reason": "the sides differ at this point"}
     if problem is not None and abstract is not None:
         found, _ = tried(abstract, SIZES)
         if found["proved"]:
@@ -271,7 +285,7 @@ def attempted(
     if plain["proved"]:
         return plain
     readers = [] if problem is None else [Reader(apart=True)]
-    readers += [] if set(point) <= set(moving) else [Reader(every=True)]
+    readers += [] if isinstance(problem, Spent) or set(point) <= set(moving) else [Reader(every=True)]
     symmetric = tuple(name for name, value in point.items() if is_symmetric(*value))
     readers += [Reader(symmetric=symmetric)] if symmetric else []
     for reader in readers:
