@@ -6,7 +6,7 @@ from gradcli.calculator.prepared import Question
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.graphs import Graph, Vertex
+from gradcli.execution.graphs import Graph, Group, Vertex
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
 from gradcli.graph.text import body_text, formulas, step_names
 from gradcli.lowering import missing_values
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradcli.execution.results import Trace, Value
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
+    from gradcli.lowering.lowered import Block
 
 
 def draw(
@@ -54,8 +55,10 @@ def draw(
     sent, cotangents = returned(back, program.nodes(), index)
     texts = formulas(order, step_names(index), lowered.names)
     vertices = tuple(
-        vertex(node, index, dtype, texts[node], known.get(node), cotangents.get(index[node]), sent, lowered.names)
-        for node in order
+        vertex(
+            node, index, dtype, texts[node], known.get(node), cotangents.get(index[node]), sent, lowered.names, groups
+        )
+        for node, groups in zip(order, groups_of(lowered.blocks, order), strict=True)
     )
     return Graph(
         lowered.text,
@@ -77,6 +80,7 @@ def vertex(
     cotangent: Value | None,
     sent: Mapping[tuple[int, int], Value],
     labels: Mapping[Node, str],
+    groups: tuple[Group, ...],
 ) -> Vertex:
     """One node as a picture shows it."""
     role = "leaf" if node.primitive is LEAF else "constant" if node.primitive in (CONSTANT, DATA) else "operation"
@@ -97,7 +101,23 @@ def vertex(
         "" if role == "leaf" else labels.get(node, ""),
         turns=node.params["count"] if is_reader(node) else 0,
         body=body_text(node) if is_reader(node) else "",
+        groups=groups,
     )
+
+
+def groups_of(blocks: Sequence[Block], order: Sequence[Node]) -> list[tuple[Group, ...]]:
+    """The calls, loops and turns around each node, the outermost first; nodes come by their serial numbers."""
+    pending = sorted(enumerate(blocks), key=lambda one: (-one[1].first, one[1].last, one[0]))  # the outermost last
+    around: list[tuple[int, Group]] = []  # the last node of each open block
+    found = []
+    for node in order:
+        while pending and pending[-1][1].first <= node.serial:
+            key, block = pending.pop()
+            place = f"line {block.span.line}" if block.span else ""
+            around.append((block.last, Group(key, block.label, place)))
+        around = [one for one in around if one[0] >= node.serial]
+        found.append(tuple([group for _, group in around]) if node.args else ())
+    return found
 
 
 def returned(

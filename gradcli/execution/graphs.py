@@ -23,12 +23,24 @@ class Extent(NamedTuple):
     rest: int  # entries that are not finite
 
 
+class Group(NamedTuple):
+    """A call of a function or a layer, a loop, or a turn of one: what a large picture opens and closes.
+
+    `key` tells groups of equal labels apart, `place` says where it was called or stands.
+    """
+
+    key: int
+    label: str
+    place: str = ""
+
+
 class Vertex(Record):
     """One node: `inputs` are positions of other vertices, `sent` what goes back along each of them, if known.
 
     `role` is leaf, constant or operation; `name` is what gradcli calls it, `torch` the name of PyTorch's node.
     `label` is the name that the source gives to it, `note` what a hand-written rule saved and where it is. Vertices of
     one `line` may be shown as one. A loop has its number of `turns`, and as `body` what one of them computes.
+    `groups` are the calls, loops and turns that it belongs to, the outermost first.
     """
 
     index: int
@@ -47,6 +59,7 @@ class Vertex(Record):
     note: str = ""
     turns: int = 0
     body: str = ""
+    groups: tuple[Group, ...] = ()
 
 
 class Graph(Shown):

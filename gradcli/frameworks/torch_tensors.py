@@ -74,6 +74,8 @@ class FetchedSize(Size):
 class TorchTensors(Tensors):
     """Reads tensors of the installed PyTorch."""
 
+    recorders = (*Tensors.recorders, "gradcli.frameworks.")
+
     def __init__(self, torch: Any, host: frozenset[str] = frozenset(("cpu",))) -> None:
         super().__init__()
         self.torch, self.kind = torch, torch.Tensor

@@ -86,6 +86,7 @@ def lower(
         lowerer.reassigned,
         lowerer.expect or script.expect,
         _intermediates(lowerer),
+        lowerer.blocks,
     )
 
 

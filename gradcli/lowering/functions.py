@@ -166,6 +166,7 @@ def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], s
         lowerer.inside.pop()
         lowerer.local, (lowerer.targets, lowerer.assigned, lowerer.appended) = outer, scanned
     lowerer.idle += lowerer.builder.count == before
+    lowerer.close_block(before, f"{name}()", span)
     if result is None:
         raise error(
             "GC213",

@@ -59,6 +59,7 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
         raise _too_much(lowerer, f"the loop would run {count_text(count)} times", place)
     names, turn, made, attempts, again = lowerer.names(), 0, 0, MOST_ATTEMPTS, 1
     lowerer.looping += 1
+    begun = lowerer.builder.count
     try:
         while turn < count:
             left = count - turn
@@ -88,8 +89,11 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
                 return result
             made = lowerer.builder.count - before
             turn += 1
+            lowerer.close_block(before, f"turn {turn}", None)
     finally:
         lowerer.looping -= 1
+    if turn > 1:
+        lowerer.close_block(begun, f"for {statement.target.id} in range({count})", place)
     return None
 
 
@@ -378,7 +382,7 @@ class _State:
         self.local = None if lowerer.local is None else dict(lowerer.local)
         self.exponents = set(lowerer._exponents)
         self.const = {leaf: leaf.const for leaf in lowerer.leaves.values()}
-        self.notes = len(lowerer.notes)
+        self.notes, self.blocks = len(lowerer.notes), len(lowerer.blocks)
         self.known = dict(lowerer.repeated.known)
         self.count, self.span, self.data = builder.count, builder.span, len(builder.data)
         self.other_spans = {node: list(spans) for node, spans in builder.other_spans.items()}
@@ -398,6 +402,7 @@ class _State:
         for leaf, const in self.const.items():
             leaf.const = const
         del lowerer.notes[self.notes :]
+        del lowerer.blocks[self.blocks :]
         assert builder.table is not None
         for table in builder.table.values():  # a table keeps its nodes in the order in which they were made
             while table:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gradcli.graph.handrule import HandRule
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from gradcli.diagnostics import Diagnostic, Span
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
     from gradcli.language.syntax import Script
 
-__all__ = ["Claim", "HandRule", "Lowered"]
+__all__ = ["Block", "Claim", "HandRule", "Lowered"]
+
+
+class Block(NamedTuple):
+    """A call that was inlined, a loop or a turn of one: it made the nodes with these serial numbers, both included."""
+
+    first: int
+    last: int
+    label: str
+    span: Span | None
 
 
 class Claim:
@@ -59,10 +69,11 @@ class Lowered:
 
     `uses` maps a leaf to where the script first reads it; `reassigned` a closed name to its second assignment,
     which made it a constant; `several` tells that the output was written as several values; `names` are what the script
-    calls its intermediates.
+    calls its intermediates, `blocks` the calls, loops and turns that made nodes, each behind those inside it.
     """
 
     __slots__ = (
+        "blocks",
         "claims",
         "expect",
         "names",
@@ -95,6 +106,7 @@ class Lowered:
         reassigned: Mapping[str, Span],
         expect: str | None,
         names: Mapping[Node, str],
+        blocks: Sequence[Block] = (),
     ) -> None:
         self.script = script
         self.source = source
@@ -110,6 +122,7 @@ class Lowered:
         self.reassigned = dict(reassigned)
         self.expect = expect
         self.names = dict(names)
+        self.blocks = tuple(blocks)
 
     def with_program(self, program: Program, names: Mapping[Node, str]) -> Lowered:
         """The same script as another program, which computes the same outputs."""

@@ -15,7 +15,7 @@ from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.lists import ScriptList, plain
-from gradcli.lowering.lowered import Claim
+from gradcli.lowering.lowered import Block, Claim
 from gradcli.lowering.names import POISON, Names, Poisoned
 from gradcli.lowering.operands import number
 from gradcli.lowering.repeated import Repeated
@@ -83,6 +83,7 @@ class Lowerer(Names):
         self.claims: list[Claim] = []
         self.derived: dict[Node, tuple[str, Node, Node]] = {}  # what a derivative operator made: its name and operands
         self.outputs: list[Node] = []
+        self.blocks: list[Block] = []  # calls, loops and turns that made nodes
         self.several = False
         self.repetitions = 0  # turns of loops that were written out
         self.work = 0  # steps of loops that became nodes
@@ -94,6 +95,11 @@ class Lowerer(Names):
     def names(self) -> dict[str, Any]:
         """The names that a statement assigns to: of the function that is being inlined, else of the script."""
         return self.scope if self.local is None else self.local
+
+    def close_block(self, before: int, label: str, span: Span | None) -> None:
+        """Note what was made since the builder had counted so many nodes, if anything was."""
+        if self.builder.count > before:
+            self.blocks.append(Block(before + 1, self.builder.count, label, span))
 
     # --- statements ---------------------------------------------------------------------------------
 

@@ -83,6 +83,7 @@ def vertex(
         tuple(sent.get((one.number, at)) for at, _ in places),
         "" if leaf else one.name,
         one.note,
+        groups=one.groups,
     )
 
 

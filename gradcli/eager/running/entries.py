@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.eager.running.places import Line
+    from gradcli.execution.graphs import Group
 
 SMALL = 9  # entries of an array that is kept as it is
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -36,6 +37,7 @@ class Entry:
     __slots__ = (
         "below",
         "dtype",
+        "groups",
         "inputs",
         "inside",
         "line",
@@ -59,6 +61,7 @@ class Entry:
     name: str
     inputs: tuple[int, ...]
     line: Line | None
+    groups: tuple[Group, ...]  # calls, layers and turns of loops around it, where these are wanted
     mode: str  # grad, no_grad, inference
     requires: bool
     wanted: bool  # whether an operand required grad at that time

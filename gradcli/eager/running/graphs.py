@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gradcli.eager.running.entries import Entry, Rule
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.watch import Watch
+    from gradcli.execution.graphs import Group
 
 
 class Made(NamedTuple):
@@ -30,6 +31,7 @@ class Made(NamedTuple):
     file: str
     rule: str = ""  # the name of the Function that made it
     note: str = ""  # what that saved, and where its backward is
+    groups: tuple[Group, ...] = ()  # calls, layers and turns of loops around it
 
 
 class Sent(NamedTuple):
@@ -140,6 +142,7 @@ def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str)
         None if line is None else line.number,
         "" if line is None else line.text,
         elsewhere(line, path),
+        groups=entry.groups,
     )
 
 

@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core import events
+from gradcli.eager.running.calls import Calls
 from gradcli.eager.running.entries import (
     Entry,
     Event,
@@ -64,6 +65,7 @@ class Record(events.Recorder):
         self.open: list[Sweep] = []
         self.owners: set[int] = set()  # the objects whose attributes were looked at
         self.functions = Functions(self._own)
+        self.calls = Calls(self._own) if extents else None
         self.last: Line | None = None  # where an exception ended the file
 
     # --- values -----------------------------------------------------------------------------------------------
@@ -116,6 +118,13 @@ class Record(events.Recorder):
             if result is not None and how in ("detach()", ".data"):
                 self.shared[entry.mark] = inputs[0]
 
+    def _caller(self) -> FrameType | None:
+        """The frame that called into this package or, on PyTorch, one that runs inside it."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(self.tensors.recorders):
+            frame = frame.f_back
+        return frame
+
     def _line(self) -> Line | None:
         """The line of the file that runs now; functions of it that have ended tell their names."""
         frame: FrameType | None = sys._getframe(2)
@@ -126,12 +135,20 @@ class Record(events.Recorder):
             self.ended(self.functions.turned(frame))
         return None if frame is None else line_in(frame.f_code, frame.f_lasti)
 
+    def forget(self) -> None:
+        """No function runs any more: hold no frame."""
+        if self.calls is not None:
+            self.calls.clear()
+
     def ended(self, functions: Sequence[FrameType]) -> None:
         """Functions of the file have come to their end, with these frames."""
 
     def _enter(self, tensor: Any, role: str, name: str, inputs: tuple[int, ...]) -> Entry:
         entry, entries = Entry(), self.entries
         entry.line = self._line()
+        entry.groups = ()
+        if self.calls is not None and role == "operation" and not self.open:
+            entry.groups = self.calls.of_entry(self._caller(), tensor is None)
         if role == "leaf" and (known := entries.get(self.tensors.mark(tensor))) is not None:
             return known  # a function that has ended told its name just now
         entry.mark, entry.role, entry.name, entry.inputs = next(_numbers), role, name, inputs

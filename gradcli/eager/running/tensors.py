@@ -50,6 +50,8 @@ class Flags(NamedTuple):
 class Tensors:
     """Reads the tensors of this package; a gradient may be an array too."""
 
+    recorders: tuple[str, ...] = ("gradcli.eager.running",)  # rooms whose frames are the record's own
+
     kind: type = Tensor
 
     def __init__(self) -> None:

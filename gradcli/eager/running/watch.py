@@ -150,10 +150,12 @@ class Watch(Record):
                 yield
         except BaseException as problem:
             self.ended(self.functions.left())
+            self.forget()
             self._broken_off(problem)
             raise
         finally:
             self.ended(self.functions.left())
+            self.forget()
             self.look(names)
 
     @contextmanager

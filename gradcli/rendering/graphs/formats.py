@@ -23,9 +23,9 @@ def text(
 ) -> str:
     """The graph as a tree, DOT, Mermaid, SVG or an HTML page."""
     module = import_module(f"gradcli.rendering.graphs.{WRITERS[form]}")
-    writer = getattr(module, {"html": "page"}.get(form, form))
-    drawn: str = writer(picture(graph, style, torch=torch, most=most, short=form != "tree"), backward)
-    return drawn
+    if form == "html":
+        return str(module.page(graph, style, backward=backward, torch=torch, most=most))
+    return str(getattr(module, form)(picture(graph, style, torch=torch, most=most, short=form != "tree"), backward))
 
 
 def form_of(path: str) -> str:

@@ -1,6 +1,7 @@
-"""A picture goes in, one HTML file comes out: the drawing to pan and zoom, both directions, facts under the pointer.
+"""A graph as one HTML file: a drawing to pan and zoom, both directions, facts beside the pointer, groups that open.
 
-The file needs no network: style and script stand inside, and the script reads nothing but the drawing.
+The file needs no network: style and script stand inside, and the script reads nothing but the drawing. A small graph
+is drawn here (`drawn.js` shows it); of a large one the page has its groups (`groups.js` lays out those that are open).
 """
 
 from __future__ import annotations
@@ -8,24 +9,45 @@ from __future__ import annotations
 from importlib.resources import files
 
 from gradcli.execution.results import escaped
+from gradcli.rendering.graphs.grouped import embedded
+from gradcli.rendering.graphs.picture import picture
 from gradcli.rendering.graphs.svg import svg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.rendering.graphs.picture import Picture
+    from gradcli.execution.graphs import Graph
+    from gradcli.rendering.document import Style
+
+CONTROLS = (
+    '<input id="search" type="search" placeholder="search (/)" aria-label="search"><span id="hits"></span>'
+    '<button id="open" type="button">open all</button><button id="close" type="button">close</button>'
+)
 
 
-def page(picture: Picture, backward: bool = False) -> str:
-    """The page as text; raises GradcliError GC510 where the drawing is too large."""
-    template = files("gradcli.rendering.graphs").joinpath("page.html").read_text(encoding="utf-8")
-    title = " ; ".join(picture.title.split("\n"))
-    told = "one box per source line" if picture.folded else "one box per operation"
+def page(graph: Graph, style: Style, *, backward: bool, torch: bool, most: int) -> str:
+    """The page as text; above `most` nodes with groups that open and close."""
+    large = len(graph.vertices) > most
+    if large:
+        drawing = '<canvas class="stage" role="img" aria-label="graph"></canvas>'
+        drawing += f'<script id="graph" type="application/json">{embedded(graph, style, torch, backward)}</script>'
+        told = '<span id="count"></span>; click a group to open or close it, drag to move, wheel to zoom'
+    else:
+        drawn = picture(graph, style, torch=torch, most=most)
+        drawing = svg(drawn, backward).replace('class="gradcli ', 'class="stage gradcli ', 1)
+        told = f"one box per operation, {len(drawn.boxes)} boxes; drag to move, wheel to zoom, point at a box"
     words = {
-        "TITLE": escaped(title[:160]),
-        "TOLD": f"{told}, {len(picture.boxes)} boxes",
+        "TITLE": escaped(" ; ".join(graph.expression.split("\n"))[:160]),
+        "CONTROLS": CONTROLS if large else "",
+        "TOLD": told,
         "CHECKED_FORWARD": "" if backward else " checked",
         "CHECKED_BACKWARD": " checked" if backward else "",
-        "DRAWING": svg(picture, backward),
+        "DRAWING": drawing,
+        "SCRIPT": resource("groups.js" if large else "drawn.js"),
     }
-    parts = template.split("%%")
+    parts = resource("page.html").split("%%")
     return "".join(words[part] if at % 2 else part for at, part in enumerate(parts))
+
+
+def resource(name: str) -> str:
+    """A file beside this one."""
+    return files("gradcli.rendering.graphs").joinpath(name).read_text(encoding="utf-8")

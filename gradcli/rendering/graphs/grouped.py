@@ -1,0 +1,194 @@
+"""A large graph as a tree of groups for a page that opens and closes them: calls, layers, loops, turns, source lines.
+
+The page lays out what is open. Here every group is given few members, and each text is written once.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+from gradcli.rendering.graphs.numbers import norm_of
+from gradcli.rendering.graphs.picture import box, shortened
+from gradcli.rendering.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gradcli.execution.graphs import Graph, Group, Vertex
+    from gradcli.rendering.document import Style
+
+MOST_MEMBERS = 30  # of a group; more are put into groups of their own
+MOST_LEAVES = 4  # that stand in a group one by one
+LONGEST = 100  # characters of an expression
+KINDS = ("leaf", "constant", "operation", "output", "gradient")
+ROOT: tuple[Group, ...] = ()
+
+
+class Tree:
+    """A group with its members: vertices by their position, and other groups."""
+
+    __slots__ = ("label", "members", "place")
+
+    def __init__(self, label: str, place: str = "") -> None:
+        self.label, self.place = label, place
+        self.members: list[Tree | int] = []
+
+    def first(self) -> int:
+        """The position of its first vertex."""
+        return min(one if isinstance(one, int) else one.first() for one in self.members)
+
+
+def grouped(graph: Graph) -> Tree:
+    """All vertices but constants in their groups: a leaf with all that read it, many leaves in a group of their own."""
+    trees: dict[tuple[Group, ...], Tree] = {ROOT: Tree("all")}
+    for one, groups in zip(graph.vertices, homes(graph.vertices), strict=True):
+        if one.role != "constant":
+            tree(trees, groups).members.append(one.index)
+    for group in list(trees.values()):
+        leaves = [at for at in group.members if isinstance(at, int) and graph.vertices[at].role == "leaf"]
+        group.members = [one for one in group.members if one not in leaves]
+        group.members.sort(key=lambda member: member if isinstance(member, int) else member.first())
+        divide(group, graph)
+        if len(leaves) > MOST_LEAVES:
+            kept = Tree(f"{len(leaves)} leaves")
+            kept.members = [*leaves]
+            divide(kept, graph)
+            group.members.insert(0, kept)
+        else:
+            group.members[:0] = leaves
+    return trees[ROOT]
+
+
+def tree(trees: dict[tuple[Group, ...], Tree], groups: tuple[Group, ...]) -> Tree:
+    """The tree of a group, entered into the one around it."""
+    missing = []
+    while groups not in trees:
+        missing.append(groups)
+        groups = groups[:-1]
+    for inner in reversed(missing):
+        trees[inner] = Tree(inner[-1].label, inner[-1].place)
+        trees[inner[:-1]].members.append(trees[inner])
+    return trees[missing[0] if missing else groups]
+
+
+def homes(vertices: Sequence[Vertex]) -> list[tuple[Group, ...]]:
+    """The groups of each vertex; of a leaf and a constant, those that all its readers share."""
+    found: list[tuple[Group, ...] | None] = [one.groups if one.role == "operation" else None for one in vertices]
+    for one in reversed(vertices):
+        for read in one.inputs:
+            if vertices[read].role != "operation":
+                known, reader = found[read], found[one.index] or ROOT
+                found[read] = reader if known is None else shared(known, reader)
+    return [groups or ROOT for groups in found]
+
+
+def shared(one: tuple[Group, ...], other: tuple[Group, ...]) -> tuple[Group, ...]:
+    """The groups that two have in common."""
+    depth = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a.key != b.key), None)
+    return one[: min(len(one), len(other)) if depth is None else depth]
+
+
+def divide(group: Tree, graph: Graph) -> None:
+    """Give a group of many members groups of its own: for neighbours of one source line, then for any neighbours."""
+    if len(group.members) <= MOST_MEMBERS:
+        return
+
+    def line(member: Tree | int) -> object:
+        return id(member) if isinstance(member, Tree) else (graph.vertices[member].line or "no line")
+
+    runs = [list(run) for _, run in groupby(group.members, line)]
+    if len(runs) > 1:
+        group.members = [run[0] if len(run) == 1 else of_line(run, graph) for run in runs]
+    while len(group.members) > MOST_MEMBERS:
+        size = max(2, min(MOST_MEMBERS, round(len(group.members) ** 0.5)))
+        pieces = [group.members[at : at + size] for at in range(0, len(group.members), size)]
+        group.members = [piece[0] if len(piece) == 1 else together(piece, graph) for piece in pieces]
+
+
+def of_line(members: list[Tree | int], graph: Graph) -> Tree:
+    """The group of neighbours from one line."""
+    number = graph.vertices[members[0]].line if isinstance(members[0], int) else None
+    text = graph.lines[number - 1].strip() if number and number <= len(graph.lines) else ""
+    made = Tree(shortened(text, 40) or "steps", f"line {number}" if number else "")
+    made.members = members
+    divide(made, graph)
+    return made
+
+
+def together(members: list[Tree | int], graph: Graph) -> Tree:
+    """The group of any neighbours, called by the first and the last of them."""
+    both = (members[0], members[-1])
+    ends = [one.label if isinstance(one, Tree) else f"{graph.vertices[one].name} {one}" for one in both]
+    first, last = ends[0].partition(" … ")[0], ends[1].rpartition(" … ")[2]
+    made = Tree(f"{first} … {last}", "")
+    made.members = members
+    return made
+
+
+def embedded(graph: Graph, style: Style, torch: bool, backward: bool) -> str:
+    """The graph as JSON that may stand inside a page."""
+    words: dict[str, int] = {}
+
+    def word(text: str) -> int:
+        return words.setdefault(visible(text), len(words))
+
+    root = grouped(graph)
+    ends = {**dict.fromkeys(graph.outputs, "output"), **{at: f"d/d{name}" for name, at in graph.gradient.items()}}
+    groups: list[list[int]] = []
+    drawn = [one.index for one in graph.vertices if one.role != "constant"]
+    index = {at: place for place, at in enumerate(drawn)}
+    nodes: list[list[object]] = [[] for _ in drawn]
+    for at, parent, one in walk(root):
+        groups.append([parent, word(one.label), word(one.place)])
+        for member in one.members:
+            if isinstance(member, int):
+                nodes[index[member]] = [at, member, *row(graph.vertices[member], style, torch, ends.get(member), word)]
+    lines = {one.line for one in graph.vertices if one.line and one.line <= len(graph.lines)}
+    text = json.dumps(
+        {
+            "words": list(words),
+            "kinds": KINDS,
+            "groups": groups,
+            "nodes": nodes,
+            "arrows": [
+                index[at] for one in graph.vertices for read in one.inputs if read in index for at in (read, one.index)
+            ],
+            "lines": {str(number): visible(graph.lines[number - 1].strip()) for number in sorted(lines)},
+            "backward": backward,
+        },
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
+    return text.replace("<", "\\u003c")
+
+
+def walk(root: Tree) -> Iterator[tuple[int, int, Tree]]:
+    """Each group with its number and that of the group around it, those around others first."""
+    pending, count = [(-1, root)], 0
+    while pending:
+        parent, one = pending.pop()
+        yield count, parent, one
+        pending += [(count, member) for member in one.members[::-1] if isinstance(member, Tree)]
+        count += 1
+
+
+def row(one: Vertex, style: Style, torch: bool, end: str | None, word: Callable[[str], int]) -> list[object]:
+    """What the page shows of a vertex, in the order in which its script reads it."""
+    drawn = box(one, style, torch, end)
+    norm = norm_of(one.cotangent)
+    more = "; ".join(
+        f"{name}: {text}" for name, text in drawn.facts if name in ("name", "gives", "each turn", "own rule")
+    )
+    return [
+        word(drawn.title),
+        KINDS.index(drawn.kind),
+        word(shortened(one.text, LONGEST)),
+        word(one.type),
+        one.line or 0,
+        word(drawn.value),
+        word(drawn.cotangent),
+        None if norm is None else float(f"{norm:.3g}"),
+        word(more),
+    ]
