@@ -15,6 +15,7 @@ from typing import NamedTuple
 from gradcli.calculator.derivation_steps import steps_by
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
+from gradcli.calculator.self_contained import self_contained
 from gradcli.checks import check_script, worker
 from gradcli.checks.diagnosis.formula_text import words
 from gradcli.checks.exact import Exact
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from gradcli.execution.results import SelfContained
     from gradcli.graph.domain import Interval
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
@@ -192,6 +194,25 @@ def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
 
     lines = {leaf: steps_by(lowered, leaf, names, lambda text: put(text, assumed.place)) for leaf in leaves}
     return replace(found, steps={leaf: [shown(step) for step in own] for leaf, own in lines.items()})
+
+
+def emitted(script: str | Source, found: Derivation, limits: LimitsLike = None) -> SelfContained:
+    """A script whose gradient has been derived as a function of its leaves, with a point for a test."""
+    source = script if isinstance(script, Source) else Source(script)
+    bounds = limits_of(limits)
+    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
+    with uncollected(), pointing_into(source):
+        parsed = parse(source, bounds)
+        assumed = assumed_shapes(parsed, at={}, known=shapes, limits=bounds)
+        subject = Subject(parsed, source, list(found.formula), assumed, bounds)
+        sizes = subject.small()[0]
+        lowered = subject.lowered(sizes)
+
+        def points() -> Iterator[dict[str, Any]]:
+            for seed in range(12):
+                yield from islice(places(lowered, seed), 1)
+
+        return self_contained(found, lowered, sizes, points)
 
 
 def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:
@@ -460,4 +481,4 @@ def inside(value: Any, domain: Interval | None) -> Any:
     return domain.low + (domain.high - domain.low) * (value / 8 + 0.5)
 
 
-__all__ = ["derive"]
+__all__ = ["derive", "emitted"]

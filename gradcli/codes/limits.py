@@ -88,4 +88,11 @@ LIMITS: dict[str, CodeDoc] = {
         'A = [[2, 1], [1, 3], [0, 1]]; sum(svdvals(A))  # in Python: f.gradient_formula("A")',
         "Use `gradcli trace`, which shows the steps, or `gradcli grad`, which gives the numbers.",
     ),
+    "GC512": CodeDoc(
+        "no counterpart in another language",
+        "A function of a script, or a form of its arguments, is not written in the language of `derive --emit`.",
+        "C has no library of array functions; NumPy, PyTorch and JAX lack some special functions.",
+        "gradcli derive 'sum(iv(1, x))' --emit numpy",
+        "Emit for another language, or write the function in others.",
+    ),
 }

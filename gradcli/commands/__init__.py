@@ -45,6 +45,7 @@ ROOMS: dict[str, str] = {
     "calculus": "gradcli.rendering.calculus",
     "catalogue": "gradcli.rendering.catalogue",
     "checks": "gradcli.checks",
+    "code": "gradcli.rendering.code",
     "deriving": "gradcli.calculator.deriving",
     "formats": "gradcli.rendering.graphs.formats",
     "formulas": "gradcli.rendering.formulas",

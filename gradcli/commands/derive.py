@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from gradcli.calculator import deriving
     from gradcli.commands._shared import Output
+    from gradcli.rendering import code
 else:
-    deriving = room("deriving")
+    code, deriving = room("code"), room("deriving")
 
 SHAPE_TEXT = re.compile(r"\s*([^\W\d]\w*)\s*=\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)")
 
@@ -33,6 +34,7 @@ def derive(
     order: int,
     style: str,
     steps: bool,
+    emit: str | None,
     limit: tuple[str, ...],
 ) -> int:
     """The gradient as a formula, without a point.
@@ -49,6 +51,9 @@ def derive(
     With --steps the derivation stands before the formula: a line for each operation with its rule, by a number
     as derivatives, by an array as differentials, d(A @ x) = A @ dx. Every line is proved by its normal form.
 
+    With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that needs
+    nothing of gradcli and has a test of its values at one point: run it, or give it to pytest.
+
     Examples:
       gradcli derive "mean((A@x - b)**2)" --wrt x
       gradcli derive "sum((Y - U@V.T)**2)"
@@ -56,16 +61,31 @@ def derive(
       gradcli derive "x**2*exp(-x)" --steps
       gradcli derive "logsumexp(x)" --hessian
       gradcli derive "tanh(W@x + b)" --jacobian --wrt x,b
+      gradcli derive "mean((A@x - b)**2)" --emit torch --output loss.py
       gradcli derive "sum(exp(a*x))" --shape a= --format json
     """
     bounds = allowed(limit, output)
     if hessian + jacobian + (order > 1) > 1:
         raise error("GC721", "--hessian, --jacobian and --order are three questions: ask one")
+    if emit is not None and (hessian or jacobian or order > 1 or steps):
+        raise error(
+            "GC721", "--emit writes a value and its gradient: leave out --hessian, --jacobian, --order and --steps"
+        )
     if steps and (hessian or order > 1):
         raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order")
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
     told: dict[str, Any] = {"style": style, "quantity": quantity, "order": order, "steps": steps, "limits": bounds}
-    result = deriving.derive(load(script, output, bounds), wrt=names(wrt), shapes=shapes_of(shape), **told)
+    source = load(script, output, bounds)
+    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), **told)
+    if emit is not None:
+        import dataclasses
+
+        text = code.source_file(deriving.emitted(source, result, bounds), emit)
+        if output.format not in ("json", "jsonl"):
+            output.write([text])
+            output.note(*result.diagnostics)
+            return 0
+        result = dataclasses.replace(result, emitted=text)
     output.emit(derivation(result))
     return 0
 
@@ -103,6 +123,11 @@ STYLE = Option(
     default="simplified",
     help="Form of a formula of numbers: the shortest that can be confirmed, factored, or as the rules make it.",
 )
+EMIT = Option(
+    "--emit",
+    choices=("numpy", "torch", "jax", "c"),
+    help="Write the value and the gradient as a function, with a test.",
+)
 STEPS = Option("--steps", kind="flag", help="Show the derivation line by line: rule, line, result.")
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
-DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, STEPS, LIMIT, *OUTPUT))
+DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, STEPS, EMIT, LIMIT, *OUTPUT))

@@ -247,7 +247,7 @@ class Derivation(Shown):
     formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
     ranks that a name might have as well. `only` names formulas that depend on the sizes, with those that they are for,
     `missing` derivatives without a formula, with the reason. With `rows` they are those of an array: Jacobians.
-    `steps`, if asked for, are the lines of the derivation by each leaf.
+    `steps`, if asked for, are the lines of the derivation by each leaf, `emitted` is a file in another language.
     """
 
     expression: str
@@ -262,6 +262,7 @@ class Derivation(Shown):
     rows: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
     steps: dict[str, list[DerivationStep]] | None = None
+    emitted: str | None = None
 
     def _rows(self) -> Iterator[tuple[str, object]]:
         yield "expression", self.expression
@@ -276,6 +277,32 @@ def derivative_label(key: str) -> str:
         return f"d/d{key}"
     alike = len(set(leaves)) == 1
     return f"d{len(leaves)}/d{leaves[0]}{len(leaves)}" if alike else f"d{len(leaves)}/d{' d'.join(leaves)}"
+
+
+class SelfContained(Record):
+    """A script as a function of its leaves: the value and the gradient in formulas, and a point with its numbers.
+
+    `leaves` has the shape of each, `sizes` where a size in them is read: a leaf and an axis. `parts` are names with
+    formulas, in order, which `value` and `gradient` read.
+    """
+
+    expression: str
+    leaves: dict[str, list[str | int]]
+    sizes: dict[str, tuple[str, int]]
+    parts: dict[str, str]
+    value: str
+    gradient: dict[str, str]
+    at: dict[str, Any]
+    number: float
+    numbers: dict[str, Any]
+
+    def shape_of(self, size: str) -> int:
+        """A size at the point of the test."""
+        leaf, axis = self.sizes[size]
+        inner = self.at[leaf]
+        for _ in range(axis):
+            inner = inner[0]
+        return len(inner)
 
 
 class ForwardStep(Record):

@@ -1,0 +1,169 @@
+"""Formulas with names for their parts, and a script as a function that needs nothing else: value, gradient, a test."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple
+
+from gradcli.calculator.gradient_text import flat
+from gradcli.calculator.questions import gradient_question, leaf_names
+from gradcli.diagnostics import GradcliError, error
+from gradcli.execution.results import SelfContained
+from gradcli.formulas import formula_texts
+from gradcli.graph.builder import building
+from gradcli.graph.node import reachable
+from gradcli.language.bindings import names_in, with_names
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.language.substitution import expression_of, substituted
+from gradcli.language.syntax import Assert, Assign, Declare, ExpressionStatement
+from gradcli.language.unparse import unparse
+from gradcli.lowering import lower
+from gradcli.lowering.ranks import FixedShapes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from gradcli.execution.results import Derivation
+    from gradcli.lowering import Lowered
+
+LONG = 60  # characters of a formula whose parts get names
+LETTERS = {0: "stcdgh", 1: "ruvwzpq", 2: "MSRUVWZP"}  # for numbers, vectors and matrices
+MOST_POINTS = 40  # that are tried for one where value and gradient are numbers
+
+
+class Written(NamedTuple):
+    """What a script wrote: its intermediates by name, and its output, both in terms of the leaves."""
+
+    given: dict[str, str]
+    output: str | None
+
+
+def written(lowered: Lowered) -> Written:
+    """The names that a script assigns, and its output; nothing where it is more than assignments and an expression."""
+    given: dict[str, str] = {}
+    output: str | None = None
+    leaves = lowered.program.leaves
+    for statement in lowered.script.statements:
+        if isinstance(statement, (Assert, Declare)):
+            continue
+        if isinstance(statement, Assign) and len(statement.targets) == 1 and statement.operator is None:
+            name = statement.targets[0].id
+            if name in leaves:
+                continue
+            if name in given:
+                return Written({}, None)
+            output = given[name] = substituted(unparse(statement.value), given)
+        elif isinstance(statement, ExpressionStatement):
+            output = substituted(unparse(statement.value), given)
+        else:
+            return Written({}, None)
+    return Written(given, output)
+
+
+def named_parts(
+    texts: Mapping[str, str], lowered: Lowered, sizes: Mapping[str, int], longest: int = LONG
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Formulas in which long parts have names, those of the script first, and what these names stand for."""
+    given = {} if not texts else written(lowered).given
+    shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
+    taken = {*given, *shapes, *sizes, *(name for text in texts.values() for name in names_in(expression_of(text)))}
+
+    def new_name(part: str) -> str | None:
+        full = part
+        for name in reversed(made):
+            full = substituted(full, {name: made[name]})
+        for name in reversed(given):
+            full = substituted(full, {name: given[name]})
+        try:
+            (output,) = lower(
+                parse(Source(full)), shapes=FixedShapes({**shapes, **dict.fromkeys(sizes, ())}, {})
+            ).program.outputs
+        except GradcliError:
+            return None
+        for letter in LETTERS.get(len(output.shape), ""):
+            if letter not in taken:
+                taken.add(letter)
+                made[letter] = part
+                return letter
+        return None
+
+    made: dict[str, str] = {}
+    return with_names(texts, given, new_name, longest)
+
+
+def self_contained(
+    found: Derivation, lowered: Lowered, sizes: Mapping[str, int], places: Callable[[], Iterator[dict[str, Any]]]
+) -> SelfContained:
+    """A script with its gradient as a function of its leaves; `places` are points for a test.
+
+    Raises GradcliError GC512 where the value has no formula, and where no point gives numbers.
+    """
+    program = lowered.program
+    axes = {name: found.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
+    output = written(lowered).output or value_text(lowered)
+    texts = {"": output, **{leaf: text for leaf, text in found.text.items() if "," not in leaf}}
+    shown, parts = named_parts(texts, lowered, sizes, longest=0)
+    value = shown.pop("")
+    read = set().union(*(names_in(expression_of(text)) for text in (value, *shown.values(), *parts.values())))
+    leaves = {name: own for name, own in axes.items() if name in read or name in found.formula}
+    used = {name: place for name in sizes if (place := place_of(name, leaves)) is not None}
+    at, number, numbers = sample(lowered, places())
+    return SelfContained(
+        found.expression,
+        leaves,
+        used,
+        parts,
+        value,
+        shown,
+        {name: at[name] for name in leaves},
+        number,
+        {leaf: numbers[leaf] for leaf in shown},
+    )
+
+
+def place_of(size: str, leaves: Mapping[str, list[str | int]]) -> tuple[str, int] | None:
+    """A leaf and an axis that has a size."""
+    return next(((name, axes.index(size)) for name, axes in leaves.items() if size in axes), None)
+
+
+def value_text(lowered: Lowered) -> str:
+    """The output as a formula of the leaves."""
+    (output,) = lowered.program.outputs
+    with building(output.builder, reachable([output])):
+        text = next(formula_texts(output), None)
+    if text is None:
+        raise error("GC512", "the value of the script has no closed form, so it is no function on its own")
+    return text
+
+
+def sample(lowered: Lowered, places: Iterator[dict[str, Any]]) -> tuple[dict[str, Any], float, dict[str, Any]]:
+    """A point, and the value and the gradient there."""
+    question = gradient_question(lowered)
+    for _, place in zip(range(MOST_POINTS), places, strict=False):
+        at = {name: rounded(value) for name, value in place.items()}
+        try:
+            values = question.values({**{name: plain(value) for name, value in lowered.values.items()}, **at})
+            value, *gradient = question.run(values, "auto", "float64")
+        except GradcliError:
+            continue
+        numbers = dict(zip(leaf_names(lowered), gradient, strict=True))
+        if isfinite(value) and all(isfinite(entry) for one in numbers.values() for entry in flat(one)):
+            every = {name: plain(one) for name, one in values.items()}
+            return every, float(value), {name: plain(one) for name, one in numbers.items()}
+    raise error("GC512", "no point was found for the test of the function", help="give the domains of the leaves")
+
+
+def rounded(value: Any) -> Any:
+    """Numbers with few digits, for people."""
+    return [rounded(one) for one in value] if isinstance(value, list) else round(value, 2)
+
+
+def plain(value: Any) -> Any:
+    """An array as nested lists, a number as a float."""
+    return value.tolist() if hasattr(value, "tolist") else float(value) if isinstance(value, (int, float)) else value
+
+
+__all__ = ["named_parts", "self_contained"]

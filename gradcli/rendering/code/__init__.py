@@ -1,0 +1,23 @@
+"""A value and its gradient as a function in another language, in a file of its own with a test of its values.
+
+`python_code` writes NumPy, PyTorch and JAX, `c_code` C. Both read trees of formulas, with the names of their parts.
+"""
+
+from __future__ import annotations
+
+from gradcli.rendering.code.c_code import c_file
+from gradcli.rendering.code.python_code import python_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.execution.results import SelfContained
+
+TARGETS = ("numpy", "torch", "jax", "c")
+
+
+def source_file(function: SelfContained, target: str) -> str:
+    """The text of a file for one of TARGETS; raises GradcliError GC512 for what the target lacks."""
+    return c_file(function) if target == "c" else python_file(function, target)
+
+
+__all__ = ["TARGETS", "source_file"]

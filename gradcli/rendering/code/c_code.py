@@ -1,0 +1,492 @@
+"""Formulas as a C function on arrays in row-major order: loops over entries, with a buffer for each product and sum.
+
+An array is known by its sizes and by what writes its entry at some indices, so operations entry by entry are one
+expression and need no buffer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gradcli.diagnostics import error, visible
+from gradcli.language.substitution import expression_of
+from gradcli.language.syntax import Binary, Call, Compare, List, Name, Number, Slice, Subscript, Transpose, Unary
+from gradcli.language.unparse import unparse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradcli.execution.results import SelfContained
+    from gradcli.language.syntax import Syntax
+
+    Sizes = tuple[str, ...]
+
+# functions with the same name in math.h
+SAME = frozenset(
+    [
+        "sin", "cos", "tan", "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sinh", "cosh", "tanh", "asin",
+        "acos", "atan", "asinh", "acosh", "atanh", "floor", "ceil", "cbrt", "erf", "erfc", "exp2", "trunc", "hypot",
+        "atan2", "lgamma",
+    ]
+)  # fmt: skip
+OTHERS = {"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "gamma": "tgamma", "round": "rint"}
+HELPERS = {
+    "sign": "static double sign(double x) { return (x > 0) - (x < 0); }",
+    "square": "static double square(double x) { return x*x; }",
+    "relu": "static double relu(double x) { return x > 0 ? x : 0; }",
+    "rsqrt": "static double rsqrt(double x) { return 1/sqrt(x); }",
+    "sigmoid": "static double sigmoid(double x) { return x >= 0 ? 1/(1 + exp(-x)) : exp(x)/(1 + exp(x)); }",
+    "softplus": "static double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }",
+    "logsigmoid": "static double logsigmoid(double x) { return -fmax(-x, 0) - log1p(exp(-fabs(x))); }",
+    "inverse": """\
+/* The inverse of a matrix, into `to`, and its determinant: elimination with row pivots. */
+static double inverse(size_t n, const double *from, double *to)
+{
+    double det = 1, *a = calloc(n*n, sizeof *a);
+    for (size_t i = 0; i < n*n; i++) { a[i] = from[i]; to[i] = i/n == i%n; }
+    for (size_t k = 0; k < n; k++) {
+        size_t p = k;
+        for (size_t i = k; i < n; i++) if (fabs(a[i*n + k]) > fabs(a[p*n + k])) p = i;
+        for (size_t j = 0; p != k && j < n; j++) {
+            double t = a[k*n + j]; a[k*n + j] = a[p*n + j]; a[p*n + j] = t;
+            t = to[k*n + j]; to[k*n + j] = to[p*n + j]; to[p*n + j] = t;
+        }
+        double pivot = a[k*n + k];
+        det *= p != k ? -pivot : pivot;
+        for (size_t j = 0; j < n; j++) { a[k*n + j] /= pivot; to[k*n + j] /= pivot; }
+        for (size_t i = 0; i < n; i++) {
+            double factor = a[i*n + k];
+            for (size_t j = 0; i != k && j < n; j++) {
+                a[i*n + j] -= factor*a[k*n + j]; to[i*n + j] -= factor*to[k*n + j];
+            }
+        }
+    }
+    free(a);
+    return det;
+}""",
+}
+CONSTANTS = {"pi": "3.14159265358979323846", "e": "2.71828182845904523536", "inf": "INFINITY", "nan": "NAN"}
+LOGIC = {"and": "&&", "or": "||"}
+
+
+class Array(NamedTuple):
+    """The sizes of an array, and what writes its entry at some indices."""
+
+    sizes: Sizes
+    at: Callable[..., str]
+
+
+class CCode:
+    """Writes trees as statements, and the entries of arrays as expressions."""
+
+    def __init__(self, function: SelfContained) -> None:
+        self.known = {name: leaf_array(name, tuple(map(str, axes))) for name, axes in function.leaves.items()}
+        self.numbers = set(function.sizes)
+        self.taken = {*self.known, *self.numbers, *function.parts, "value"}
+        self.lines: list[str] = []
+        self.buffers: list[str] = []
+        self.helpers: dict[str, str] = {}
+        self.count = 0
+
+    def fresh(self, stem: str) -> str:
+        """A name that nothing has."""
+        while True:
+            self.count += 1
+            name = f"{stem}{self.count}"
+            if name not in self.taken:
+                return name
+
+    def helper(self, name: str) -> str:
+        """The name of a helper, which the file defines."""
+        self.helpers[name] = HELPERS[name]
+        return name
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    def loops(self, sizes: Sizes, body: Callable[..., list[str]]) -> None:
+        """A statement for all indices of an array."""
+        indices = [self.fresh("i") for _ in sizes]
+        for depth, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+            self.lines.append(f"{'    ' * depth}for (size_t {index} = 0; {index} < {size}; {index}++) {{")
+        inner = "    " * len(sizes)
+        self.lines += [inner + line for line in body(*indices)]
+        self.lines += ["    " * depth + "}" for depth in reversed(range(len(sizes)))]
+
+    def buffer(self, array: Array, name: str | None = None) -> Array:
+        """An array that is kept: its entries are computed once."""
+        name = name or self.fresh("t")
+        if not array.sizes:
+            self.lines.append(f"double {name} = {array.at()};")
+            return Array((), lambda: name)
+        self.buffers.append(name)
+        self.lines.append(f"double *{name} = calloc({'*'.join(array.sizes)}, sizeof *{name});")
+        kept = leaf_array(name, array.sizes)
+        self.loops(array.sizes, lambda *at: [f"{kept.at(*at)} = {array.at(*at)};"])
+        return kept
+
+    def store(self, to: Array, array: Array) -> None:
+        """Statements that put an array into memory; it may broadcast."""
+        whole = spread([to, array], lambda at: at(array))
+        self.loops(to.sizes, lambda *at: [f"{to.at(*at)} = {whole.at(*at)};"])
+
+    def total(self, size: str, entry: Callable[[str], str], start: str = "0", join: str = "+=") -> str:
+        """The name of a number that a loop computes."""
+        name, index = self.fresh("s"), self.fresh("i")
+        step = f"{name} += {entry(index)};" if join == "+=" else f"{name} = {join}({name}, {entry(index)});"
+        step = f"{name} *= {entry(index)};" if join == "*=" else step
+        self.lines += [f"double {name} = {start};", f"for (size_t {index} = 0; {index} < {size}; {index}++) {step}"]
+        return name
+
+    def reduced(self, array: Array, start: str = "0", join: str = "+=") -> Array:
+        """All entries of an array joined to one number."""
+        if not array.sizes:
+            return array
+        kept = self.buffer(array)
+        count = "*".join(array.sizes)
+        flat = leaf_array(kept.at(*["0"] * len(array.sizes)).partition("[")[0], (f"({count})",))
+        name = self.total(count, flat.at, start, join)
+        return Array((), lambda: name)
+
+    # --- expressions ----------------------------------------------------------------------------------------------
+
+    def array(self, node: Syntax) -> Array:
+        """The array that a tree stands for."""
+        if isinstance(node, Number):
+            text = {"True": "1.0", "False": "0.0"}.get(node.text, node.text)
+            text = text if "." in text or "e" in text else f"{text}.0"
+            return Array((), lambda: text)
+        if isinstance(node, Name):
+            if node.id in self.known:
+                return self.known[node.id]
+            text = f"(double){node.id}" if node.id in self.numbers else CONSTANTS.get(node.id, "")
+            if text:
+                return Array((), lambda: text)
+        if isinstance(node, Unary):
+            inner = self.array(node.operand)
+            sign = "!" if node.op == "not" else node.op
+            return Array(inner.sizes, lambda *at: f"({sign}{inner.at(*at)})")
+        if isinstance(node, Binary):
+            return self.binary(node)
+        if isinstance(node, Transpose):
+            inner = self.array(node.value)
+            return Array(inner.sizes[::-1], lambda *at: inner.at(*at[::-1]))
+        if isinstance(node, Compare):
+            parts = [self.array(operand) for operand in node.operands]
+            pairs = list(zip(parts, node.ops, parts[1:], strict=False))
+            return spread(parts, lambda at: " && ".join(f"({at(a)} {sign} {at(b)})" for a, sign, b in pairs))
+        if isinstance(node, List):
+            return self.listed(node)
+        if isinstance(node, Subscript):
+            return self.subscript(node)
+        if isinstance(node, Call):
+            return self.call(node)
+        raise lacks(unparse(node))
+
+    def binary(self, node: Binary) -> Array:
+        """An operator between two operands."""
+        one, other = self.array(node.left), self.array(node.right)
+        if node.op == "@":
+            return self.product(one, other)
+        if node.op == "**":
+            power = node.right
+            if isinstance(power, Number) and power.text == "2":
+                kept = one if isinstance(node.left, Name) else self.buffer(one)
+                return Array(kept.sizes, lambda *at: f"({kept.at(*at)}*{kept.at(*at)})")
+            return spread([one, other], lambda at: f"pow({at(one)}, {at(other)})")
+        sign = LOGIC.get(node.op, node.op)
+        return spread([one, other], lambda at: f"({at(one)} {sign} {at(other)})")
+
+    def product(self, one: Array, other: Array) -> Array:
+        """A product of matrices and vectors."""
+        one, other = self.stored(one), self.stored(other)
+        sizes = (*one.sizes[:-1], *other.sizes[1:])
+        size = one.sizes[-1]
+        rows = len(one.sizes) - 1
+        if not sizes:
+            name = self.total(size, lambda k: f"{one.at(k)}*{other.at(k)}")
+            return Array((), lambda: name)
+        name = self.fresh("t")
+        self.buffers.append(name)
+        self.lines.append(f"double *{name} = calloc({'*'.join(sizes)}, sizeof *{name});")
+        kept = leaf_array(name, sizes)
+
+        def entry(*at: str) -> list[str]:
+            k, entry = self.fresh("i"), kept.at(*at)
+            left, right = one.at(*at[:rows], k), other.at(k, *at[rows:])
+            return [f"{entry} = 0;", f"for (size_t {k} = 0; {k} < {size}; {k}++) {entry} += {left}*{right};"]
+
+        self.loops(sizes, entry)
+        return kept
+
+    def stored(self, array: Array) -> Array:
+        """An array whose entries cost nothing to read."""
+        entry = array.at(*["0"] * len(array.sizes))
+        return array if entry.partition("[")[0].isidentifier() and entry.count("[") == 1 else self.buffer(array)
+
+    def listed(self, node: List) -> Array:
+        """A list of entries as a buffer."""
+        rows = [one.items if isinstance(one, List) else (one,) for one in node.items]
+        entries = [self.array(item).at() for row in rows for item in row]
+        name = self.fresh("t")
+        self.lines.append(f"double {name}[] = {{{', '.join(entries)}}};")
+        deep = isinstance(node.items[0], List)
+        return leaf_array(name, (str(len(rows)), str(len(rows[0]))) if deep else (str(len(entries)),))
+
+    def subscript(self, node: Subscript) -> Array:
+        """Entries, rows and stretches of an array."""
+        inner = self.array(node.value)
+        sizes: list[str] = []
+        places: list[tuple[str, str, str]] = []  # before the next index, and behind it, or a fixed position
+        items = [*node.items, *[None] * (len(inner.sizes) - len(node.items))]
+        for item, size in zip(items, inner.sizes, strict=True):
+            if item is None or isinstance(item, Slice):
+                start, step = self.stretch(item, size)
+                sizes.append(size if item is None or item.lower is item.upper is None else self.length(item, size))
+                places.append((f"({start} {step} ", ")", "") if start else ("", "", ""))
+            else:
+                text = unparse(item)
+                fixed = f"({size} - {text[1:]})" if text.startswith("-") else text
+                places.append(("", "", fixed))
+
+        def at(*indices: str) -> str:
+            left = list(indices)
+            return inner.at(*[fixed or f"{before}{left.pop(0)}{behind}" for before, behind, fixed in places])
+
+        return Array(tuple(sizes), at)
+
+    def stretch(self, item: Slice | None, size: str) -> tuple[str, str]:
+        """Where a stretch starts, and whether it goes up or down; nothing for a whole axis."""
+        if item is None or (item.lower is item.upper is item.step is None):
+            return "", "+"
+        step = 1 if item.step is None else unparse(item.step)
+        if step == "-1" and item.lower is item.upper is None:
+            return f"{size} - 1", "-"
+        if step in (1, "1"):
+            return "0" if item.lower is None else unparse(item.lower), "+"
+        raise lacks(unparse(item))
+
+    def length(self, item: Slice, size: str) -> str:
+        """The length of a stretch."""
+        low = "0" if item.lower is None else unparse(item.lower)
+        high = size if item.upper is None else unparse(item.upper)
+        if low.startswith("-") or high.startswith("-"):
+            raise lacks(unparse(item))
+        return f"({high} - {low})"
+
+    def call(self, node: Call) -> Array:
+        """A call of a function."""
+        name = node.function.id
+        if node.keywords and not (name in ("softmax", "sum", "max", "min") and len(node.keywords) == 1):
+            raise lacks(unparse(node))
+        if name in ("ones", "zeros", "eye"):
+            sizes = tuple(map(unparse, node.args)) * (2 if name == "eye" and len(node.args) == 1 else 1)
+            if name == "eye":
+                return Array(sizes, lambda i, j: f"(double)({i} == {j})")
+            return Array(sizes, lambda *_: "1.0" if name == "ones" else "0.0")
+        if name == "reshape":
+            return self.column(node)
+        args = [self.array(one) for one in node.args]
+        if name in SAME or name in OTHERS or (name in HELPERS and name != "inverse"):
+            own = name if name in SAME else OTHERS.get(name) or self.helper(name)
+            return spread(args, lambda at: f"{own}({', '.join(map(at, args))})")
+        if name == "pow":
+            return spread(args, lambda at: f"pow({', '.join(map(at, args))})")
+        if name == "where":
+            test, one, other = args
+            return spread(args, lambda at: f"({at(test)} ? {at(one)} : {at(other)})")
+        if name == "len":
+            return Array((), lambda: f"(double){args[0].sizes[0]}")
+        if name == "outer":
+            one, other = args
+            return Array((*one.sizes, *other.sizes), lambda i, j: f"({one.at(i)}*{other.at(j)})")
+        if name == "diag" and len(args[0].sizes) == 1:
+            return Array(args[0].sizes * 2, lambda i, j: f"({i} == {j} ? {args[0].at(i)} : 0.0)")
+        if name in ("inv", "det"):
+            return self.inverse(args[0], name)
+        return self.reduction(node, name, args)
+
+    def column(self, node: Call) -> Array:
+        """A vector as a column or a row."""
+        inner = self.array(node.args[0])
+        sizes = node.args[1].items if hasattr(node.args[1], "items") else node.args[1:]
+        shape = tuple(map(unparse, sizes))
+        if len(inner.sizes) == 1 and len(shape) == 2 and "1" in shape:
+            return Array(shape, lambda i, j: inner.at(i if shape[1] == "1" else j))
+        raise lacks(unparse(node))
+
+    def reduction(self, node: Call, name: str, args: Sequence[Array]) -> Array:
+        """A sum, mean, norm or another number made of all entries, or a function of a whole vector."""
+        one = args[0]
+        if node.keywords:
+            key, value = node.keywords[0].name, unparse(node.keywords[0].value)
+            if key != "axis" or (len(one.sizes) > 1 and name not in ("sum",)):
+                raise lacks(unparse(node))
+            if len(one.sizes) == 2:
+                rows = value in ("-1", "1")
+                ones = Array((one.sizes[1 if rows else 0],), lambda *_: "1.0")
+                return self.product(one, ones) if rows else self.product(ones, one)
+        count = Array((), lambda: f"(double)({'*'.join(one.sizes) or '1'})")
+        if name == "sum":
+            return self.reduced(one)
+        if name == "mean":
+            return divided(self.reduced(one), count)
+        if name == "prod":
+            return self.reduced(one, "1", "*=")
+        if name in ("max", "min") and len(args) == 1:
+            kind = "fmax" if name == "max" else "fmin"
+            return self.buffer(self.reduced(one, "-INFINITY" if name == "max" else "INFINITY", kind))
+        if name == "trace" and len(one.sizes) == 2:
+            kept = self.stored(one)
+            text = self.total(one.sizes[0], lambda i: kept.at(i, i))
+            return Array((), lambda: text)
+        if name == "norm" and (len(args) == 1 or unparse(node.args[1]) in ("1", "2")):
+            kept = self.stored(one)
+            if len(args) == 2 and unparse(node.args[1]) == "1":
+                return self.reduced(Array(one.sizes, lambda *at: f"fabs({kept.at(*at)})"))
+            squares = self.reduced(Array(one.sizes, lambda *at: f"{kept.at(*at)}*{kept.at(*at)}"))
+            return Array((), lambda: f"sqrt({squares.at()})")
+        if name in ("var", "std") and len(args) == 1:
+            kept = self.stored(one)
+            mean = self.buffer(divided(self.reduced(kept), count))
+            squares = self.reduced(Array(one.sizes, lambda *at: f"pow({kept.at(*at)} - {mean.at()}, 2)"))
+            text = f"({squares.at()}/{count.at()})"
+            return Array((), lambda: text if name == "var" else f"sqrt({text})")
+        if name in ("softmax", "logsumexp") and len(one.sizes) == 1:
+            kept = self.stored(one)
+            most = self.reduced(kept, "-INFINITY", "fmax")
+            powers = self.buffer(Array(one.sizes, lambda i: f"exp({kept.at(i)} - {most.at()})"))
+            total = self.reduced(powers)
+            if name == "softmax":
+                return Array(one.sizes, lambda i: f"({powers.at(i)}/{total.at()})")
+            return Array((), lambda: f"({most.at()} + log({total.at()}))")
+        if name == "cumsum" and len(one.sizes) == 1:
+            kept = self.stored(one)
+            made = self.buffer(Array(one.sizes, kept.at))
+            self.lines += [f"for (size_t i = 1; i < {one.sizes[0]}; i++) {made.at('i')} += {made.at('i - 1')};"]
+            return made
+        raise lacks(unparse(node))
+
+    def inverse(self, array: Array, name: str) -> Array:
+        """The inverse or the determinant of a matrix."""
+        kept = self.buffer(array)
+        pointer = kept.at("0", "0").partition("[")[0]
+        to, det, size = self.fresh("t"), self.fresh("s"), array.sizes[0]
+        self.buffers.append(to)
+        self.lines.append(f"double *{to} = calloc({size}*{size}, sizeof *{to});")
+        self.lines.append(f"double {det} = {self.helper('inverse')}({size}, {pointer}, {to});")
+        self.lines += [f"(void){det};"]
+        return leaf_array(to, array.sizes) if name == "inv" else Array((), lambda: det)
+
+
+def leaf_array(name: str, sizes: Sizes) -> Array:
+    """An array in memory; a number is a variable."""
+
+    def at(*indices: str) -> str:
+        if not indices:
+            return name
+        place = indices[0]
+        for index, size in zip(indices[1:], sizes[1:], strict=True):
+            place = (
+                f"{place}*{size} + {index}"
+                if place.isidentifier() or place.isdigit()
+                else f"({place})*{size} + {index}"
+            )
+        return f"{name}[{place}]"
+
+    return Array(sizes, at)
+
+
+def divided(one: Array, other: Array) -> Array:
+    """A number divided by another."""
+    return Array((), lambda: f"({one.at()}/{other.at()})")
+
+
+def spread(arrays: Sequence[Array], entry: Callable[[Callable[[Array], str]], str]) -> Array:
+    """An operation entry by entry on arrays that broadcast."""
+    rank = max(len(one.sizes) for one in arrays)
+    padded = [("1",) * (rank - len(one.sizes)) + one.sizes for one in arrays]
+    sizes = tuple([next((size for size in axis if size != "1"), "1") for axis in zip(*padded, strict=True)])
+
+    def at(*indices: str) -> str:
+        def of(one: Array) -> str:
+            last = indices[rank - len(one.sizes) :]
+            return one.at(*["0" if size == "1" else i for size, i in zip(one.sizes, last, strict=True)])
+
+        return entry(of)
+
+    return Array(sizes, at)
+
+
+def lacks(text: str) -> Exception:
+    """The error for what C code is not written for."""
+    return error("GC512", f"--emit c has no counterpart for `{visible(text)}`", help="--emit numpy has more functions")
+
+
+def c_file(function: SelfContained) -> str:
+    """A file with the function, and a `main` that tests its values."""
+    code = CCode(function)
+    for name, text in function.parts.items():
+        code.known[name] = code.buffer(code.array(expression_of(text)), name)
+    value = code.array(expression_of(function.value))
+    code.lines.append(f"double value = {value.at()};")
+    for leaf, text in function.gradient.items():
+        made = code.array(expression_of(text))
+        axes = tuple(map(str, function.leaves[leaf]))
+        if not axes:
+            code.lines.append(f"*grad_{leaf} = {made.at()};")
+            continue
+        code.store(leaf_array(f"grad_{leaf}", axes), made)
+    sizes = [f"size_t {name}" for name in function.sizes]
+    inputs = [f"const double *{name}" if axes else f"double {name}" for name, axes in function.leaves.items()]
+    outputs = [f"double *grad_{leaf}" for leaf in function.gradient]
+    frees = [f"free({name});" for name in code.buffers]
+    shapes = ", ".join(f"{name}: {' x '.join(map(str, axes)) or 'number'}" for name, axes in function.leaves.items())
+    script = function.expression.replace("*/", "* /")
+    helpers = [line for text in code.helpers.values() for line in (*text.split("\n"), "")]
+    return "\n".join(
+        [
+            "/* The value and the gradient of", *(f"     {line}" for line in script.splitlines()),
+            f"   Shapes: {shapes}; arrays are in row-major order. Made by gradcli derive --emit c. */", "",
+            "#include <math.h>", "#include <stddef.h>", "#include <stdio.h>", "#include <stdlib.h>", "", *helpers,
+            "/* The value; the gradient goes to the arrays at the end, which have the shapes of the leaves. */",
+            f"double value_and_gradient({', '.join([*sizes, *inputs, *outputs])})", "{",
+            *(f"    {line}" for line in [*code.lines, *frees]), "    return value;", "}", "",
+            *test_lines(function),
+        ]
+    )  # fmt: skip
+
+
+def test_lines(function: SelfContained) -> list[str]:
+    """A `main` that compares the function at one point with the numbers that gradcli has there."""
+    lines = [
+        "#ifndef WITHOUT_TEST", "static int far(double a, double b) { return fabs(a - b) > 1e-9*fabs(b) + 1e-12; }", "",
+        "int main(void)", "{", "    int wrong = 0;",
+    ]  # fmt: skip
+    for name in function.leaves:
+        lines.append(f"    double {declared(name, function.at[name])};")
+    for leaf, value in function.numbers.items():
+        lines += [f"    double grad_{leaf}[{len(flat(value))}];", f"    double {declared(f'right_{leaf}', [value])};"]
+    sizes = [str(function.shape_of(name)) for name in function.sizes]
+    given = [*sizes, *function.leaves, *(f"grad_{leaf}" for leaf in function.gradient)]
+    lines.append(f"    wrong |= far(value_and_gradient({', '.join(given)}), {function.number!r});")
+    for leaf, value in function.numbers.items():
+        count = len(flat(value))
+        lines.append(f"    for (size_t i = 0; i < {count}; i++) wrong |= far(grad_{leaf}[i], right_{leaf}[i]);")
+    said = 'wrong ? "the values are wrong" : "value and gradient are right at the point of the test"'
+    return [*lines, f"    puts({said});", "    return wrong;", "}", "#endif", ""]
+
+
+def declared(name: str, value: object) -> str:
+    """A variable with its value: a number, or the entries of an array in order."""
+    if not isinstance(value, list):
+        return f"{name} = {value!r}"
+    return f"{name}[] = {{{', '.join(map(repr, flat(value)))}}}"
+
+
+def flat(value: object) -> list[float]:
+    """The entries of nested lists in order."""
+    return [entry for item in value for entry in flat(item)] if isinstance(value, list) else [value]  # type: ignore[list-item]
+
+
+__all__ = ["c_file"]
