@@ -42,6 +42,7 @@ SCRIPTS = [
     "w = [1, 2]; mean((X@w - y)**2)",
 ]
 FAST = SCRIPTS[:4]
+PEERS = [SCRIPTS[0], SCRIPTS[11], SCRIPTS[16]]
 
 
 def function_of(script: str) -> SelfContained:
@@ -78,7 +79,9 @@ def test_numpy(script: str) -> None:
 
 @pytest.mark.peers
 @pytest.mark.parametrize("target", ["torch", "jax"])
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    "script", [one if one in PEERS else pytest.param(one, marks=pytest.mark.deep) for one in SCRIPTS]
+)
 def test_peers(script: str, target: str) -> None:
     pytest.importorskip(target)
     runs(script, target)

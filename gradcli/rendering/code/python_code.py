@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gradcli.diagnostics import error, visible
 from gradcli.language.bindings import names_in
 from gradcli.language.substitution import expression_of
@@ -120,8 +122,10 @@ class PythonCode:
         if isinstance(node, List):
             return self.array(node), ATOM
         if isinstance(node, Subscript):
-            items = ", ".join(self.item(item) for item in node.items)
-            return f"{self.text(node.value, ATOM)}[{items}]", ATOM
+            items = [self.item(item) for item in node.items]
+            if self.target == "torch" and items == ["::-1"]:  # which has no negative steps
+                return f"torch.flip({self.text(node.value)}, (0,))", ATOM
+            return f"{self.text(node.value, ATOM)}[{', '.join(items)}]", ATOM
         if isinstance(node, Call):
             return self.call(node), ATOM
         raise error("GC512", f"--emit {self.target} has no counterpart for {visible(type(node).__name__)}")
@@ -163,6 +167,9 @@ class PythonCode:
     def call(self, node: Call) -> str:
         """A call of a function of the library, or of a helper."""
         name, args = node.function.id, [self.text(one) for one in node.args]
+        if self.target == "torch" and hasattr(math, name) and not any(names_in(one) & self.names for one in node.args):
+            self.math = True  # functions of tensors take no plain numbers
+            return f"math.{name}({', '.join(args)})"
         keywords = {one.name: self.text(one.value) for one in node.keywords}
         if name == "len":
             return f"{args[0]}.shape[0]"
