@@ -277,3 +277,15 @@ def test_nothing_runs_text() -> None:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
                 assert "pickle" not in names, f"{path}:{node.lineno}"
+
+
+def test_the_architecture_stays_on_two_pages() -> None:
+    """At most 120 lines and fifteen decisions, and every path in it is one."""
+    text = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    decisions = [int(number) for number in re.findall(r"^(\d+)\. \*\*", text, re.MULTILINE)]
+    assert decisions == list(range(1, len(decisions) + 1)) and len(decisions) <= 15
+    named = set(re.findall(r"`([\w/]+(?:\.py|/))`", text))
+    rooms = [PACKAGE, PACKAGE / "checks", PACKAGE / "audit", PACKAGE / "primitives", PACKAGE.parent]
+    missing = [name for name in named if not any((room / name).exists() for room in rooms)]
+    assert len(named) > 30 and not missing

@@ -60,7 +60,7 @@ def test_a_failure_is_what_check_prints(project: pytest.Pytester) -> None:
     card = printed[printed.index("DISAGREES claim x, line 2") : printed.rindex("\n\n")]
     text = "\n".join(result.outlines)
     assert card in text
-    assert "again           gradcli check wrong.grad --seed " in text
+    assert "reproduce       gradcli check wrong.grad --seed " in text
     assert "FAILED wrong.grad::claim:2 - DISAGREES: the exact derivative is 4, not 6" in text
     assert "Traceback" not in text
     failure = ElementTree.parse(project.path / "report.xml").getroot().find(".//failure")

@@ -1,4 +1,16 @@
-"""A script at a point goes in, verdicts with their evidence come out; the oracles never read a derivative rule."""
+"""Verdicts: a program at a point is judged by oracles that never read a derivative rule.
+
+`decide/` finds the verdict of a script, `callables/` that of a Python function by its values. `series/` encloses
+derivatives, `forms/` proves equalities, `diagnosis/` explains what was refuted. Decisions:
+
+- Exact readings read `ball`, `symbolic` and `entries` rules, else the definition. A value that detach holds stays held.
+- A box is cut until every piece of it is decided; a proof at one point serves all pieces that take the same branches.
+- Decimals as written may excuse a difference where that holds beside the point too; an equality by luck of the point
+  passes with a warning and a counterexample.
+- Two random directions of 81 bits cover the entries of a large array; a count of entries, never a clock, says how many
+  points are looked at. SymPy is a witness that is shown and decides nothing.
+- A diagnosis may read derivative rules; it decides nothing and is bounded by counts.
+"""
 
 from __future__ import annotations
 

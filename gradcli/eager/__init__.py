@@ -9,6 +9,10 @@ and the transforms of `func` belong to the thread that enters them; a new thread
 generator is shared: each number is drawn once, by whichever thread comes first, so give each thread a `Generator` of
 its own where the order matters. Tensors that several threads only read need no lock; a tensor that one of them changes
 in place does.
+
+While a function is recorded (`vmap`, `record`), tensors are stand-ins without entries: whatever reads entries is
+refused, so nothing is frozen into a constant in silence, and a branch on data is recorded on both sides. What an
+operation saves for its gradient is what PyTorch saves, so the same code may change the same tensors in place.
 """
 
 from __future__ import annotations

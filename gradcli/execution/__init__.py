@@ -1,4 +1,14 @@
 """From a program to values: namespaces, the evaluator, plans, data files, domains, results.
 
-`passes.py` lists what the planner does.
+`evaluate.py` runs a program step by step; `plans/` records the `impl`s of a program that runs again as calls of NumPy,
+block by block, in a fixed order whatever the threads; `kernels/` is machine code, `devices/` prints kernels of a GPU,
+and `scan*.py` run loops. `passes.py` lists what the planner does. Promises that the tests hold:
+
+- Additions follow the shape of the arrays, never the number of threads or the GPU. Machine code contracts nothing but
+  its own polynomials, so `+ - * /` and `sqrt` round as NumPy's do.
+- An entry that no result reads has the derivative 0, also where the evaluator multiplies that zero by an infinity.
+- Where the values that are alive at once exceed 256 MiB, the forward pass is cut into about sqrt(n) pieces, and a piece
+  is computed once more when the backward pass reads it (`checkpoints.py`).
+- Functions made of text come from `generated.py` alone.
+- Files of points are read, never mapped: mapped pages count as memory of the process.
 """

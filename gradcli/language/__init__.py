@@ -1,4 +1,8 @@
-"""Text goes in, syntax with spans comes out; it knows no operation, no shape and no value but literals."""
+"""The language: source text becomes a syntax tree with spans, on the standard library alone.
+
+`lexer.py` makes tokens, `parser.py` and the modules beside it statements and expressions, `latex.py` reads LaTeX, and
+`values.py` the points of `--at`. The room knows no operation, no shape and no value but literals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""A parsed script goes in, a program at a point comes out; names, arity, shapes and domains are decided here."""
+"""From a syntax tree to a program at a point: names, arity, shapes and domains are decided here.
+
+`Lowerer` holds the state; each construct has a module of its own with plain functions of that state. Expressions run on
+a stack machine, so no depth recurses; functions are inlined, and equal calls are looked up (`repeated.py`). Decisions:
+
+- An `if` may read sizes, loop indices, const names, and scalar leaves with a whole default, which become const with a
+  note. Any other condition on a leaf is an error that proposes `where`: the branch would hide half of the derivative.
+- `const` takes literals, files and other constants; a leaf that is read as a size, index or bound becomes const, and no
+  leaf is both read so and differentiated by. Sizes, bounds and axes are exact fractions (`statics.py`).
+- `grad` in a script differentiates by a leaf or by a name that is assigned once.
+- A hand-written rule (`def f.vjp`) may not read leaves other than its operands: their gradient would be lost.
+- Claims are read for errors everywhere, but their sizes count only where they are judged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""What operations exist: one declaration each. `catalogue()` collects them; nothing registers itself."""
+"""What operations exist: one declaration each. `catalogue()` collects them; nothing registers itself.
+
+Modules are imported until a name is found, the common ones first, and those of other packages last (`plugins.py`).
+
+- Shifts and scales that cancel (`peak`, `magnitude`) are operations: no rule follows them, and exact readings take 0
+  and 1 in their place.
+- An `impl` may be any routine. SymPy and balls read `symbolic` and `ball`, or `entries` for arrays, else the
+  definition; so operations of LAPACK carry a definition for one or two rows (`closed_forms.py`).
+- An internal operation says in `closed` what it is in public ones: formulas for people are made of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check goes in, its card comes out: where, the digits side by side, what is wrong and how, and how to see it again.
+"""A check goes in, its card comes out: where, the digits side by side, what is wrong, and how to reproduce it.
 
 What the checks found is put in the order in which people read it; nothing is weighed. A first look leaves out how it
 was found out; the whole card, and JSON, have it all.
@@ -33,6 +33,7 @@ FIRST = (
 )  # fmt: skip
 BEHIND = ("smooth_within", "agree_bits", "judged", "convention", "pieces", "graph")
 LAST = (*BEHIND, "taylor_rates", "noise", "decades", "library", "basis", "compared", "oracles", "seed")
+JUDGED = ("exact", "claimed", "differences", "float", "returned")  # the numbers that disagree: the brightest on a card
 WORDS = {
     "exact_value": "exact",
     "inside": "returned value lies between",
@@ -42,7 +43,7 @@ WORDS = {
 
 
 def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iterator[Block]:
-    """The card of one check; `replay` is the command that shows it again. Not `whole`: what a first look needs."""
+    """The card of one check; `replay` is the command that reproduces it. Not `whole`: what a first look needs."""
     evidence = arranged(check.evidence)
     if not whole:
         evidence = {name: value for name, value in evidence.items() if name not in LAST}
@@ -51,7 +52,7 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
     shown = [one for one in notes if one.source is not None and one.span is not None]
     facts += [(one.code, headline(one), "note") for one in notes if one not in shown]
     if replay:
-        facts.append(("again", replay, "code"))
+        facts.append(("reproduce", replay, "code"))
     if not facts and not shown:
         return
     yield from title(check)
@@ -128,7 +129,12 @@ def title(check: Any) -> Iterator[Block]:
     """The first line of a card: the verdict, what it is of, and the line of the script."""
     yield GAP
     subject = f"{check.kind} {check.leaf}" if check.leaf else str(check.kind)
-    yield Line(f"{check.verdict} {subject}" + (f", line {check.line}" if check.line else ""), "title")
+    yield Line(f"{check.verdict} {subject}" + (f", line {check.line}" if check.line else ""), card_role(check))
+
+
+def card_role(check: Any) -> str:
+    """The colour of a verdict: that of an error where the check failed, that of a warning where it is open."""
+    return "good" if check.passed else "doubt" if check.verdict == "INCONCLUSIVE" else "bad"
 
 
 def arranged(evidence: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +163,7 @@ def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[
         if name == "taylor_rates" and isinstance(value, list):
             value = f"{evidence_text(value, style)}, where 2 is right and 1 is wrong"
         for line in evidence_lines(value, style):
-            yield (label, line, "text")
+            yield (label, line, "key" if name in JUDGED else "text")
             label = ""
         if name == "diagnosis" and isinstance(value, list):
             yield from corrected(value)

@@ -26,7 +26,7 @@ def report(result: PlanReport, style: Style) -> Document:
     """`trace --plan`."""
     facts = [
         ("runs as", result.runs, "title"),
-        ("because", result.reason, "text"),
+        ("reason", result.reason, "text"),
         ("a single call", result.once, "text"),
         ("threads", str(result.threads), "text"),
     ]

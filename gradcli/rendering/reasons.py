@@ -37,10 +37,10 @@ def explanation(result: Explanation, style: Style) -> Document:
 
 
 def finding(one: Finding, style: Style) -> Iterator[Block]:
-    """A reason, its line, its cure, and its numbers."""
+    """A reason, its line, a fix, and the numbers."""
     yield Line(headline(one), "title")
     line = () if one.line is None else (("line", str(one.line), "text"),)
-    yield Facts((("reason", one.reason, "text"), *line, ("cure", one.cure, "text")))
+    yield Facts((("reason", one.reason, "text"), *line, ("fix", one.cure, "text")))
     if isinstance(one.evidence, GradientPath):
         columns = (Column("node"), Column("line", "number"), Column("arrived", "number"), Column("sent", "number"))
         digits = style.digits or 4

@@ -35,7 +35,8 @@ ROLES = {
     "note": "dim",
     "good": "green",
     "bad": "bold red",
-    "doubt": "yellow",
+    "doubt": "bold yellow",
+    "key": "bold",
     "text": "",
 }
 

@@ -61,7 +61,7 @@ def markdown(document: Document) -> str:
 
 def markdown_fact(label: str, value: str, role: str) -> str:
     """One fact as an item; a value without a label belongs to the item before it."""
-    told = visible(value).translate(MARKDOWN) if role in ("text", "note") else code_span(value)
+    told = visible(value).translate(MARKDOWN) if role in ("text", "note", "key") else code_span(value)
     return f"- {visible(label).translate(MARKDOWN)}: {told}" if label else f"  - {told}"
 
 

@@ -42,7 +42,7 @@ def reports(
 ) -> Document:
     """All reports and the summary line.
 
-    `replay` gives for a report and a check of it the command that shows this check again.
+    `replay` gives for a report and a check of it the command that reproduces this check.
     """
     blocks: list[Block] = []
     for report in found:
@@ -93,21 +93,47 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
     Of a check that passed, witnesses and differences for a sequence of steps are shown where there are any.
     """
     yield Line(title(report), "code")
-    rows = tuple((mark(one), one.verdict, subject(one), place(one), headline(one, show)) for one in report.checks)
+    kept, own = (report.checks, ()) if show == "all" else parted(report.checks)
+    rows = tuple((mark(one), one.verdict, subject(one), place(one), headline(one, show)) for one in kept)
     if rows:
         columns = (
             Column("", "verdict"),
             Column("verdict", "verdict"),
-            Column("of", "code"),
+            Column("check", "code"),
             Column("line", "number", 1),
-            Column("because"),
+            Column("reason"),
         )
         yield Grid(columns, rows)
+    if own:
+        yield Line(own_line(own), "good")
     for one in report.checks:
         if show == "all" or not one.passed:
             yield from card(one, style, replay(report, one) if replay else "", show == "all")
         elif not one.evidence.keys().isdisjoint(TABLES):
             yield from table_card(one, style)
+
+
+def parted(checks: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The checks that get a row each, and those of gradcli's own gradients, which share a line."""
+    own = [
+        one
+        for one in checks
+        if one.kind == "gradient"
+        and one.verdict in GOOD[:2]
+        and not one.expected
+        and "not_in_general" not in one.evidence
+    ]
+    claims = [one for one in checks if one not in own]
+    return (claims, own) if claims else (list(checks), [])
+
+
+def own_line(checks: Sequence[Any]) -> str:
+    """`ok  gradcli's own gradients: PROVED A, w; CERTIFIED t`."""
+    leaves: dict[str, list[str]] = {}
+    for one in checks:
+        leaves.setdefault(one.verdict, []).append(str(one.leaf))
+    told = "; ".join(f"{verdict} {', '.join(names)}" for verdict, names in leaves.items())
+    return f"ok  gradcli's own gradient{'s' * (len(checks) != 1)}: {told}"
 
 
 def mark(check: Any) -> str:
