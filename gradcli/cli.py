@@ -129,7 +129,7 @@ def stopped(stop: BaseException) -> int:
 
 def run(argv: Sequence[str]) -> int:
     """Read the arguments, run the command."""
-    call = direct(argv) or load("full").full(argv)
+    call = direct(argv) or load("full").full(argv, colourful(option(argv, "--color"), sys.stdout))
     if call is None:  # typer has printed the help
         return FINE
     if call.command == "--version":
@@ -180,7 +180,7 @@ def refuse(argv: Sequence[str], diagnostics: Sequence[Diagnostic], code: int) ->
 def option(argv: Sequence[str], *spellings: str) -> str | None:
     """The last value of an option on a command line that may not be readable as a whole."""
     found = None
-    for token, after in zip(argv, [*argv[1:], ""], strict=True):
+    for token, after in zip(argv, [*argv, ""][1:], strict=True):
         name, equals, value = token.partition("=")
         if name in spellings:
             found = value if equals else after

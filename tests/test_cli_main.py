@@ -204,7 +204,7 @@ def test_version_and_bare_call(calculator: Calculator, capsys: pytest.CaptureFix
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"gradcli {__version__}\n"
     assert cli.main([]) == 0
-    assert "Commands:" in capsys.readouterr().out
+    assert "Compute:" in capsys.readouterr().out
 
 
 def test_missing_file(calculator: Calculator, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -33,3 +34,26 @@ def test_the_help_line_is_what_was_meant(line: list[str], meant: str, capsys: py
 def test_other_operands_are_no_part_of_a_point(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(line) == 2
     assert capsys.readouterr().err.splitlines()[-1] == "help: gradcli grad --help"
+
+
+def test_help_is_grouped_and_coloured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command stands under one heading, a command's own options before the shared ones; colours change no text."""
+    from gradcli.commands import COMMANDS, GROUPS
+
+    named = [name for names in GROUPS.values() for name in names]
+    assert len(named) == len(set(named)) and set(named) <= set(COMMANDS)
+    for arguments, headings in (
+        (["--help"], ["Compute:", "Check:", "Look up:"]),
+        (["grad", "--help"], ["Arguments:", "Options:", "Point and numbers:", "Output:"]),
+    ):
+        shown = []
+        for name in ("NO_COLOR", "FORCE_COLOR"):
+            monkeypatch.delenv("NO_COLOR", raising=False)
+            monkeypatch.delenv("FORCE_COLOR", raising=False)
+            monkeypatch.setenv(name, "1")
+            assert cli.main(arguments) == 0
+            shown.append(capsys.readouterr().out)
+        plain, coloured = shown
+        assert "\x1b" not in plain and re.sub(r"\x1b\[\d*m", "", coloured) == plain
+        assert [plain.index(f"\n{one}\n") for one in headings] == sorted(plain.index(f"\n{one}\n") for one in headings)
+        assert f"\x1b[1m{headings[0]}\x1b[0m" in coloured

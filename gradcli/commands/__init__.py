@@ -34,6 +34,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completions": ("gradcli.commands.completions", "Print a completion script for bash, zsh or fish."),
 }
 
+# the headings of the overview, and the commands under each
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Compute": ("eval", "grad", "hessian", "jacobian", "derive", "batch"),
+    "See": ("trace", "graph"),
+    "Check": ("check", "audit", "freeze"),
+    "PyTorch scripts": ("run", "why"),
+    "Look up": ("ops", "explain", "completions"),
+}
+
 # rooms that commands enter: loaded at the first use, so that `--help` and the scalar path stay light
 ROOMS: dict[str, str] = {
     "audit_report": "gradcli.audit.audit_report",

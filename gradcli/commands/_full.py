@@ -7,15 +7,17 @@ calculation.
 from __future__ import annotations
 
 import inspect
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from gradcli.commands import COMMANDS, declaration
+from gradcli.commands import COMMANDS, GROUPS, declaration
 from gradcli.commands._direct import Call, exposed, parted, shielded
-from gradcli.commands._shared import joined_point
+from gradcli.commands._shared import EVALUATION, OUTPUT, joined_point
 from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
@@ -30,8 +32,7 @@ OVERVIEW = """Values, gradients and checked derivatives of expressions.
   gradcli check "x**2*sin(y)" --claim "x = 2*x*sin(y)"
   gradcli trace "(x*y+x)**2" --at x=2,y=3
 
-An expression is written as for NumPy; a script is a .grad file of statements. Each command has its own
---help with
+An expression is written as for NumPy; a script is a .grad file of statements. Each command has its own --help with
 examples. Results go to standard output, everything else to standard error."""
 
 
@@ -40,11 +41,18 @@ KINDS: dict[str, Any] = {"text": str, "int": int, "float": float, "flag": bool, 
 TOP = {"version": "Show the version.", "show_settings": "Show all settings and where they come from."}
 
 
-def full(argv: Sequence[str]) -> Call | None:
+# headings of the options that many commands share; a command's own come first
+SECTIONS = {
+    **{option.name: "Point and numbers" for option in EVALUATION},
+    **{option.name: "Output" for option in OUTPUT},
+}
+
+
+def full(argv: Sequence[str], colour: bool = False) -> Call | None:
     """The call that typer reads; None where typer has answered itself (help). Raises GradcliError (GC721)."""
     chosen = next((token for token in argv if not token.startswith("-")), None)
     argv, rest = parted(argv)
-    command, calls = built(chosen)
+    command, calls = built(chosen, colour)
     calls.clear()
     try:
         command.main(
@@ -65,15 +73,56 @@ def full(argv: Sequence[str]) -> Call | None:
     return calls[0] if calls else None
 
 
+class GroupedOptions(TyperCommand):
+    """The help of a command, with its options under headings."""
+
+    def get_help(self, ctx: Any) -> str:
+        return coloured(super().get_help(ctx)) if ctx.color else super().get_help(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                own = "Arguments" if param.param_type_name == "argument" else "Options"
+                sections.setdefault(SECTIONS.get(param.name or "", own), []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class GroupedCommands(TyperGroup):
+    """The overview, with the commands under headings."""
+
+    def get_help(self, ctx: Any) -> str:
+        return coloured(super().get_help(ctx)) if ctx.color else super().get_help(ctx)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        widest = max(map(len, COMMANDS))
+        rest = [name for name in COMMANDS if not any(name in names for names in GROUPS.values())]
+        for title, names in (*GROUPS.items(), *([("More", rest)] if rest else [])):
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), COMMANDS[name][1]) for name in names])
+
+
+def coloured(text: str) -> str:
+    """Help for a terminal with colours: headings bold, names of commands and options and examples in cyan."""
+    text = re.sub(r"^(?:Usage|[A-Z][A-Za-z ,]+):(?= |$)", "\x1b[1m\\g<0>\x1b[0m", text, flags=re.MULTILINE)
+    words = rf"^  (?:-[^ ,]+(?:, -[^ ,]+)*|(?:{'|'.join(COMMANDS)})(?=  )|  gradcli .*)"
+    return re.sub(words, "\x1b[36m\\g<0>\x1b[0m", text, flags=re.MULTILINE)
+
+
 @lru_cache
-def built(chosen: str | None) -> tuple[Any, list[Call]]:
+def built(chosen: str | None, colour: bool = False) -> tuple[Any, list[Call]]:
     """typer's command line, complete for one command, with the list in which it leaves the calls that it reads."""
     calls: list[Call] = []
     app = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "color": colour or None},
+        cls=GroupedCommands,
     )
 
     def root(version: bool, show_settings: bool) -> None:
@@ -88,7 +137,7 @@ def built(chosen: str | None) -> tuple[Any, list[Call]]:
     for name, (_, summary) in COMMANDS.items():
         if name == chosen:
             declared = declaration(name)
-            app.command(name, help=help_text(declared))(receiver(name, declared, calls))
+            app.command(name, help=help_text(declared), cls=GroupedOptions)(receiver(name, declared, calls))
         else:
             app.command(name, help=summary)(lambda: None)
     return get_command(app), calls
