@@ -7,11 +7,13 @@ for the sigmoid, as good as the formula.
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
+
+from gradcli.execution.plans.libraries import on_one_thread
 
 _SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry
@@ -91,9 +93,30 @@ def raised(x: Any, axis: Any) -> Any:
     return x[..., None] if axis in (-1, (-1,)) else np.expand_dims(x, axis)
 
 
+def is_small_product(rows: int, inner: int, columns: int) -> bool:
+    """Whether OpenBLAS would share a product among threads that is too small for it.
+
+    It wakes them for 64 x 64 x 64 (a vector: 96 x 96). On a busy machine it then waits for milliseconds, a thousand
+    times as long as the product takes; from 160 x 160 x 160 on a second thread may gain more than that costs.
+    """
+    work = rows * inner * columns
+    return (2**18 if rows > 1 < columns else 9216) < work <= 2**22
+
+
+def product(rows: int, inner: int, columns: int) -> Any:
+    """The function that multiplies two matrices of these sizes."""
+    found = np.dot if inner == 1 else np.matmul  # matmul has a slow loop for one column
+    return partial(on_one_thread, found) if is_small_product(rows, inner, columns) else found
+
+
 def turned_product(x: Any, y: Any) -> Any:
     """The product of two matrices, laid out column by column."""
-    return (np.dot if x.shape[1] == 1 else np.matmul)(y.T, x.T).T  # matmul has a slow loop for one column
+    return product(*x.shape, y.shape[1])(y.T, x.T).T
+
+
+def _summed(ones: Any, x: Any) -> Any:
+    """The sums of the columns of a matrix, as a product with ones."""
+    return on_one_thread(ones.dot, x) if x.size > 9216 else ones.dot(x)
 
 
 @lru_cache(64)
@@ -112,7 +135,7 @@ def column_sums(x: Any) -> Any:
         return np.add.reduce(x, 0)
     count = x.shape[0]
     if count < 2 * _BLOCK:
-        return _ones(count, x.dtype).dot(x)
+        return _summed(_ones(count, x.dtype), x)
     blocks = count // _BLOCK
     found = np.add.reduce(np.matmul(_ones(_BLOCK, x.dtype), x[: blocks * _BLOCK].reshape(blocks, _BLOCK, -1)), 0)
     rest = count - blocks * _BLOCK
@@ -122,7 +145,7 @@ def column_sums(x: Any) -> Any:
 def row_sums(x: Any) -> Any:
     """The sums along the rows of a matrix: of many short rows as a product, too."""
     if 4 * x.size >= _LARGE and x.shape[1] <= _LARGE and x.flags.c_contiguous and x.dtype.char in "fd":
-        return np.matmul(x, _ones(x.shape[1], x.dtype))
+        return product(x.shape[0], x.shape[1], 1)(x, _ones(x.shape[1], x.dtype))
     return np.add.reduce(x, -1)
 
 
