@@ -210,11 +210,8 @@ RULES: dict[str, dict[str, Any]] = {
     "RMSprop": {"lr": 0.1, "momentum": 0.5, "centered": True},
     "Adagrad": {"lr": 0.1, "lr_decay": 0.1},
     "Adadelta": {"lr": 0.5},
-    "Adamax": {"lr": 0.1, "weight_decay": 0.1},
     "NAdam": {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True},
     "RAdam": {"lr": 0.1, "betas": (0.5, 0.6)},
-    "Rprop": {"lr": 0.1},
-    "ASGD": {"lr": 0.1, "lambd": 0.1, "t0": 1},
 }
 
 

@@ -20,8 +20,6 @@ from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze,
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gradcli.eager._engine.arguments import Operand
 
 
@@ -299,40 +297,6 @@ def _cdist(x: Any, y: Any, *, p: float) -> Any:
     shape = (*np.broadcast_shapes(tuple(lead), tuple(other)), rows, columns, size)
     one, two = reshape(x, shape=(*lead, rows, 1, size)), reshape(y, shape=(*other, 1, columns, size))
     return graph_norm(_raised(one, shape) - _raised(two, shape), ord=p, axis=-1, keepdims=False)
-
-
-@op(only=LINALG, out=EXACT)
-def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of several matrices, in the order that needs the fewest multiplications."""
-    xs = list(tensors)
-    if len(xs) < 2:
-        raise RuntimeError("multi_dot() needs at least 2 tensors")
-    found = _chain(xs)
-    return view(found, tuple(found.shape))
-
-
-def _chain(xs: list[Tensor]) -> Tensor:
-    count = len(xs)
-    sizes = [xs[0].shape[0], *[x.shape[1] for x in xs]]
-    cost = [[0] * count for _ in xs]
-    cut = [[0] * count for _ in xs]
-    for length in range(1, count):
-        for i in range(count - length):
-            j = i + length
-            options = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], -k) for k in range(i, j)]
-            cost[i][j], last = min(options)
-            cut[i][j] = -last
-    done: dict[tuple[int, int], Tensor] = {(i, i): x for i, x in enumerate(xs)}
-    stack = [(0, count - 1)]
-    while stack:
-        i, j = stack[-1]
-        left, right = (i, cut[i][j]), (cut[i][j] + 1, j)
-        waiting = [part for part in (left, right) if part not in done]
-        if waiting:
-            stack.extend(waiting)
-            continue
-        done[stack.pop()] = mm(done[left], done[right])
-    return done[0, count - 1]
 
 
 @op(only=LINALG)

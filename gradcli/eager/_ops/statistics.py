@@ -1,4 +1,4 @@
-"""Functions that PyTorch builds from others: covariances, quantiles, integrals of samples, tables of columns.
+"""Functions that PyTorch builds from others: quantiles, means of numbers that are not missing, tables of columns.
 
 The nodes are those of the same operations as PyTorch's.
 """
@@ -11,17 +11,14 @@ import numpy as np
 
 from gradcli.eager import random
 from gradcli.eager._core.tensor import Size, Tensor
-from gradcli.eager._engine.record import record
 from gradcli.eager._engine.rule_node import renamed
-from gradcli.eager._ops.elementwise import add, mul, sub, true_divide
-from gradcli.eager._ops.indexing import gather, narrow, select
+from gradcli.eager._ops.elementwise import true_divide
+from gradcli.eager._ops.indexing import gather
 from gradcli.eager._ops.joining import cat, diag_embed
-from gradcli.eager._ops.matmul import lerp, mm
+from gradcli.eager._ops.matmul import lerp
 from gradcli.eager._ops.reductions import nansum, sort
-from gradcli.eager._ops.reductions import sum as summed
 from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, op
 from gradcli.eager._ops.views import expand, reshape, squeeze, unsqueeze
-from gradcli.eager._ops.views import t as flipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,30 +36,6 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 def _axes(dim: Any) -> Any:
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
-
-
-@op()
-def cov(input: Tensor, *, correction: int = 1) -> Tensor:
-    """The covariances of the rows, whose columns are samples; of one row its variance. RuntimeError beyond matrices."""
-    if input.ndim > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got {input.ndim}")
-    x = reshape(input, (1, -1)) if input.ndim < 2 else input
-    count = x.shape[1]
-    away = sub(x, unsqueeze(true_divide(summed(x, 1), float(count)), 1))
-    return squeeze(true_divide(mm(away, flipped(away)), float(max(count - correction, 0))))
-
-
-@op()
-def corrcoef(input: Tensor) -> Tensor:
-    """The correlations of the rows, whose columns are samples."""
-    found = cov(input)
-    if not found.ndim:
-        result: Tensor = true_divide(found, found)
-        return result
-    spread = found.diagonal().sqrt()
-    scaled = true_divide(true_divide(found, spread.view(-1, 1)), spread.view(1, -1))
-    bounded: Tensor = scaled.clamp(-1, 1)
-    return bounded
 
 
 @op(out=EXACT)
@@ -98,31 +71,6 @@ def quantile(input: Tensor, q: Operand, dim: int | None = None, keepdim: bool = 
     if not keepdim:
         return found
     return reshape(found, (1,) * input.ndim) if dim is None else unsqueeze(found, dim)
-
-
-@op("trapz", only=FUNCTION)
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral of samples along an axis by trapezia, `dx` apart or at the places `x`."""
-    size = y.shape[dim]
-    if x is not None:
-        along = -1 if x.ndim == 1 else dim
-        gaps = sub(narrow(x, along, 1, size - 1), narrow(x, along, 0, size - 1))
-        pairs = add(narrow(y, dim, 1, size - 1), narrow(y, dim, 0, size - 1))
-        if x.ndim == 1 and dim not in (-1, y.ndim - 1):
-            gaps = reshape(gaps, (-1, *(1,) * (y.ndim - 1 - dim % y.ndim)))
-        found: Tensor = true_divide(summed(mul(gaps, pairs), dim), 2.0)
-        return found
-    ends = _times(add(select(y, dim, 0), select(y, dim, -1)), 0.5)
-    return _times(sub(summed(y, dim), ends), dx)
-
-
-def _times(x: Tensor, factor: float) -> Tensor:
-    """The entries times a number that is no operand."""
-    return record(_multiplied, (x,), {"factor": factor}, "MulBackward1", pointwise=True)
-
-
-def _multiplied(x: Any, *, factor: float) -> Any:
-    return x * factor
 
 
 @op(only=FUNCTION, out=CAST)

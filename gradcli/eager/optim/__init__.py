@@ -11,25 +11,22 @@ from typing import Any
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager.optim import lr_scheduler
 from gradcli.eager.optim.adagrad import Adadelta, Adagrad, RMSprop
-from gradcli.eager.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from gradcli.eager.optim.adam import Adam, AdamW, NAdam, RAdam
 from gradcli.eager.optim.lbfgs import LBFGS
 from gradcli.eager.optim.optimizer import Optimizer
-from gradcli.eager.optim.sgd import ASGD, SGD, Rprop
+from gradcli.eager.optim.sgd import SGD
 
 __all__ = [
-    "ASGD",
     "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",
     "Adam",
     "AdamW",
-    "Adamax",
     "NAdam",
     "Optimizer",
     "RAdam",
     "RMSprop",
-    "Rprop",
     "lr_scheduler",
 ]
 

@@ -1,4 +1,4 @@
-"""Adam and its variants: AdamW, Adamax, NAdam, RAdam."""
+"""Adam and its variants: AdamW, NAdam, RAdam."""
 
 from __future__ import annotations
 
@@ -89,32 +89,6 @@ class AdamW(Adam):
 
     def _start(self, params: Iterable[Any], **defaults: Any) -> None:
         super()._start(params, **defaults, decoupled_weight_decay=True)
-
-
-class Adamax(DeclaredOptimizer):
-    """Adam with the largest gradient so far in place of squares (Kingma and Ba, 2015, section 7)."""
-
-    hyperparameters = (
-        learning_rate(2e-3),
-        BETAS,
-        small(1e-8),
-        weight_decay(),
-        *switches("foreach", keyword_only=False),
-        *switches("maximize", "differentiable", "capturable"),
-    )
-
-    def _update(self, x: Array, grad: Array, state: State, group: dict[str, Any]) -> None:
-        step = counted(state)
-        (one, two), decay, eps = group["betas"], group["weight_decay"], group["eps"]
-        length = float(group["lr"]) / (1 - one**step)
-
-        def move(x: Array, grad: Array, mean: Array, largest: Array) -> None:
-            grad = decayed(grad, x, decay)
-            lerp(mean, grad, 1 - one)
-            np.maximum(largest * two, np.abs(grad) + eps, out=largest)
-            x -= length * (mean / largest)
-
-        by_blocks(move, x, grad, kept(state, "exp_avg", x), kept(state, "exp_inf", x))
 
 
 class NAdam(DeclaredOptimizer):

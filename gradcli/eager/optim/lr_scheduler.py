@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import warn
+from gradcli.eager._core.unsupported import missing
 from gradcli.eager.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
-    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
@@ -664,92 +664,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set(self.get_lr)
 
 
-class CyclicLR(LRScheduler):
-    """The rates from `base_lr` to `max_lr` and back in straight lines, momentum the other way round (Smith, 2017).
-    One call of `step` for each batch.
-
-    What a cycle adds is scaled by `mode`, or by `scale_fn` of the cycle or of the step. ValueError for an unknown
-    mode, and with `cycle_momentum` for an optimizer without momentum.
-
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
-    >>> schedule = CyclicLR(optimizer, base_lr=0.5, max_lr=1.0, step_size_up=2)
-    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
-    [0.75]
-    """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        base_lr: Any,
-        max_lr: Any,
-        step_size_up: int = 2000,
-        step_size_down: int | None = None,
-        mode: str = "triangular",
-        gamma: float = 1.0,
-        scale_fn: Callable[[float], float] | None = None,
-        scale_mode: str = "cycle",
-        cycle_momentum: bool = True,
-        base_momentum: Any = 0.8,
-        max_momentum: Any = 0.9,
-        last_epoch: int = -1,
-    ) -> None:
-        groups = _need_optimizer(optimizer).param_groups
-        base_lrs = _for_each("base_lr", base_lr, len(groups))
-        if last_epoch == -1:
-            for group, rate in zip(groups, base_lrs, strict=True):
-                group["lr"] = rate
-        self.optimizer = optimizer
-        self.max_lrs = _for_each("max_lr", max_lr, len(groups))
-        up = float(step_size_up)
-        self.total_size = up + (up if step_size_down is None else float(step_size_down))
-        self.step_ratio = up / self.total_size
-        if mode not in _SCALES and scale_fn is None:
-            raise ValueError("mode is invalid and scale_fn is None")
-        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
-        self.scale_mode = scale_mode if scale_fn is not None else _SCALES[mode]
-        self.cycle_momentum = cycle_momentum
-        if cycle_momentum:
-            self.use_beta1 = _uses_beta(optimizer)
-            self.base_momentums = _for_each("base_momentum", base_momentum, len(groups))
-            self.max_momentums = _for_each("max_momentum", max_momentum, len(groups))
-            if last_epoch == -1:
-                for group, low, high in zip(groups, self.base_momentums, self.max_momentums, strict=True):
-                    _set_momentum(group, high, self.use_beta1)
-                    group["max_momentum"], group["base_momentum"] = high, low
-        super().__init__(optimizer, last_epoch)
-        self.base_lrs = base_lrs
-
-    def scale_fn(self, x: float) -> float:
-        """The factor of a cycle, or of a step."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1)}.get(self.mode) or float(self.gamma**x)
-
-    def get_lr(self) -> list[float]:
-        self._asked()
-        cycle = math.floor(1 + self.last_epoch / self.total_size)
-        x = 1.0 + self.last_epoch / self.total_size - cycle
-        share = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
-        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        if self.cycle_momentum:
-            ends = zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True)
-            for group, low, high in ends:
-                _set_momentum(group, high - (high - low) * share * scale, self.use_beta1)
-        return [low + (high - low) * share * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and functions."""
-        return {**super().state_dict(), "_scale_fn_custom": _attributes_of(self._scale_fn_custom)}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a state."""
-        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_scale_fn_custom"})
-        if state_dict["_scale_fn_custom"] is not None:
-            vars(self._scale_fn_custom).update(state_dict["_scale_fn_custom"])
-
-
 # --- several schedulers --------------------------------------------------------------------------------------------
 
 
@@ -865,3 +779,7 @@ class ChainedScheduler(_Several):
         for one in self._schedulers:
             one.step()
         self._last_lr = self._now()
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("optim.lr_scheduler", name, __all__)
