@@ -383,7 +383,7 @@ class Script:
         if primitive.name == "cast" and node.params["kind"] == "float":
             return f"{args[0]}.astype({self.name(self.kind)})"
         if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args):
-            product = numpy_kernels.product(*node.args[0].shape, node.args[1].shape[1])
+            product = numpy_kernels.product(node.shape[0], node.args[0].shape[1], node.shape[1])
             return f"{self.name(product)}({args[0]}, {args[1]})"
         pointwise = primitive.pointwise
         shapes = [None if pointwise else arg.shape for arg in node.args]

@@ -111,7 +111,7 @@ def product(rows: int, inner: int, columns: int) -> Any:
 
 def turned_product(x: Any, y: Any) -> Any:
     """The product of two matrices, laid out column by column."""
-    return product(*x.shape, y.shape[1])(y.T, x.T).T
+    return product(x.shape[0], x.shape[1], y.shape[1])(y.T, x.T).T
 
 
 def _summed(ones: Any, x: Any) -> Any:
