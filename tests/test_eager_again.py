@@ -10,7 +10,6 @@ import pytest
 import gradcli.eager as torch
 from gradcli.eager._core.modes import line_of, state
 from gradcli.eager._engine import codegen, numpy_kernels
-from gradcli.eager.optim import update
 
 nn, F = torch.nn, torch.nn.functional
 USES = 5
@@ -222,7 +221,7 @@ def test_steps_block_by_block_give_the_same_bits(
 ) -> None:
     found = []
     for block in (10**6, 8):
-        monkeypatch.setattr(update, "_BLOCK", block)
+        monkeypatch.setattr("gradcli.eager.optim.optimizer._BLOCK", block)
         torch.manual_seed(1)
         x = torch.randn(shape).requires_grad_()
         steps = getattr(torch.optim, rule)([x], **RULES[rule])

@@ -14,7 +14,7 @@ import pytest
 import gradcli.eager as torch
 from gradcli.checks import balls
 from gradcli.eager._engine import fastpath, plan
-from gradcli.eager._engine.cache import Cache
+from gradcli.eager._engine.plan import Cache
 from gradcli.eager.nn.modules import linear
 from gradcli.eager.running import places
 from gradcli.execution.kernels import native

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
-from gradcli.eager.autograd import Function, gradcheck, moving
-from gradcli.eager.autograd.gradcheck import GradcheckError, _by_calls
+from gradcli.eager.autograd import Function, gradcheck
+from gradcli.eager.autograd.gradcheck import GradcheckError, _by_calls, central_differences
 
 A = torch.tensor(np.random.default_rng(2).standard_normal((20, 30)))
 
@@ -33,7 +33,7 @@ def point(size: int = 30) -> Any:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_differences_are_those_of_calls(name: str) -> None:
     f, x = FUNCTIONS[name], point()
-    found = moving.central_differences(f, x, 1e-6)
+    found = central_differences(f, x, 1e-6)
     assert found is not None
     want = _by_calls(f, (x,), 0, x, 0, 1e-6)
     assert found.shape == want.shape
@@ -60,7 +60,7 @@ class WrongInOne(Function):
 
 @pytest.mark.parametrize("size", [30, 3000])
 def test_one_wrong_entry_is_found(size: int) -> None:
-    assert moving.central_differences(lambda x: WrongInOne.apply(x).sum(), point(size), 1e-6) is not None
+    assert central_differences(lambda x: WrongInOne.apply(x).sum(), point(size), 1e-6) is not None
     with pytest.raises(GradcheckError, match="Jacobian mismatch"):
         gradcheck(lambda x: WrongInOne.apply(x).sum(), (point(size),))
 
@@ -90,7 +90,7 @@ def by_numpy(x: Any) -> Any:
 
 @pytest.mark.parametrize("f", [State(), reads_entries, narrow, by_numpy], ids=["state", "entries", "narrow", "numpy"])
 def test_where_the_graph_is_not_the_function_there_is_no_answer(f: Any) -> None:
-    assert moving.central_differences(f, point(), 1e-6) is None
+    assert central_differences(f, point(), 1e-6) is None
 
 
 def test_functions_that_cannot_be_recorded_are_still_checked() -> None:
@@ -116,7 +116,7 @@ def test_a_pattern_that_lacks_a_pair_is_found_out(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(patterns.Walk, "through", wrong)
     for name in ("separable", "chain", "entries", "neighbours"):
-        assert moving.central_differences(FUNCTIONS[name], point(), 1e-6) is None
+        assert central_differences(FUNCTIONS[name], point(), 1e-6) is None
         assert gradcheck(FUNCTIONS[name], (point(),))
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.running import Watch
 from gradcli.eager.running.entries import Size, flat
-from gradcli.eager.running.record import SCORES
+from gradcli.eager.running.watch import SCORES
 from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of, spoken
 
 if TYPE_CHECKING:

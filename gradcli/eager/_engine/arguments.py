@@ -1,4 +1,4 @@
-"""Argument checks and conversions, as PyTorch's: types first, sizes in any form, `out=`.
+"""Argument checks and conversions, as PyTorch's: types first, sizes in any form, `out=`; declared constructors.
 
 What a function takes is read from its annotations, by name, so that it is said once. A wrong type is a TypeError before
 anything is computed; NumPy's words `axis` and `keepdims` are understood for `dim` and `keepdim`. A result goes into the
@@ -7,6 +7,7 @@ tensor of `out=` by PyTorch's rules for shapes and dtypes.
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from operator import index
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,38 @@ if TYPE_CHECKING:
     from gradcli.eager._core.tensor import Tensor
 
     Test = Callable[[Any], bool]
+    from collections.abc import Callable, Iterable
+
+
+def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Callable[..., None]:
+    """An `__init__` with these options, which calls `fill(self, **options)` with defaults filled in.
+
+    TypeError for missing and unknown options, as of any function.
+
+    >>> class Point:
+    ...     __init__ = constructor([Parameter("x", Parameter.POSITIONAL_OR_KEYWORD, default=1)], vars_of)
+    >>> Point().x, Point(2).x
+    (1, 2)
+    """
+    signature = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *options])
+
+    def initialize(*args: Any, **kwargs: Any) -> None:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(args[0]).__name__}.__init__() {error}") from None
+        bound.apply_defaults()
+        fill(*bound.args[:1], **dict(list(bound.arguments.items())[1:]))
+
+    initialize.__name__, initialize.__signature__ = "__init__", signature  # type: ignore[attr-defined]
+    return initialize
+
+
+def vars_of(self: Any, **options: Any) -> None:
+    """Make every option an attribute of its name."""
+    for name, value in options.items():
+        setattr(self, name, value)
+
 
 Shape = tuple[int, ...]
 

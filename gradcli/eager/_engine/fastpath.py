@@ -18,9 +18,8 @@ from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.arguments import written
-from gradcli.eager._engine.cache import Cache
 from gradcli.eager._engine.codegen import Script
-from gradcli.eager._engine.plan import MOST_NODES, MOST_WAYS, plan_of
+from gradcli.eager._engine.plan import MOST_NODES, MOST_WAYS, Cache, plan_of
 from gradcli.eager._engine.promotion import FLOATS
 from gradcli.eager._engine.rule_node import RuleNode, source_of
 from gradcli.execution import generated

@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gradcli.eager._engine.arguments import constructor
 from gradcli.eager.nn.composite import reduction_of
-from gradcli.eager.nn.constructor import constructor
 from gradcli.eager.nn.module import Module
 
 if TYPE_CHECKING:

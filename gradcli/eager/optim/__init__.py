@@ -1,7 +1,7 @@
 """PyTorch's `torch.optim`: optimizers and schedules of their learning rates.
 
-Begin with `sgd.py`. `optimizer.py` has the base class and the declaration of hyperparameters, `update.py` the
-arithmetic of rules; `adam.py`, `adagrad.py` and `lbfgs.py` have the other optimizers, `lr_scheduler.py` all schedulers.
+Begin with `sgd.py`. `optimizer.py` has the base class, the declaration of hyperparameters and the arithmetic of
+rules; `adam.py`, `adagrad.py` and `lbfgs.py` have the other optimizers, `lr_scheduler.py` all schedulers.
 """
 
 from __future__ import annotations

@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager.optim.optimizer import (
+    Array,
     DeclaredOptimizer,
     Hyperparameter,
-    at_least_zero,
-    learning_rate,
-    small,
-    switches,
-    weight_decay,
-)
-from gradcli.eager.optim.update import (
-    Array,
     State,
+    at_least_zero,
     average_squares,
     by_blocks,
     counted,
     decayed,
     kept,
+    learning_rate,
     lerp,
     number,
     root,
+    small,
+    switches,
+    weight_decay,
 )
 
 if TYPE_CHECKING:

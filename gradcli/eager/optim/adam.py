@@ -8,26 +8,24 @@ import numpy as np
 
 from gradcli.eager.optim.optimizer import (
     BETAS,
+    Array,
     DeclaredOptimizer,
     Hyperparameter,
-    at_least_zero,
-    learning_rate,
-    small,
-    switches,
-    weight_decay,
-)
-from gradcli.eager.optim.update import (
-    Array,
     State,
+    at_least_zero,
     average_squares,
     averages,
     by_blocks,
     counted,
     decayed,
     kept,
+    learning_rate,
     lerp,
     number,
     root,
+    small,
+    switches,
+    weight_decay,
 )
 
 if TYPE_CHECKING:

@@ -12,18 +12,16 @@ import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.optim.optimizer import (
+    Array,
     DeclaredOptimizer,
     Hyperparameter,
+    State,
     at_least_zero,
+    by_blocks,
+    decayed,
     learning_rate,
     switches,
     weight_decay,
-)
-from gradcli.eager.optim.update import (
-    Array,
-    State,
-    by_blocks,
-    decayed,
 )
 
 if TYPE_CHECKING:

@@ -1,29 +1,305 @@
-"""What a run reports goes in; a record of operations, backwards and names comes out, which outlives all tensors.
+"""The record of a run: operations, changes, backwards and names with their lines. It keeps no tensor.
 
-`record` keeps values and changes; here are the backwards, and the names that tensors have in the file.
+Each tensor has a number in the record. An operation that leaves no node (under `no_grad`, after `detach`) has an entry
+as any other: together they are the graph that would have been, and where a gradient is missing, the place where it
+ended can be named. Frames of the user's functions are held until the next event: one that is no longer on the stack has
+come to its end, with its names as it left them. (`sys.settrace` gives the same, costs as much as the run itself, and
+takes the place of a debugger.)
 """
 
 from __future__ import annotations
 
+import itertools
+import os
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import state
-from gradcli.eager.running.entries import Event, Reached, Sent, Step, Sweep
-from gradcli.eager.running.functions import names_at_end
-from gradcli.eager.running.loose import loose_in
-from gradcli.eager.running.places import line_in, line_of
-from gradcli.eager.running.record import Record
-from gradcli.eager.running.subjects import subjects_of
+from gradcli.eager.running.calls import Calls
+from gradcli.eager.running.entries import (
+    Entry,
+    Event,
+    Reached,
+    Rule,
+    Sent,
+    Size,
+    Step,
+    Sweep,
+    flat,
+)
+from gradcli.eager.running.places import Line, line_in, line_of
+from gradcli.eager.running.subjects import Loose, Subject, loose_in, subjects_of
+from gradcli.eager.running.tensors import Facts, Tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from gradcli.eager._core.modes import Place
     from gradcli.eager._core.node import Node
     from gradcli.eager.running.places import Line
+
+
+class Functions:
+    """The functions of a user's files that run now, the innermost last."""
+
+    def __init__(self, own: Callable[[str], bool]) -> None:
+        self.own = own  # whether a file is the user's
+        self.innermost: FrameType | None = None  # of any file outside this package
+        self.running: list[FrameType] = []
+
+    def turned(self, frame: FrameType | None) -> list[FrameType]:
+        """Another frame than before runs: the frames that have ended, the innermost first."""
+        self.innermost = frame
+        stack = []
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name != "<module>" and self.own(code.co_filename):
+                stack.append(frame)
+            frame = frame.f_back
+        ended = [one for one in reversed(self.running) if not any(one is other for other in stack)]
+        self.running = stack[::-1]
+        return ended
+
+    def left(self) -> list[FrameType]:
+        """No function runs any more: the frames that have ended."""
+        ended, self.running, self.innermost = self.running[::-1], [], None
+        return ended
+
+
+def names_at_end(frame: FrameType, owners: set[int]) -> dict[str, Any]:
+    """The names of a function; `self` only the first time that a method of this object ends."""
+    names = dict(frame.f_locals)
+    owner = names.get("self")
+    if owner is not None and id(owner) in owners:  # a method called again and again
+        del names["self"]
+    owners.add(id(owner))
+    return names
+
+
+SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
+    "SoftmaxBackward0": 0,
+    "LogSoftmaxBackward0": 0,
+    "ScaledDotProductFlashAttentionForCpuBackward0": 3,
+}
+NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value that is no tensor
+_numbers = itertools.count()  # never reset: a number belongs to one record
+
+
+class Record(events.Recorder):
+    """The record of one run, as far as values and their changes go."""
+
+    def __init__(self, folder: str, extents: bool = False, tensors: Tensors | None = None) -> None:
+        self.extents = extents
+        self.tensors = Tensors() if tensors is None else tensors
+        self.folder = (folder, os.path.realpath(folder) + os.sep)  # the files in it are the user's own
+        self.entries: dict[int, Entry] = {}
+        self.sweeps: list[Sweep] = []
+        self.events: list[Event] = []
+        self.grads: dict[int, int] = {}  # number of a .grad: number of its tensor
+        self.shared: dict[int, int] = {}  # number of a detach() or .data: number of the tensor whose memory it is
+        self.subjects: dict[int, Subject] = {}
+        self.holders: dict[str, tuple[int, ...]] = {}  # name of a container: numbers of the tensors with history in it
+        self.loose: dict[tuple[int, ...], Loose] = {}  # parameters in plain containers of modules
+        self.optimised: set[int] = set()  # what an optimizer was given
+        self.refusal: int | None = None
+        self.stop: tuple[str, str, Line | None, Line | None] | None = None
+        self.fault: Line | None = None  # where a backward was refused or stopped last
+        self.rules: dict[int, Rule] = {}  # of results that a Function gave
+        self.open: list[Sweep] = []
+        self.owners: set[int] = set()  # the objects whose attributes were looked at
+        self.functions = Functions(self._own)
+        self.calls = Calls(self._own) if extents else None
+        self.last: Line | None = None  # where an exception ended the file
+
+    # --- values -----------------------------------------------------------------------------------------------
+
+    def mark(self, tensor: Any) -> int:
+        """The number of a tensor; one that is new is a leaf."""
+        mark = self.tensors.mark(tensor)
+        entry = self.entries.get(mark)
+        if entry is None:
+            return self.unknown(tensor).mark
+        if self.tensors.requires(tensor):
+            entry.requires = True
+        return mark
+
+    def unknown(self, tensor: Any) -> Entry:
+        """The entry of a tensor that the record meets for the first time."""
+        return self._enter(tensor, "leaf", "", ())
+
+    def operation(self, name: str, xs: Sequence[Any], result: Any) -> None:
+        """An operation gave a result, with or without a node."""
+        tensors, entries = self.tensors, self.entries
+        inputs, wanted = [], False
+        for x in xs:
+            if tensors.is_tensor(x):
+                entry = entries.get(tensors.mark(x)) or self.unknown(x)
+                if tensors.requires(x):
+                    entry.requires = wanted = True
+                inputs.append(entry.mark)
+        made = self._enter(result, "operation", name, tuple(inputs))
+        made.wanted = wanted
+        if name in SCORES and not made.finite:
+            scores = xs[SCORES[name]] if len(xs) > SCORES[name] else None
+            if tensors.is_tensor(scores):
+                made.masked = tensors.masked_rows(scores, result)
+
+    def ruled(self, result: Any, name: str, backward: Any, saved: Sequence[Any]) -> None:
+        """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
+        code = getattr(backward, "__code__", None)
+        line = None if code is None else Line(code.co_filename, code.co_firstlineno, "")
+        marks = [self.mark(x) if self.tensors.is_tensor(x) else None for x in saved if x is not None]
+        self.rules[self.tensors.mark(result)] = Rule(name, line, tuple(marks))
+
+    def cut(self, how: str, xs: Sequence[Any], result: Any | None) -> None:
+        """Values left the graph: by detach(), item(), numpy() and the like."""
+        operands = [x for x in flat(xs) if self.tensors.is_tensor(x)]
+        inputs = tuple(map(self.mark, operands))
+        if inputs:
+            entry = self._enter(result, "cut", how, inputs)
+            entry.wanted = any(map(self.tensors.requires, operands))
+            if result is not None and how in ("detach()", ".data"):
+                self.shared[entry.mark] = inputs[0]
+
+    def _caller(self) -> FrameType | None:
+        """The frame that called into this package or, on PyTorch, one that runs inside it."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(self.tensors.recorders):
+            frame = frame.f_back
+        return frame
+
+    def _line(self) -> Line | None:
+        """The line of the file that runs now; functions of it that have ended tell their names."""
+        frame: FrameType | None = sys._getframe(2)
+        inside = self.tensors.inside
+        while frame is not None and inside(frame.f_globals.get("__name__")):
+            frame = frame.f_back
+        if frame is not self.functions.innermost and not self.open:  # a backward calls nothing that has names
+            self.ended(self.functions.turned(frame))
+        return None if frame is None else line_in(frame.f_code, frame.f_lasti)
+
+    def forget(self) -> None:
+        """No function runs any more: hold no frame."""
+        if self.calls is not None:
+            self.calls.clear()
+
+    def ended(self, functions: Sequence[FrameType]) -> None:
+        """Functions of the file have come to their end, with these frames."""
+
+    def _enter(self, tensor: Any, role: str, name: str, inputs: tuple[int, ...]) -> Entry:
+        entry, entries = Entry(), self.entries
+        entry.line = self._line()
+        entry.groups = ()
+        if self.calls is not None and role == "operation" and not self.open:
+            entry.groups = self.calls.of_entry(self._caller(), tensor is None)
+        if role == "leaf" and (known := entries.get(self.tensors.mark(tensor))) is not None:
+            return known  # a function that has ended told its name just now
+        entry.mark, entry.role, entry.name, entry.inputs = next(_numbers), role, name, inputs
+        entry.below = tuple([entries[mark].size for mark in inputs])
+        entry.mode = self.tensors.mode()
+        entry.inside, entry.sweeps = bool(self.open), len(self.sweeps)
+        entry.wanted, entry.zeros, entry.spoilt, entry.masked = False, None, None, None
+        if tensor is None:
+            entry.requires, entry.seq, entry.dtype, entry.shape, entry.size, entry.value = NOTHING
+        else:
+            facts = self.tensors.facts(tensor, self.extents)
+            entry.requires, entry.seq, entry.dtype, entry.shape, entry.size, entry.value = facts
+            if name == "ReluBackward0":
+                entry.zeros = self.tensors.zero_units(tensor)
+            self.tensors.set_mark(tensor, entry.mark)
+        entries[entry.mark] = entry
+        return entry
+
+    # --- changes ------------------------------------------------------------------------------------------------
+
+    def same(self, tensor: Any, other: Any) -> None:
+        """From now on a tensor stands for what another one stands for."""
+        self.tensors.set_mark(tensor, self.mark(other))
+
+    def changed(self, tensor: Any, result: Any) -> None:
+        """A tensor was changed in place; `result` is what was computed for it."""
+        tensors = self.tensors
+        before, made = self.mark(tensor), self.mark(result)
+        self.changing(tensor, before, self.entries[made].name)
+        if not tensors.recording() or tensors.seq(tensor) is None:
+            return  # no new history: a leaf that an optimizer moves stays the same leaf
+        tensors.set_mark(tensor, made)
+        base = tensors.base(tensor)
+        if base is not None:
+            held = self.mark(base)
+            self._enter(base, "operation", "CopySlices", (held, made))
+
+    def changing(self, tensor: Any, before: int, name: str) -> None:
+        """Note a change of a tensor that had a number before; one without a new history may have been spoilt."""
+        changed = before
+        while changed in self.shared:
+            changed = self.shared[changed]
+        owner = self.grads.get(changed)
+        if owner is None:
+            self._event("changed", changed, name)
+        else:
+            self._event("zeroed" if self.tensors.is_zero(tensor) else "altered", owner, name)
+        if not self.tensors.recording() or self.tensors.seq(tensor) is None:
+            self._spoilt(tensor, changed)
+            base = self.tensors.base(tensor)
+            if base is not None:
+                self._spoilt(base, self.mark(base))
+
+    def moved(self, tensor: Any, size: Size | None = None) -> None:
+        """A tensor was given new values, by an optimizer or through .data; now it has this size."""
+        mark = self.mark(tensor)
+        self._event("changed", mark, "step")
+        self._spoilt(tensor, mark, size)
+
+    def _spoilt(self, tensor: Any, mark: int, size: Size | None = None) -> None:
+        """Note that NaN or infinity was written into a tensor that keeps its place in the record."""
+        entry, size = self.entries[mark], self.tensors.size(tensor) if size is None else size
+        if entry.finite and not size.finite:
+            entry.size, entry.below, entry.spoilt, entry.value = size, (), self._line(), None
+
+    def adopted(self, tensors: Sequence[Any]) -> None:
+        """An optimizer was given tensors to move."""
+        self.optimised.update(map(self.mark, tensors))
+
+    def grad_read(self, tensor: Any) -> None:
+        """Someone looked at `.grad`; only the file's own looks count."""
+        module = sys._getframe(2).f_globals.get("__name__", "")
+        if not self.tensors.inside(module):
+            self.looked(tensor)
+
+    def looked(self, tensor: Any) -> None:
+        """The file looked at `.grad`."""
+        if True:
+            found = self.tensors.grad(tensor)
+            self._event(
+                "none" if found is None else "zero" if self.tensors.is_zero(found) else "read", self.mark(tensor)
+            )
+            self.meet(tensor)
+
+    def grad_set(self, tensor: Any, value: Any | None) -> None:
+        """Someone assigned to `.grad`."""
+        self._event("dropped" if value is None else "set", self.mark(tensor))
+        if value is not None:
+            self.grads[self.mark(value)] = self.mark(tensor)
+
+    def _event(self, kind: str, mark: int, name: str = "") -> None:
+        self.events.append(Event(kind, mark, self._line(), len(self.sweeps), name))
+
+    def meet(self, tensor: Any, size: Size | None = None) -> None:
+        """Note the state that a tensor is in now, with the size of its `.grad`; its name may come later."""
+        mark = self.mark(tensor)
+        known = self.subjects.get(mark)
+        self.named(mark, tensor, known.name if known else "", known.scope if known else "", size)
+
+    def named(self, mark: int, tensor: Any, name: str, scope: str, size: Size | None = None) -> None:
+        """Note a tensor as it is now under a name that the file has for it."""
+        self.subjects[mark] = Subject.of(self.tensors, tensor, name, scope, size)
+
+    def _own(self, filename: str) -> bool:
+        return filename == "<stdin>" or (filename.startswith(self.folder) and "site-packages" not in filename)
 
 
 class Watch(Record):

@@ -1,16 +1,16 @@
-"""The record of a run goes in, answers about it come out: who was made from whom, where a way ends, what has a name.
+"""Questions to the record of a run: who was made from whom, where a way ends, what has a name.
 
 All walks are loops: a record may hold a million operations.
 """
 
 from __future__ import annotations
 
+import linecache
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.eager.running.places import filename_of
-from gradcli.eager.why.ends import End, shown
 from gradcli.eager.why.texts import CURES
 from gradcli.execution.findings import Finding
 
@@ -20,6 +20,22 @@ if TYPE_CHECKING:
     from gradcli.eager.running.subjects import Subject
     from gradcli.eager.running.watch import Watch
     from gradcli.execution.findings import Evidence
+
+
+class End(NamedTuple):
+    """Why a gradient does not pass a place."""
+
+    reason: str
+    line: Line | None
+    what: str
+
+
+def shown(line: Line | None) -> bool:
+    """Whether a line only shows, stores or tests a number, as far as its first word tells."""
+    if line is None:
+        return False
+    text = linecache.getline(line.file, line.number).strip()
+    return text.startswith(("print", "assert", "if ", "while ", "log")) or ".append(" in text
 
 
 class Story:

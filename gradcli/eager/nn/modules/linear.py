@@ -17,9 +17,8 @@ from gradcli.eager._core.modes import SPECIAL, outside, sequence, state
 from gradcli.eager._core.node import versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.cache import Cache
 from gradcli.eager._engine.fastpath import again
-from gradcli.eager._engine.plan import MOST_NODES
+from gradcli.eager._engine.plan import MOST_NODES, Cache
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops import matmul, views
 from gradcli.eager._ops.creation import empty
