@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gradcli import calculator
-from gradcli.checks import balls
+from gradcli.checks.evaluate import ball_numbers
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable
@@ -124,7 +124,7 @@ def value_by_balls(case: Case) -> None:
             close(value[number], middle(entries), rounding(case), "value in balls")
             for entry, plain in zip(entries.flat, _exact_entries(it, point, k), strict=False):
                 if hasattr(entry, "rel_accuracy_bits"):
-                    assert entry.rel_accuracy_bits() >= 56 or balls.is_tiny(entry)
+                    assert entry.rel_accuracy_bits() >= 56 or ball_numbers.is_tiny(entry)
                     assert _inside(entry, plain), f"{entry} does not hold {plain}"
 
 
@@ -138,7 +138,7 @@ def _exact_entries(it: Study, point: Any, k: int) -> list[Any]:
 
 
 def _inside(ball: Any, exact: Any) -> bool:
-    with balls.precision(256):
+    with ball_numbers.precision(256):
         text = mp.nstr(reference.number(exact), 50)
         near = type(ball)(text) * (1 + type(ball)(0, "1e-30")) + type(ball)(0, "1e-30")  # some rows are differences
         return bool(ball.overlaps(near))

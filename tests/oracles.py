@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from gradcli.checks import balls
-from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
-from gradcli.checks.reading import Reading
-from gradcli.checks.sympy_witness import SympyField, tree_size
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.oracle.sympy_witness import SympyField, tree_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,7 +108,7 @@ def ball_slope(node: Node, point: Point, way: Point) -> float:
     """The derivative of a scalar along a direction: a central difference in balls, its step a power of 2, so exact."""
     step = 2.0**-36
     sides = []
-    with balls.precision(BITS):
+    with ball_numbers.precision(BITS):
         for by in (-step, step):
             at = {**point, **{name: point[name] + by * way[name] for name in way}}
             try:

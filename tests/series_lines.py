@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.checks import balls
-from gradcli.checks.series.gradients import Lines
-from gradcli.checks.series.reading import Paths
+from gradcli.checks.derivatives.jets import Lines, Paths
+from gradcli.checks.evaluate import balls
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from gradcli.calculator import evaluate, grad
-from gradcli.checks import balls
-from gradcli.checks.entries import Failure
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
@@ -144,7 +144,7 @@ def test_balls_enclose_value_and_gradient(call: Call) -> None:
     nodes = [study.output, *derivatives.grad(study.scalar, study.leaves)]
     values = {**study.values, **call.constants()}
     point = {name: (value.reshape(-1).tolist(), value.shape) for name, value in values.items()}
-    with balls.precision(192):
+    with ball_numbers.precision(192):
         exact = balls.read(balls.BallField(), nodes, point)
     for entries, value in zip(exact, study.run(nodes), strict=True):
         assert not any(isinstance(entry, Failure) for entry in entries.flat)

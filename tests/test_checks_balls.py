@@ -11,8 +11,8 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcli.checks import balls
-from gradcli.checks.entries import Entries, Failure, Undecided
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided
 from gradcli.execution.evaluate import evaluate
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
@@ -107,14 +107,14 @@ def test_infinite_leaves_are_no_numbers() -> None:
 
 def test_a_hidden_zero_becomes_tiny() -> None:
     found = enclosed("exp(log(x)) - x", {"x": 3.0})
-    assert balls.is_tiny(found.flat[0])
+    assert ball_numbers.is_tiny(found.flat[0])
 
 
 def test_signs() -> None:
-    with balls.precision(128):
-        assert [balls.sign(arb(x)) for x in (-2, 0, 3)] == [-1, 0, 1]
+    with ball_numbers.precision(128):
+        assert [ball_numbers.sign(arb(x)) for x in (-2, 0, 3)] == [-1, 0, 1]
         with pytest.raises(Undecided):
-            balls.sign(arb(0, 1))
+            ball_numbers.sign(arb(0, 1))
 
 
 @settings(max_examples=100, deadline=None)
@@ -122,5 +122,5 @@ def test_signs() -> None:
 def test_arithmetic_encloses_the_exact_rational(x: float, y: float) -> None:
     found = enclosed("(x + y)*(x - y) + 0.1", {"x": x, "y": y}).flat[0]
     exact = Fraction(x) ** 2 - Fraction(y) ** 2 + Fraction(1, 10)
-    with balls.precision(4096):
+    with ball_numbers.precision(4096):
         assert found.contains(balls.BallField().number(exact))

@@ -51,14 +51,14 @@ def test_the_engine_is_certified(text: str, at: dict[str, object]) -> None:
 @pytest.mark.parametrize("z", POINTS)
 def test_enclosures_hold_the_derivative(text: str, f: object, z: complex) -> None:
     flint = pytest.importorskip("flint")
-    from gradcli.checks import balls
-    from gradcli.checks.series.plane import Plane
-    from gradcli.checks.series.reading import Paths
+    from gradcli.checks.derivatives.complex_jets import Plane
+    from gradcli.checks.derivatives.jets import Paths
+    from gradcli.checks.evaluate import ball_numbers
     from gradcli.language.parser import parse
     from gradcli.lowering import lower
 
     program = lower(parse(text), at={"z": z}).program
-    with balls.precision(200):
+    with ball_numbers.precision(200):
         plane = Plane(Paths(program.outputs, program.leaves["z"].node), {"z": ([z], ())})
         found = [plane.partial(i) for i in (0, 1)]
     with mpmath.workdps(70):

@@ -210,7 +210,7 @@ def test_what_is_smaller_than_every_float_is_matched_by_zero() -> None:
 
 
 def test_numerical_evidence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradcli.checks.exact.MOST_NODES", 3)  # the graph is too large for the oracle
+    monkeypatch.setattr("gradcli.checks.oracle.oracle_client.MOST_NODES", 3)  # the graph is too large for the oracle
     check = only("eigvalsh(X)", {"X": [[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]]})
     assert check.evidence["basis"] == "numerical"
     assert check.evidence["points"] == 4

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from gradcli.checks import check_script, worker
-from gradcli.checks.worker import Oracle, TimeOver
+from gradcli.checks import check_script
+from gradcli.checks.oracle import worker
+from gradcli.checks.oracle.worker import Oracle, TimeOver
 from gradcli.diagnostics import GradcliError
 
 ROOT = Path(__file__).parent.parent
@@ -142,7 +143,9 @@ def test_no_answer_in_time(oracle: Oracle) -> None:
 
 def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weaker verdicts from differences alone must not hide a broken installation."""
-    monkeypatch.setattr("gradcli.checks.child.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
+    monkeypatch.setattr(
+        "gradcli.checks.oracle.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}"
+    )
     made = Oracle()
     with pytest.raises(GradcliError, match="GC999"):
         check_script("x**2", at={"x": 1.0}, oracle=made)
@@ -173,7 +176,7 @@ def test_what_the_oracle_cannot_do_is_an_answer(oracle: Oracle) -> None:
 
 def test_the_process_ends_with_its_owner() -> None:
     code = (
-        "from gradcli.checks.worker import Oracle; import os, sys; o = Oracle(); "
+        "from gradcli.checks.oracle.worker import Oracle; import os, sys; o = Oracle(); "
         "o.ask('values', 9.0, rows=[], point={}); print(o._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

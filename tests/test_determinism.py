@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from gradcli.checks import Check, check_script, exact
-from gradcli.checks.call_budget import CallBudget, UsedBefore
-from gradcli.checks.entries import Unsupported
-from gradcli.checks.oracle import Session
-from gradcli.checks.worker import Oracle
+from gradcli.checks import Check, check_script
+from gradcli.checks.evaluate.interpretation import Unsupported
+from gradcli.checks.oracle import oracle_client
+from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
+from gradcli.checks.oracle.oracle_server import Session
+from gradcli.checks.oracle.worker import Oracle
 from gradcli.graph.flat import Table
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -30,7 +31,10 @@ ROOT = Path(__file__).parent.parent
 FORMULAS = corpus()[13::150]
 SAMPLES = sorted((ROOT / "samples" / "gradbench").glob("*.grad"))
 CERTIFIED = "assert gamma(2*x) == 2**(2*x - 1)*gamma(x)*gamma(x + 1/2)/sqrt(pi)\nx"
-SUBSETS = tuple(f"checks/{room}*.py" for room in ("", "decide/", "diagnosis/", "forms/", "series/", "rewrites/"))
+SUBSETS = tuple(
+    f"checks/{room}*.py"
+    for room in ("", "decide/", "derivatives/", "diagnosis/", "expansions/", "forms/", "oracle/", "rewrites/")
+)
 
 
 def scripts(formulas: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -73,7 +77,7 @@ def test_no_check_looks_at_a_clock() -> None:
         )
     }
     # how long a check took is noted for JUnit; the limit of a process ends a run, and its case has crashed then
-    assert found == {"checks/exact.py", "checks/scripts.py", "checks/process_limits.py"}
+    assert found == {"checks/oracle_client.py", "checks/scripts.py", "checks/oracle/child_process.py"}
 
 
 def test_reports_beside_busy_processors_are_the_same() -> None:
@@ -107,8 +111,8 @@ def test_a_fast_clock_leaves_a_report_as_it_is_or_inconclusive(monkeypatch: pyte
     """Never another verdict, and never the same one with less evidence."""
     chosen = scripts(FORMULAS[::2])
     usual = [check_script(script, at=at) for script, at in chosen]
-    clock = exact.monotonic
-    monkeypatch.setattr(exact, "monotonic", lambda: speed * clock())
+    clock = oracle_client.monotonic
+    monkeypatch.setattr(oracle_client, "monotonic", lambda: speed * clock())
     ask = Oracle.ask
 
     def hurried(self: Oracle, op: str, timeout: float, **question: Any) -> Any:

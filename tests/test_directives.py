@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradcli.checks import Check, Report, check_script, exact
+from gradcli.checks import Check, Report, check_script
+from gradcli.checks.oracle import oracle_client
 from gradcli.diagnostics import GradcliError
 from gradcli.language import parse
 from gradcli.language.directives import longest_timeout
@@ -142,12 +143,12 @@ def test_dtype_of_a_file() -> None:
 def test_a_timeout_is_that_of_its_check(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
 
-    class Spied(exact.Deadline):
+    class Spied(oracle_client.Deadline):
         def __init__(self, limit: float) -> None:
             super().__init__(limit)
             seconds.append(limit)
 
-    monkeypatch.setattr(exact, "Deadline", Spied)
+    monkeypatch.setattr(oracle_client, "Deadline", Spied)
     check_script("# gradcli: timeout=30\nx = 2\nassert grad(x**2, x) == 2*x  # gradcli: timeout=7\nx**2", timeout=20)
     assert seconds == [20, 30, 7]  # of the oracle itself, the gradient, the claim
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
-from gradcli.checks import balls
+from gradcli.checks.evaluate import balls
 from gradcli.eager._engine import fastpath, plan
 from gradcli.eager._engine.plan import Cache
 from gradcli.eager.nn.modules import linear

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gradcli.checks import worker
 from gradcli.checks.forms import proving, tower
-from gradcli.checks.oracle import Session
+from gradcli.checks.oracle import worker
+from gradcli.checks.oracle.oracle_server import Session
 from gradcli.checks.scripts import check_script
 from gradcli.graph.flat import Table
 from gradcli.language.parser import parse
@@ -38,7 +38,7 @@ STEPS = [
 def test_a_usual_check_does_not_load_sympy() -> None:
     script = (
         "import sys\n"
-        "from gradcli.checks.oracle import Session, room\n"
+        "from gradcli.checks.oracle.oracle_server import Session, room\n"
         "from gradcli.graph.flat import Table\n"
         "from gradcli.language.parser import parse\n"
         "from gradcli.language.source import Source\n"

@@ -14,14 +14,14 @@ import pytest
 from proofs import proofs
 from random_programs import Direct, make
 
-from gradcli.checks import balls
-from gradcli.checks.entries import Failure, Undecided
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.interpretation import Failure, Undecided
 from gradcli.checks.forms import proving
 from gradcli.checks.forms.derivation import Derivation
 from gradcli.checks.forms.places import ball
 from gradcli.checks.forms.polynomials import Full, Spent
 from gradcli.checks.forms.tower import Tower
-from gradcli.checks.reading import Reading
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
@@ -199,7 +199,7 @@ def random_program(seed: int) -> None:
     names = list(made.values)
     point = {name: (value.reshape(-1).tolist(), value.shape) for name, value in made.values.items()}
     slopes = derivatives.grad(program.output, [program.leaves[name] for name in names])
-    with balls.precision(256):
+    with ball_numbers.precision(256):
         value, *exact = (one.flat for one in balls.read(balls.BallField(), [program.output, *slopes], point))
         found = forms_of(program, point, names)
         if found is None:

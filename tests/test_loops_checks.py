@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from gradcli import checks
-from gradcli.checks import balls, reading, relations, scripts
-from gradcli.checks.entries import Failure, Unsupported
+from gradcli.checks import scripts
+from gradcli.checks.derivatives import relations
+from gradcli.checks.derivatives.derivative_query import Asked, Fields, Here
+from gradcli.checks.evaluate import ball_numbers, balls, evaluation
+from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.checks.forms import proving
-from gradcli.checks.series.here import Asked, Fields, Here
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import close
 from gradcli.graph.node import Node
@@ -95,7 +97,7 @@ BODIES = [scalar, swapped, rows, index, vector, branch, nested, held, held_withi
 def enclosed(output: Node, target: Node, bits: int = 128, point=POINT):
     """The value and the partial derivatives as balls."""
     here = Here(Asked(output, target, ("a", "x", "v", "m")), Fields(), point)
-    with balls.precision(bits):
+    with ball_numbers.precision(bits):
         return [here.lines(bits).value, *here.exact(bits).values()]
 
 
@@ -120,7 +122,7 @@ def logistic(count: int, rate: str = "0.0005", chaotic: bool = False) -> tuple[N
 def test_a_loop_encloses_the_exact_value_and_slope_of_a_thousand_turns():
     output, a = logistic(1000)
     value, slope = enclosed(output, a)
-    with balls.precision(400):
+    with ball_numbers.precision(400):
         x, d = balls.arb(0.3), balls.arb(0)
         step = balls.arb(5) / 10000
         for _ in range(1000):
@@ -134,10 +136,10 @@ def test_a_chaotic_loop_says_how_many_bits_it_needs():
     output, a = logistic(1000, chaotic=True)
     point = {"a": ([3.9], ()), "x": ([0.3], ())}
     rounds = []
-    for bits in balls.doubling(work=10_000):
+    for bits in ball_numbers.doubling(work=10_000):
         rounds.append(bits)
         value, slope = enclosed(output, a, bits, point)
-        if not isinstance(slope, Failure) and slope.rel_accuracy_bits() >= balls.GOOD_BITS:
+        if not isinstance(slope, Failure) and slope.rel_accuracy_bits() >= ball_numbers.GOOD_BITS:
             break
     assert len(rounds) == 2 and value.rel_accuracy_bits() > 56
     lost = enclosed(output, a, 128, point)[0]
@@ -169,20 +171,20 @@ def test_what_is_undefined_or_tied_names_its_turn():
 
 def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
     steps = []
-    walk = reading._Walk.step
-    monkeypatch.setattr(reading._Walk, "step", lambda self, number: (steps.append(number), walk(self, number)))
+    walk = evaluation._Walk.step
+    monkeypatch.setattr(evaluation._Walk, "step", lambda self, number: (steps.append(number), walk(self, number)))
     builder, a, x, v, m = leaves()
     y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
     loop = close(builder, 5, [(y, x), (z, a)], [y * z, z + a], outputs=[y + z])
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         balls.read(balls.BallField(), [loop.last(0), loop.last(1), loop.turns(y + z)], POINT)
     assert steps == [0, 1, 2, 3, 4]
 
 
 def test_work_and_memory_are_limited():
     output, a = logistic(10**7)
-    assert reading.work_of([output]) > 4 * 10**7
-    with pytest.raises(Unsupported, match="in the turns of loops"), balls.precision(64):
+    assert evaluation.work_of([output]) > 4 * 10**7
+    with pytest.raises(Unsupported, match="in the turns of loops"), ball_numbers.precision(64):
         balls.read(balls.BallField(), [output], POINT)
 
 
@@ -208,9 +210,9 @@ def test_the_pattern_of_long_loops_is_a_fixpoint_and_keeps_zeros():
 @pytest.mark.parametrize("count", [10**4, 10**5])
 def test_long_loops_are_enclosed(count):
     output, a = logistic(count)
-    for bits in balls.doubling(work=reading.work_of([output])):
+    for bits in ball_numbers.doubling(work=evaluation.work_of([output])):
         found = enclosed(output, a, bits)
-        if all(not isinstance(x, Failure) and x.rel_accuracy_bits() >= balls.GOOD_BITS for x in found):
+        if all(not isinstance(x, Failure) and x.rel_accuracy_bits() >= ball_numbers.GOOD_BITS for x in found):
             return
     raise AssertionError(f"{found} with {bits} bits")
 

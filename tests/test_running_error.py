@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gradcli import calculator, cli
-from gradcli.checks.balls import enclose
+from gradcli.checks.evaluate.balls import enclose
 from gradcli.checks.exact_values import is_bad
 from gradcli.execution.running_error import digits_are_lost, running_errors
 from tests.test_rendering_schema import validator

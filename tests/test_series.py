@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from flint import arb, arb_series, ctx
 
-from gradcli.checks import balls
-from gradcli.checks.entries import Failure, UndefinedAt
-from gradcli.checks.series.digits import agrees
-from gradcli.checks.series.functions import capacity
-from gradcli.checks.series.gradients import gradient, hessian, smooth_radius
-from gradcli.checks.series.here import Asked, Fields, Here
-from gradcli.checks.series.numbers import Series, Tie
+from gradcli.checks.derivatives.derivative_query import Asked, Fields, Here
+from gradcli.checks.derivatives.jets import gradient, hessian, smooth_radius
+from gradcli.checks.derivatives.value_differences import agrees
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.interpretation import Failure, UndefinedAt
+from gradcli.checks.expansions.power_series import Series, Tie, capacity
 from tests.corpus import corpus
 from tests.series_lines import lines, lowered
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def partial(text: str, at: dict[str, Any], i: int = 0, bits: int = 128) -> Any:
-    with balls.precision(bits):
+    with ball_numbers.precision(bits):
         return lines(text, at).partial(i)
 
 
@@ -34,7 +33,7 @@ def partial(text: str, at: dict[str, Any], i: int = 0, bits: int = 128) -> Any:
 
 def test_python_flint_is_unsound_at_an_exact_zero() -> None:
     """The reason for the guards; should these ever change, the guards may be thought over."""
-    with capacity(2), balls.precision(128):
+    with capacity(2), ball_numbers.precision(128):
         x = arb_series([0, 1], 2)
         assert str((x * x) / x) == "0 + O(x^2)"
         assert ((x.exp() - 1) / x).prec == 1
@@ -42,7 +41,7 @@ def test_python_flint_is_unsound_at_an_exact_zero() -> None:
 
 
 def test_a_square_over_its_root_is_no_series_at_zero() -> None:
-    with capacity(2), balls.precision(128):
+    with capacity(2), ball_numbers.precision(128):
         x = Series(arb_series([0, 1], 2))
         with pytest.raises(UndefinedAt):
             (x * x) / x
@@ -73,13 +72,13 @@ def test_an_infinite_leaf_is_no_number() -> None:
 
 
 def test_a_vector_keeps_its_series_apart() -> None:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         at = lines("sum(x**2*[1, 10])", {"x": [3.0, 5.0]})
         assert [float(at.partial(i)) for i in range(2)] == [6.0, 100.0]
 
 
 def test_a_coefficient_that_is_not_known_is_not_read() -> None:
-    with capacity(2), balls.precision(128):
+    with capacity(2), ball_numbers.precision(128):
         short = Series(arb_series([1], 1))
         with pytest.raises(Exception, match="coefficient 1"):
             short.coefficient(1)
@@ -100,7 +99,7 @@ def test_precision_and_capacity_are_given_back() -> None:
 )
 def test_tiny_arguments_need_no_more_bits(name: str, x: float) -> None:
     """The constant term comes from the function on balls, so nothing cancels in it."""
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         at = lines(f"{name}(x)", {"x": x})
         assert at.value.rel_accuracy_bits() > 100
         assert at.partial(0).rel_accuracy_bits() > 100
@@ -142,13 +141,13 @@ def test_wide_balls_enclose_every_number_in_them(name: str) -> None:
     for _ in range(12):
         middle = drawn.uniform(low, high)
         radius = min(middle - low, high - middle) * drawn.choice([0.0, 1e-12, 1e-3, 0.3])
-        with balls.precision(160), capacity(4):
+        with ball_numbers.precision(160), capacity(4):
             found = getattr(Series(arb_series([arb(middle, radius), 1], 4)), name)().s
         for share in (-1.0, -0.37, 0.0, 0.81):
             with mpmath.workdps(40):
                 inside = mpmath.mpf(middle) + mpmath.mpf(radius) * mpmath.mpf(share) * mpmath.mpf("0.99999")
                 right = mpmath.taylor(function, inside, 3)
-            with balls.precision(160):
+            with ball_numbers.precision(160):
                 for k in range(4):
                     slack = arb(0, 1e-22) * (1 + abs(found[k]))
                     exact = arb(mpmath.nstr(mpmath.re(right[k]), 36))
@@ -181,14 +180,14 @@ def test_compositions(text: str, at: float, slope: Callable[[Any], Any]) -> None
     found = partial(text, {"x": at})
     with mpmath.workdps(50):
         right = mpmath.nstr(mpmath.re(slope(mpmath.mpf(at))), 35)
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         assert abs(found - arb(right)) <= abs(arb(right)) * arb(10) ** -24, found
         assert found.rel_accuracy_bits() > 90
 
 
 def test_a_negative_base_has_a_slope_in_itself_only() -> None:
     text, at = "x**y", {"x": -2.0, "y": 3.0}
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         assert float(lines(text, at, "x").partial(0)) == 12.0
         found = lines(text, at, "y").partial(0)
     assert isinstance(found, Failure)
@@ -196,14 +195,14 @@ def test_a_negative_base_has_a_slope_in_itself_only() -> None:
 
 
 def test_a_singular_determinant_needs_no_pivot() -> None:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         at = lines("det(X)", {"X": [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]]})
         assert at.value.is_zero()
         assert [float(at.partial(i)) for i in range(9)] == [4, 4, -4, -2, -2, 2, 0, 0, 0]
 
 
 def test_what_does_not_move_is_computed_once_and_shared() -> None:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         at = lines("sum(exp(w)*exp(y))", {"w": [1.0, 2.0, 3.0], "y": 1.0}, "w")
         first = at.along({0: 1})
         assert isinstance(first, Series)
@@ -211,7 +210,7 @@ def test_what_does_not_move_is_computed_once_and_shared() -> None:
 
 
 def test_an_output_that_does_not_depend_on_the_target_has_slope_zero() -> None:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         assert lines("0*x + y", {"x": 1.0, "y": 2.0}).partial(0).is_zero()
         assert lines("y**2", {"y": 2.0, "x": 1.0}, "y").partial(0) == 4
 
@@ -234,7 +233,7 @@ def test_values_that_are_held() -> None:
     ],
 )
 def test_hessians_by_polarisation(text: str, at: list[float], expected: Any) -> None:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         found = hessian(lines(text, {"x": at}), range(len(at)))
         for (i, j), x in found.items():
             assert abs(float(x) - expected[i][j]) < 1e-14, (i, j, x)
@@ -268,7 +267,7 @@ def test_a_box_encloses_the_gradient_at_all_of_its_points() -> None:
     program, point = lowered("sin(x)*x**2", {"x": 1.0})
     wide = {"x": ([arb(1.0, 0.01)], ())}
     at = lines("sin(x)*x**2", {"x": 1.0})
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         box = type(at)(balls.BallField(), at.paths, wide).partial(0)
         for x in np.linspace(0.99, 1.01, 9):
             one = type(at)(balls.BallField(), at.paths, {"x": ([float(x)], ())}).partial(0)
@@ -282,7 +281,7 @@ def witness(text: str, at: dict[str, Any], leaf: str) -> bool | None:
     program, point = lowered(text, at)
     asked = Asked(program.outputs[0], program.leaves[leaf].node, tuple(at), seed=7)
     here = Here(asked, Fields(), point)
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         here.exact(128)
     return agrees(here, here.partials)
 
@@ -292,7 +291,7 @@ def test_digits_see_a_wrong_partial() -> None:
     assert witness(text, at, "w") is True
     program, point = lowered(text, at)
     here = Here(Asked(program.outputs[0], program.leaves["w"].node, ("w",)), Fields(), point)
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         right = gradient(here.lines(128), [0, 1])
         wrong = right[1] * (1 + arb(10) ** -30)
     assert agrees(here, right) is True
@@ -311,7 +310,7 @@ def test_digits_and_series_agree_on_the_corpus(formula: Any) -> None:
     for leaf in formula.leaves:
         asked = Asked(program.outputs[0], program.leaves[leaf].node, tuple(formula.leaves))
         here = Here(asked, Fields(), place)
-        with balls.precision(128):
+        with ball_numbers.precision(128):
             here.exact(128)
         found = agrees(here, here.partials)
         assert found is not False, leaf

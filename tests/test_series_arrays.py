@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.checks import balls, check_script
-from gradcli.checks.series.directions import Wholesale
-from gradcli.checks.series.here import MOST_SINGLE, Asked, Fields, Here
+from gradcli.checks import check_script
+from gradcli.checks.derivatives.derivative_query import MOST_SINGLE, Asked, Fields, Here
+from gradcli.checks.derivatives.many_entries import Wholesale
+from gradcli.checks.evaluate import ball_numbers
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
@@ -29,7 +30,7 @@ def wholesale(text: str, at: dict[str, Any], error: Any = None, seed: int = 3) -
             judged = builder.call("mul", judged, factor)
     asked = Asked(output, target, ["w"], seed=seed)
     assert asked.wholesale
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         return Wholesale(Here(asked, Fields(), point), judged, seed, None).compared()
 
 

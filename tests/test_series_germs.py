@@ -10,18 +10,18 @@ import mpmath
 import numpy as np
 import pytest
 
-from gradcli.checks import balls, check_script
-from gradcli.checks.entries import Failure
-from gradcli.checks.series.germ_field import beside
-from gradcli.checks.series.germs import Germ
-from gradcli.checks.series.sides import Sides, sides
+from gradcli.checks import check_script
+from gradcli.checks.derivatives.one_sided import Sides, beside, sides
+from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.interpretation import Failure
+from gradcli.checks.expansions.log_puiseux import Germ
 from tests.series_lines import lines
 
 INF = math.inf
 
 
 def seen(text: str, x: float) -> Sides:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         return sides(lines(text, {"x": x}), {0: 1})
 
 
@@ -140,7 +140,7 @@ EXPANSIONS: list[tuple[str, Callable[[Any], Any]]] = [
 @pytest.mark.parametrize(("text", "f"), EXPANSIONS, ids=[text for text, _ in EXPANSIONS])
 def test_an_expansion_is_the_function(text: str, f: Callable[[Any], Any]) -> None:
     """What the terms leave over shrinks like the remainder that is stated, at two steps far apart."""
-    with balls.precision(1024):
+    with ball_numbers.precision(1024):
         whole = lines(f"where(x > 0, {text}, 0)", {"x": 0.0})
         found = beside(whole, {0: 1})
         assert isinstance(found, Germ), found if not isinstance(found, Failure) else found.reason
@@ -160,7 +160,7 @@ def test_an_expansion_is_the_function(text: str, f: Callable[[Any], Any]) -> Non
 
 def test_a_lost_term_would_be_seen() -> None:
     """The comparison above fails for an expansion without one of its terms."""
-    with balls.precision(256):
+    with ball_numbers.precision(256):
         found = beside(lines("where(x > 0, log(x)/x + 1/x**2, 0)", {"x": 0.0}), {0: 1})
     assert isinstance(found, Germ)
     assert len(found.terms) == 2 and found.rest is None

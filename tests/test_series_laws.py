@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from flint import arb
 
-from gradcli.checks import balls
-from gradcli.checks.entries import Failure, Unsupported
-from gradcli.checks.series.gradients import Lines, coefficient
-from gradcli.checks.series.reading import Paths
+from gradcli.checks.derivatives.jets import Lines, Paths, coefficient
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.primitives import catalogue
 from tests import reference
 from tests.cases import cases
@@ -91,7 +90,7 @@ def compared(case: Case) -> int:
     u, v = (flat(it, direction) for direction in it.directions)
     done = 0
     for number in range(POINTS):
-        with balls.precision(256):
+        with ball_numbers.precision(256):
             lines = Lines(balls.BallField(), paths, place(it, number))
             for label, (found, order) in enclosed(lines, u, v).items():
                 right = reference.along(moving(it, number, label), *ORDERS[label])

@@ -11,9 +11,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from gradcli.checks import balls, check_script
-from gradcli.checks.series import spectra
-from gradcli.checks.series.sides import sides
+from gradcli.checks import check_script
+from gradcli.checks.derivatives import matrices
+from gradcli.checks.derivatives.one_sided import sides
+from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines
 
 flint = pytest.importorskip("flint")
@@ -52,7 +53,7 @@ IDS = [text for text, *_ in FUNCTIONS]
 
 @pytest.mark.parametrize(("text", "value", "f"), FUNCTIONS, ids=IDS)
 def test_partials_and_second_derivatives(text: str, value: Any, f: Any) -> None:
-    with balls.precision(200):
+    with ball_numbers.precision(200):
         through = lines(text, {"x": value.tolist()})
         places = [0, value.size // 2, value.size - 1]
         partials = {i: through.partial(i) for i in places}
@@ -97,7 +98,7 @@ EQUAL = [
 
 @pytest.mark.parametrize(("text", "value", "kind", "slopes"), EQUAL)
 def test_equal_eigenvalues(text: str, value: Any, kind: str, slopes: tuple[float, float]) -> None:
-    with balls.precision(256):
+    with ball_numbers.precision(256):
         found = sides(lines(text, {"x": value.tolist()}), {0: 1})
     assert found.kind == kind, found
     assert [float(found.left.slope), float(found.right.slope)] == pytest.approx(slopes, abs=1e-30)
@@ -116,12 +117,12 @@ def test_verdicts_where_eigenvalues_are_equal() -> None:
 
 
 def test_rotations_enclose_eigenvalues_whether_equal_or_not() -> None:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         for size in range(2, 7):
             for turn in range(6):
                 a = np.diag(GENERATOR.integers(-1, 2, size).astype(float)) if turn % 2 else symmetric(size)
                 rows = [[flint.arb(x) for x in row] for row in a.tolist()]
-                found = sorted(spectra.by_rotations(rows), key=lambda x: float(x.mid()))
+                found = sorted(matrices.by_rotations(rows), key=lambda x: float(x.mid()))
                 with mpmath.workdps(50):
                     true = eigenvalues(mpmath.matrix(a.tolist()))
                 for ball, x in zip(found, true, strict=True):

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.checks import Check, balls, check_script
+from gradcli.checks import Check, check_script
 from gradcli.checks.decide import kinks
-from gradcli.checks.series.sides import Sides, sides
+from gradcli.checks.derivatives.one_sided import Sides, sides
+from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines
 
 INF = math.inf
 
 
 def seen(text: str, at: dict[str, Any], *wrt: str) -> Sides:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         return sides(lines(text, at, *wrt), {0: 1})
 
 
@@ -95,7 +96,7 @@ def test_both_sides_of_arrays(text: str, at: list[float], expected: list[float])
 
 @pytest.mark.parametrize("text", ["relu(x*x)", "abs(x**3)", "maximum(x**2, 0)", "minimum(x*y, clip(x, -1, 1)*y)"])
 def test_what_meets_to_first_order_is_no_tie(text: str) -> None:
-    with balls.precision(128):
+    with ball_numbers.precision(128):
         found = lines(text, {"x": 0.0, "y": 2.0}).partial(0)
     assert float(found) == (2 if "clip" in text else 0)
 

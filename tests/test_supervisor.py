@@ -21,8 +21,8 @@ from gradcli.batch.totals import Totals
 from gradcli.batch.workers import supervisor
 from gradcli.batch.workers.local_worker import answered, check_content, depends_on_machine
 from gradcli.batch.workers.supervisor import Done, Task, report_of, supervise
+from gradcli.checks.oracle.worker import Oracle, TimeOver
 from gradcli.checks.report import VERDICTS
-from gradcli.checks.worker import Oracle, TimeOver
 from gradcli.commands._acceptance import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.rendering.verdicts import SENTENCES
@@ -177,7 +177,7 @@ def test_an_oracle_takes_over_the_limit_of_its_worker() -> None:
 
 
 def test_cpu_time_ends_what_nobody_can_end() -> None:
-    code = "from gradcli.checks.process_limits import *; extend_cpu_limit(0.1); import tests.fake_worker as w; w.spin()"
+    code = "from gradcli.checks.oracle.child_process import *; extend_cpu_limit(0.1); import tests.fake_worker as w; w.spin()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False)
     assert done.returncode == -signal.SIGXCPU
 
@@ -311,8 +311,10 @@ def test_what_depends_on_the_machine_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_failure_of_gradcli_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TypeError" in json.loads(answered("x.grad", 0, b"x", {"no_such_option": 1}))["failure"]
-    monkeypatch.setattr("gradcli.checks.child.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
-    monkeypatch.setattr("gradcli.checks.worker._shared", [Oracle()])
+    monkeypatch.setattr(
+        "gradcli.checks.oracle.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}"
+    )
+    monkeypatch.setattr("gradcli.checks.oracle.worker._shared", [Oracle()])
     assert "GC999" in json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["failure"]
 
 

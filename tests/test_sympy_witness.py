@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import sympy
 
-from gradcli.checks.entries import Undecided, Unsupported
-from gradcli.checks.sympy_witness import derivative, tree_size
+from gradcli.checks.evaluate.interpretation import Undecided, Unsupported
+from gradcli.checks.oracle.sympy_witness import derivative, tree_size
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower

@@ -16,9 +16,10 @@ from gradcli.calculator.derivation_steps import steps_by
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.self_contained import self_contained
-from gradcli.checks import check_script, worker
+from gradcli.checks import check_script
 from gradcli.checks.diagnosis.formula_text import words
-from gradcli.checks.exact import Exact
+from gradcli.checks.oracle import worker
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.execution.results import Derivation, DerivationStep
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none

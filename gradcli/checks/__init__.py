@@ -1,6 +1,6 @@
 """Verdicts: a program at a point is judged by oracles that never read a derivative rule.
 
-`decide/` finds the verdict of a script, `callables/` that of a Python function by its values. `series/` encloses
+`decide/` finds the verdict of a script, `callables/` that of a Python function by its values. `derivatives/` encloses
 derivatives, `forms/` proves equalities, `diagnosis/` explains what was refuted. Decisions:
 
 - Exact readings read `ball`, `symbolic` and `entries` rules, else the definition. A value that detach holds stays held.

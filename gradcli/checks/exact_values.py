@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import worker
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
-from gradcli.checks.exact import Exact
+from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
-from gradcli.checks.reading import work_of
+from gradcli.checks.oracle import worker
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:

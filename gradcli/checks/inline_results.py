@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.file_settings import Settings
     from gradcli.checks.report import Check, Report
-    from gradcli.checks.subjects import Subject
+    from gradcli.checks.subjects import Settings, Subject
     from gradcli.graph.node import Node
     from gradcli.language.inline_expectations import Expected
     from gradcli.language.limits import LimitsLike

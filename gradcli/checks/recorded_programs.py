@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks import worker
 from gradcli.checks.decide.verdict import judge, unanswered
-from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import settled
 from gradcli.checks.formatting import plain
+from gradcli.checks.oracle import worker
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import Report, summarised
 from gradcli.checks.subjects import subjects
 from gradcli.language.parser import parse
@@ -23,7 +23,7 @@ from gradcli.lowering.lowered import Lowered
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.checks.worker import Oracle
+    from gradcli.checks.oracle.worker import Oracle
     from gradcli.graph.program import Program
 
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import inline_results, worker
+from gradcli.checks import inline_results
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.boxes import centred, checked_box, dodged, on_box, outside
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import read_value
 from gradcli.checks.decide.verdict import judge, unanswered
-from gradcli.checks.exact import Exact
 from gradcli.checks.expectations import check_ids, expected_error, settled
-from gradcli.checks.file_settings import Settings, of_file, settle_settings, suppressed
 from gradcli.checks.formatting import plain, point_text
+from gradcli.checks.oracle import worker
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import Check, Report, summarised, timed
-from gradcli.checks.subjects import Subject, subjects
+from gradcli.checks.subjects import Settings, Subject, of_file, settle_settings, subjects, suppressed
 from gradcli.checks.witnesses import parse_witnesses, step_sequence, witness_table
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.evaluate import Tape
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.decide.boxes import Box
-    from gradcli.checks.worker import Oracle
+    from gradcli.checks.oracle.worker import Oracle
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.lowering import Lowered
 

@@ -15,7 +15,7 @@ from gradcli.checks.decide.case import Case, parts_of
 from gradcli.checks.decide.finite_differences import FAR, HIDDEN
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, moving, ulps
 from gradcli.checks.formatting import position
-from gradcli.checks.worker import NoAnswer
+from gradcli.checks.oracle.worker import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.step_sequence import StepSequence
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gradcli.checks.decide.case import Outcome
-    from gradcli.checks.exact import Exact
+    from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
 
     Row = dict[str, Any]

@@ -155,7 +155,7 @@ def part_of(pid: int) -> str:
         command = Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return "other"
-    if "gradcli.checks.oracle" in command:
+    if "gradcli.checks.oracle.oracle_server" in command:
         return "oracle"
     return (
         "worker" if "gradcli.batch.workers.local_worker" in command else "starting"

@@ -41,8 +41,8 @@ def programs() -> list[tuple[Any, Any, Any, Any]]:
 
 def certified(calls: int) -> Found:
     """E by series, R in balls, their relation."""
-    from gradcli.checks.series.here import Asked, Fields
-    from gradcli.checks.series.judging import Judging
+    from gradcli.checks.derivatives.claim_comparison import Judging
+    from gradcli.checks.derivatives.derivative_query import Asked, Fields
 
     fields = Fields()
     made = [(Judging(Asked(output, leaf, ("x",)), judged, fields), point) for output, leaf, judged, point in programs()]
@@ -56,18 +56,18 @@ def certified(calls: int) -> Found:
 
 def bare(calls: int) -> Found:
     """The value and the gradient program in balls, with as many bits."""
-    from gradcli.checks import balls
+    from gradcli.checks.evaluate import ball_numbers, balls
 
     made = programs()
-    with balls.precision(balls.START_BITS):
+    with ball_numbers.precision(ball_numbers.START_BITS):
         field = balls.BallField()
 
     def work() -> None:
-        with balls.precision(balls.START_BITS):
+        with ball_numbers.precision(ball_numbers.START_BITS):
             for _, (output, _, judged, point) in zip(range(calls), cycle(made), strict=False):
                 balls.read(field, [output, judged], point)
 
-    with balls.precision(balls.START_BITS):
+    with ball_numbers.precision(ball_numbers.START_BITS):
         return work, [float(balls.read(field, [judged], point)[0].flat[0]) for _, _, judged, point in made]
 
 

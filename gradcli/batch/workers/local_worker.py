@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.batch.discovery.cases import block_limits
 from gradcli.batch.workers.transport import report_to_json
-from gradcli.checks.process_limits import MIB, end_with_parent, extend_cpu_limit, limit_memory, resident
+from gradcli.checks.oracle.child_process import MIB, end_with_parent, extend_cpu_limit, limit_memory, resident
+from gradcli.checks.oracle.worker import shared
 from gradcli.checks.report import Report, refused, timed
-from gradcli.checks.worker import shared
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.data import recorded, using
 from gradcli.language.limits import limits_of

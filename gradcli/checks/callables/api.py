@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import worker
 from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
 from gradcli.checks.callables.call_arguments import arguments_of
 from gradcli.checks.callables.examine import examined, opened
@@ -21,6 +20,7 @@ from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TITLES, is_f
 from gradcli.checks.callables.judge import Verdict
 from gradcli.checks.expectations import GOOD
 from gradcli.checks.formatting import plain, point_text
+from gradcli.checks.oracle import worker
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, error, visible

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import worker
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import OutOfTime, told
 from gradcli.checks.callables.gradient_libraries import EAGER, is_function_class
@@ -25,8 +24,9 @@ from gradcli.checks.callables.processes.remote_calls import packed, unpacked
 from gradcli.checks.decide import finite_differences, kinks
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.decide.verdict import judge, unanswered
-from gradcli.checks.exact import Exact
 from gradcli.checks.formatting import point_text
+from gradcli.checks.oracle import worker
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
 from gradcli.checks.witnesses import witness_table
 from gradcli.diagnostics import GradcliError

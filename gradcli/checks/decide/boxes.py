@@ -25,7 +25,7 @@ from gradcli.graph.node import Node, reachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradcli.checks.exact import Exact
+    from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
 
     Box = Mapping[str, tuple[float, float]]

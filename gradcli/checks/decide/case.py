@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.exact import Exact
+    from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
     from gradcli.graph.node import Node
 

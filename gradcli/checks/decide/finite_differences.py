@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluated, held_at
-from gradcli.checks.reading import steps
+from gradcli.checks.evaluate.evaluation import steps
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.node import is_reader, reachable

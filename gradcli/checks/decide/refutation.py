@@ -16,8 +16,8 @@ from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, Outcome, exact_di
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.diagnosis.explanation import explain
+from gradcli.checks.evaluate.decimal_literals import rounded_constants
 from gradcli.checks.formatting import told_apart
-from gradcli.checks.literals import rounded_constants
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
 

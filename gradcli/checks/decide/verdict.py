@@ -33,19 +33,19 @@ from gradcli.checks.decide.nonsmooth import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.decide.precision import float_quality, float_tie
 from gradcli.checks.decide.refutation import near_enough, notes, off_structure, refuted, to_the_digits, told
 from gradcli.checks.diagnosis.explanation import explain
+from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import plain, point_text, position, shortened_list, told_apart
-from gradcli.checks.reading import steps
+from gradcli.checks.oracle.worker import TimeOver
 from gradcli.checks.subjects import forward
-from gradcli.checks.worker import TimeOver
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli.checks.decide.case import Answer, Case, Evidence, Floats, Values
-    from gradcli.checks.exact import Exact
+    from gradcli.checks.oracle.oracle_client import Exact
+    from gradcli.checks.oracle.worker import NoAnswer
     from gradcli.checks.subjects import Subject
-    from gradcli.checks.worker import NoAnswer
     from gradcli.graph.node import Node
 
 

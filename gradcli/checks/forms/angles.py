@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
 
-from gradcli.checks.balls import precision
-from gradcli.checks.entries import Undecided
+from gradcli.checks.evaluate.ball_numbers import precision
+from gradcli.checks.evaluate.interpretation import Undecided
 from gradcli.checks.forms.exponentials import HALF, exp, log, power
 from gradcli.checks.forms.injective import by_turns
 from gradcli.checks.forms.places import ball

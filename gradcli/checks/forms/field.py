@@ -1,4 +1,4 @@
-"""Entries of a program go in, forms of them come out: the arithmetic of `checks.entries` on one tower.
+"""Entries of a program go in, forms of them come out: the arithmetic of `checks.evaluate.interpretation` on one tower.
 
 It reads `symbolic` and `entries` rules with a namespace of our own. Numbers stay rational numbers. Branches are decided
 at the point, by balls; the signs that decided them are the region of a proof. Symbols stand for entries that move.
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq
 
-from gradcli.checks import balls
-from gradcli.checks.entries import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt
+from gradcli.checks.evaluate.decimal_literals import last_unit
+from gradcli.checks.evaluate.interpretation import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt
 from gradcli.checks.forms.exponentials import HALF, log, power
 from gradcli.checks.forms.functions import Namespace
 from gradcli.checks.forms.places import sign_of
@@ -60,7 +60,7 @@ class FormField(Field):
             if value == "e":
                 return self.sp.exp(1)
             return Failure("undefined", None, f"the constant {value}")
-        if balls.last_unit(value) is not None:  # a rounded constant: what is proved holds whatever its last digits are
+        if last_unit(value) is not None:  # a rounded constant: what is proved holds whatever its last digits are
             return self.symbol(f"<{float(value)!r}>", self.number(value), kind="literal")
         return self.number(value)
 

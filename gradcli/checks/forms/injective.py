@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from flint import arb
 
-from gradcli.checks.balls import precision
-from gradcli.checks.entries import Undecided
+from gradcli.checks.evaluate.ball_numbers import precision
+from gradcli.checks.evaluate.interpretation import Undecided
 from gradcli.checks.forms.exponentials import exp
 from gradcli.checks.forms.places import ball, certain_sign, sign_of
 from gradcli.checks.forms.polynomials import NotFound

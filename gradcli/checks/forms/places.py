@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb, arb
 
-from gradcli.checks.balls import doubling, precision, sign
-from gradcli.checks.entries import Undecided
+from gradcli.checks.evaluate.ball_numbers import doubling, precision, sign
+from gradcli.checks.evaluate.interpretation import Undecided
 from gradcli.checks.forms.polynomials import NotFound
 from gradcli.checks.forms.ring import Form
 

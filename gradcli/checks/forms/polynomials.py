@@ -6,7 +6,7 @@ from typing import Any
 
 from flint import fmpq, fmpz
 
-from gradcli.checks.entries import Undecided
+from gradcli.checks.evaluate.interpretation import Undecided
 
 MOST_TERMS = 4_000
 MOST_PAIRS = 200_000  # of terms in one product

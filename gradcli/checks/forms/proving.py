@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.checks.entries import Entries, Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.formatting import position
 from gradcli.checks.forms import injective
 from gradcli.checks.forms.derivation import Derivation
@@ -19,13 +20,12 @@ from gradcli.checks.forms.rebuild import WRITTEN_OUT, released
 from gradcli.checks.forms.ring import Form
 from gradcli.checks.forms.text import always_positive, relation, text
 from gradcli.checks.forms.tower import LARGE, MOST_APART, MOST_WORK, SIZES, Tower
-from gradcli.checks.reading import Reading
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from gradcli.checks.balls import Point
+    from gradcli.checks.evaluate.balls import Point
     from gradcli.checks.forms.tower import TowerState
 
     Answer = dict[str, Any]

@@ -24,7 +24,7 @@ from gradcli.checks.callables.failures import KEPT, Failed, innermost
 from gradcli.checks.callables.processes import runner
 from gradcli.checks.callables.processes.remote_calls import RemoteBox, packed, receive, send
 from gradcli.checks.callables.processes.runner import RUNNING, file_of
-from gradcli.checks.child import CODE, QUIET
+from gradcli.checks.oracle.child_process import CODE, QUIET
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible

@@ -1,0 +1,161 @@
+"""A derivative, what is claimed of it and points go in; one answer of plain data comes out for the whole check.
+
+At the given point: the value, how each exact entry stands to the claimed one, and what happens at a tie. Then as many
+points beside it as are wanted, of those that lie in its region.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.checks.derivatives import relations
+from gradcli.checks.derivatives.derivative_query import FEW, Asked, Fields, Here
+from gradcli.checks.derivatives.jets import smooth_radius
+from gradcli.checks.derivatives.many_entries import COUNT, Wholesale
+from gradcli.checks.derivatives.one_sided import Tied
+from gradcli.checks.derivatives.value_differences import agrees
+from gradcli.checks.evaluate.ball_numbers import START_BITS, doubling, precision
+from gradcli.checks.evaluate.interpretation import Failure
+from gradcli.graph.node import is_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.checks.derivatives.one_sided import Side
+    from gradcli.checks.evaluate.balls import Point
+    from gradcli.graph.node import Node
+
+    Answer = dict[str, Any]
+
+MOST_DIFFERENCED = 50_000  # operations of one walk, of which some differences are looked at as well
+MOST_WIDENED = 4000  # entries of a program that is read again and again to find how far it is smooth
+FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
+MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
+
+
+class Judging:
+    """How a claim stands to a derivative, at one point after the other, within budgets of operations."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        judged: Node,
+        fields: Fields,
+        *,
+        rtol: float | None = None,
+        wide: bool = False,
+        decimal: bool = False,
+        printed: bool = False,
+    ) -> None:
+        self.asked = asked
+        self.judged = judged
+        self.fields = fields
+        self.rtol = rtol
+        self.flags = {"wide": wide, "decimal": decimal}
+        self.printed = printed
+        self.work = asked.work(judged)
+        self.loops = any(map(is_reader, asked.paths.all))
+        self.start = START_BITS  # of a comparison; with loops, what the last one took
+
+    def here(self, point: Point) -> Here:
+        """The derivative at a point."""
+        return Here(self.asked, self.fields, point, **self.flags)
+
+    def compared(self, here: Here, directions: int = COUNT) -> Answer:
+        """The relation of each entry; of many entries along so many random directions."""
+        if self.asked.wholesale:
+            all_at_once = Wholesale(here, self.judged, self.asked.seed, self.rtol, directions)
+            found = all_at_once.compared()
+            here.rough = all_at_once.rough
+            return found
+        found = relations.compared(
+            here.exact, here.claimed(self.judged, self.printed), self.asked.entries, self.rtol, self.work, self.start
+        )
+        if self.loops:
+            self.start = found["bits"]
+        return found
+
+    def region(self, point: Point) -> list[int]:
+        """The signs that decide branches at a point."""
+        here = self.here(point)
+        for bits in doubling(work=self.work):
+            with precision(bits):
+                found = here.exact(bits)
+            if not any(isinstance(x, Failure) and x.kind == relations.HOPEFUL for x in found.values()):
+                break
+        return here.signs
+
+    def given(self, point: Point, directions: Sequence[Mapping[int, Any]]) -> tuple[Here, Answer]:
+        """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
+        here = self.here(point)
+        value = here.value()
+        if self.loops:
+            self.start = here.lines_bits
+        answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None, "radius": None}
+        if isinstance(value, Failure) and value.kind == "undefined":
+            return here, answer
+        found = self.compared(here)
+        tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == relations.TIE]
+        if tied:
+            most = max(FEWEST_TIES, MOST_TIE_STEPS // self.asked.paths.cost)
+            seen = here.rough or here.ties(tied[:most], directions)
+            answer["tie"] = {**told(seen), "node": found["node"], "turn": found["turn"]}
+            if seen.worst is None:
+                found = self.compared(here)
+        answer["given"] = found
+        affordable = not self.loops or self.asked.paths.cost <= MOST_DIFFERENCED
+        if not tied and not self.asked.wholesale and self.asked.second is None and affordable:
+            answer["digits"] = agrees(here, here.partials)
+        if self.asked.plane and not tied:
+            with precision(START_BITS):
+                found_so = [here.lines(START_BITS).holomorphic(k) for k in range(min(self.asked.target.type.size, FEW))]
+            answer["holomorphic"] = False if False in found_so else None if None in found_so else True
+        if not tied and here.signs and not self.asked.plane and self.asked.paths.cost < MOST_WIDENED:
+            answer["radius"] = smooth_radius(self.asked.paths, point)
+        return here, answer
+
+    def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
+        """The comparison at another point: `region` is false where other branches are taken there.
+
+        Without signs there is no region, and only a point at which both sides agree counts.
+        """
+        here = self.here(point)
+        found = self.compared(here, 1)
+        inside = here.signs == signs if signs is not None else set(found["relations"]) <= set("=~")
+        return found if inside else {"region": False}
+
+
+def told(seen: Tied) -> Answer:
+    """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction."""
+    worst = seen.worst
+    kind = "smooth" if worst is None else worst.kind
+    shown = worst or next(iter(seen.axes.values()))
+    axes = list(seen.axes.values())
+    return {
+        "kind": kind,
+        "reason": shown.reason,
+        "axes": list(seen.axes),
+        "left": [slope(one.left) for one in axes],
+        "right": [slope(one.right) for one in axes],
+        "digits": [written(shown.left), written(shown.right)],
+        "value": relations.nearest(shown.value),
+        "limits": [limit(shown.left), limit(shown.right)],
+    }
+
+
+def slope(one: Side) -> float | str | None:
+    """A slope as the nearest double, "inf" or "-inf" where it has no bound, None where it is not known."""
+    if isinstance(one.slope, float):
+        return "inf" if one.slope > 0 else "-inf"
+    return None if one.slope is None else relations.nearest(one.slope)
+
+
+def written(one: Side) -> str | None:
+    """The digits of a slope."""
+    if one.slope is None:
+        return None
+    return str(slope(one)) if isinstance(one.slope, float) else relations.digits(one.slope)
+
+
+def limit(one: Side) -> float | None:
+    return None if one.limit is None else relations.nearest(one.limit)

@@ -1,0 +1,261 @@
+"""A derivative that was asked for and a point go in, its enclosures there come out, with any number of bits.
+
+What is judged is read from the same values, so that both sides of a comparison stand at the same point. The signs that
+decided branches are kept: another point lies in the same region if they are the same there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.checks.derivatives.complex_jets import Plane
+from gradcli.checks.derivatives.jets import Lines, Paths
+from gradcli.checks.derivatives.one_sided import SMOOTH, Sides, Tied, sides
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.evaluation import prepared, work_of
+from gradcli.checks.evaluate.interpretation import Failure, Unsupported
+from gradcli.graph.node import LEAF, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.checks.evaluate.balls import BallField, Point
+    from gradcli.checks.evaluate.evaluation import Steps
+    from gradcli.graph.node import Node
+
+
+FEW = 16  # entries that always have a series each
+MOST_SINGLE = 1000  # more are looked at along random directions
+TIE_BITS = (ball_numbers.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
+WHOLESALE = 8  # walks that they take, roughly
+MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
+MOST_STEPS = 400_000  # or where the series of all entries would take so many steps
+
+
+class Fields:
+    """Fields of balls, one for each number of bits and way to read literals: what they know serves every point."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], BallField] = {}
+
+    def at(self, bits: int, *, wide: bool = False, decimal: bool = False, printed: bool = False) -> BallField:
+        """The field for numbers of so many bits."""
+        key = (bits, wide, decimal, printed)
+        if key not in self._known:
+            self._known[key] = balls.BallField(wide=wide, decimal=decimal, printed=printed)
+        return self._known[key]
+
+
+class Asked:
+    """The derivative of a scalar node by entries of a target; `moving` names the leaves that may move together.
+
+    Where the node is itself the derivative of a scalar y by a scalar z, given as `inner`, its derivatives are second
+    ones of y: then they are read from y, and the rule that made the first derivative takes no part. In the complex
+    `plane` every entry counts twice, for its real and its imaginary part.
+    """
+
+    def __init__(
+        self,
+        output: Node,
+        target: Node,
+        moving: Sequence[str],
+        entries: Sequence[int] | None = None,
+        seed: int = 0,
+        inner: tuple[Node, Node] | None = None,
+        plane: bool = False,
+    ) -> None:
+        self.output = output
+        self.target = target
+        self.plane = plane
+        self.parts = 2 if plane else 1  # of an entry
+        self.entries = list(range(self.parts * target.type.size)) if entries is None else list(entries)
+        self.paths = Paths([output], target)
+        self.moving = tuple(moving)
+        self.seed = seed
+        count = len(self.entries)
+        self.second: Paths | None = None
+        if inner is not None and count <= FEW and not plane:
+            y, z = inner
+            self.second = Paths([y], *dict.fromkeys((z, target)))
+        many = count > MOST_SINGLE or (count > FEW and count * self.paths.cost > MOST_STEPS)
+        if many and plane:
+            raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
+        self.wholesale = many
+        total = self.paths.cost * (WHOLESALE if many else count)
+        if total > MOST_TOTAL:
+            raise Unsupported(f"some {total:,} operations on entries, more than {MOST_TOTAL:,}")
+        self._together: Paths | None = None
+        self._beyond: dict[Node, Steps] = {}
+
+    def work(self, judged: Node) -> int:
+        """How many operations on single entries a comparison takes, roughly, with any number of bits."""
+        walks = len(self.entries) * self.paths.cost
+        if self.second is not None:
+            walks *= 1 + len(self.entries)
+        return walks + work_of(reachable([self.output, judged]))
+
+    def beyond(self, node: Node) -> Steps:
+        """The steps that another node needs, beside those of the derivative."""
+        if node not in self._beyond:
+            have = set(self.paths.all)
+            self._beyond[node] = prepared([one for one in reachable([node]) if one not in have])
+        return self._beyond[node]
+
+    @property
+    def together(self) -> Paths:
+        """The paths from the target and all other leaves that may move; from an inner value, from it alone."""
+        if self._together is None:
+            others = []
+            if self.target.primitive is LEAF:
+                others = [
+                    node
+                    for node in reachable([self.output])
+                    if node.primitive is LEAF and node.params["name"] in self.moving and node is not self.target
+                ]
+            self._together = Paths([self.output], self.target, *others)
+        return self._together
+
+
+class Here:
+    """A derivative at one point. `joined` are entries whose partials are read on both sides of a tie."""
+
+    def __init__(
+        self, asked: Asked, fields: Fields, point: Point, *, wide: bool = False, decimal: bool = False
+    ) -> None:
+        self.asked = asked
+        self.point = point
+        self.signs: list[int] = []
+        self.partials: Mapping[int, Any] = {}  # the last ones
+        self.joined: set[int] = set()
+        self.rough: Tied | None = None  # along a direction in which many entries move
+        self.fields = fields
+        self.wide = wide
+        self.decimal = decimal
+        self._lines: tuple[int, Any] | None = None
+
+    def _field(self, bits: int) -> BallField:
+        return self.fields.at(bits, wide=self.wide, decimal=self.decimal)
+
+    def lines(self, bits: int) -> Any:
+        """The straight lines through the point (`Lines`, or a `Plane`); to be used with so many bits set."""
+        if self._lines is None or self._lines[0] != bits:
+            self._lines = (bits, self._through(self.asked.paths, bits))
+        return self._lines[1]
+
+    @property
+    def lines_bits(self) -> int:
+        """The bits of the last lines, 128 before there are any."""
+        return ball_numbers.START_BITS if self._lines is None else self._lines[0]
+
+    def _through(self, paths: Paths, bits: int) -> Any:
+        if self.asked.plane:
+            return Plane(paths, self.point, wide=self.wide)
+        return Lines(self._field(bits), paths, self.point)
+
+    def value(self) -> Any:
+        """The output with 56 good bits, as far as the budget goes: a ball or a Failure."""
+        found: Any = None
+        for bits in ball_numbers.doubling(work=self.asked.paths.cost):
+            with ball_numbers.precision(bits):
+                found = self.lines(bits).value
+                if ball_numbers.settled(found):
+                    break
+        return found
+
+    def exact(self, bits: int) -> Mapping[int, Any]:
+        """The partial derivatives by the entries that were asked for: balls or Failures."""
+        if self.asked.second is not None and not self.joined:
+            return self._second(self.asked.second, bits)
+        lines = self.lines(bits)
+        lines.signs = []
+        found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in self.asked.entries}
+        self.signs, self.partials = lines.signs, found
+        return found
+
+    def _second(self, paths: Paths, bits: int) -> Mapping[int, Any]:
+        lines = Lines(self._field(bits), paths, self.point)
+        start = paths.size - self.asked.target.type.size
+        found = {i: lines.second(0, start + i) for i in self.asked.entries}
+        self.signs, self.partials = lines.signs, found
+        return found
+
+    def claimed(self, node: Node, printed: bool = False) -> Callable[[int], Mapping[int, Any]]:
+        """The entries of a node at this point, for so many bits; with `printed` its decimals count to their digits."""
+        if self.asked.plane:
+            printing = Plane(self.asked.paths, self.point, wide=self.wide, printed=True) if printed else None
+
+            def in_the_plane(bits: int) -> Mapping[int, Any]:
+                found: Mapping[int, Any] = (printing or self.lines(bits)).slopes(node)
+                return found
+
+            return in_the_plane
+        if not printed:
+            order = self.asked.beyond(node)
+
+            def beside(bits: int) -> Mapping[int, Any]:
+                base = self.lines(bits).base
+                base.follow(order)
+                return dict(enumerate(base.known[node].flat))
+
+            return beside
+
+        def at(bits: int) -> Mapping[int, Any]:
+            field = self.fields.at(bits, wide=self.wide, decimal=self.decimal, printed=True)
+            return dict(enumerate(balls.read(field, [node], self.point)[0].flat))
+
+        return at
+
+    def _joined(self, lines: Lines, i: int) -> Any:
+        seen = sides(lines, {i: 1})
+        if seen.lacks_digits:
+            return Failure("undecided", None, seen.reason)
+        return seen.slope if seen.kind == SMOOTH else Failure("tie", None, "a tie")
+
+    # --- at a tie ---------------------------------------------------------------------------------------------
+
+    def ties(self, entries: Sequence[int], directions: Sequence[Mapping[int, Any]]) -> Tied:
+        """What happens at the point along the axes of some entries, and along directions in which everything moves.
+
+        Where all of it is smooth, these entries are `joined` from now on.
+        """
+        for bits in TIE_BITS:
+            found = self._tied(entries, directions, bits)
+            if found.worst is None or not found.worst.lacks_digits:
+                break
+        return found
+
+    def _tied(self, entries: Sequence[int], directions: Sequence[Mapping[int, Any]], bits: int) -> Tied:
+        with ball_numbers.precision(bits):
+            lines = self.lines(bits)
+            seen = {i: sides(lines, {i: 1}) for i in entries}
+            rough = {i: one for i, one in seen.items() if one.kind != SMOOTH}
+            if rough:
+                return Tied(seen, None)
+            wrong = self._along(directions, seen, bits)
+        if wrong is None:
+            self.joined |= set(entries)
+        return Tied(seen, wrong)
+
+    def _along(self, directions: Sequence[Mapping[int, Any]], seen: Mapping[int, Sides], bits: int) -> Sides | None:
+        together = self.asked.together
+        count = together.size * self.asked.parts
+        if not directions or count < 2:
+            return None
+        lines = self._through(together, bits)
+        slopes: dict[int, Any] = {}
+        for i in range(count):
+            slope = seen[i].slope if i in seen else lines.partial(i)
+            if isinstance(slope, Failure):
+                one = sides(lines, {i: 1})
+                if one.kind != SMOOTH:
+                    return one
+                slope = one.slope
+            slopes[i] = slope
+        for direction in directions:
+            one = sides(lines, direction)
+            if one.kind != SMOOTH:
+                return one
+            expected: Any = sum((slopes[i] * speed for i, speed in direction.items()), lines.field.zero)
+            if not one.slope.overlaps(expected):
+                return one._replace(kind="KINK", reason="the partials exist, but there is no derivative")
+        return None

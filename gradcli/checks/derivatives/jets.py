@@ -1,0 +1,251 @@
+"""Series of a program along straight lines through a point: enclosures of partials, slopes and second derivatives.
+
+Every figure is a coefficient of a power series of the forward program; no derivative rule is read. What does not depend
+on the target is read once and shared by all directions. What cannot be enclosed is a `Failure`: more bits may help
+("undecided"), only the two sides tell ("tie"), there is no value ("undefined").
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import TYPE_CHECKING, Any, cast
+
+from flint import arb, arb_series, ctx
+
+from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, prepared, work_of
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
+from gradcli.checks.expansions.power_series import Series, Sided, TooShort, capacity
+from gradcli.checks.expansions.series_fields import CONTINUOUS, SeriesField
+from gradcli.graph.node import LEAF, Node, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.checks.evaluate.balls import BallField, Point
+    from gradcli.checks.evaluate.evaluation import Steps
+    from gradcli.checks.expansions.series_fields import SeriesField
+
+    Direction = Mapping[int, Any]  # position among the entries of the targets -> how fast it moves
+
+
+class Paths:
+    """The nodes that lie between some targets and outputs, in order; comparisons count, for they decide.
+
+    The entries of all targets are counted one after the other.
+    """
+
+    __slots__ = ("all", "cost", "order", "outputs", "size", "sizes", "still", "targets", "walk")
+
+    def __init__(self, outputs: Sequence[Node], *targets: Node) -> None:
+        self.outputs = tuple(outputs)
+        self.targets = targets
+        self.sizes = [target.type.size for target in targets]
+        self.size = sum(self.sizes)
+        moved = set(targets)
+        self.order: list[Node] = []
+        self.all = reachable([*outputs, *targets])
+        for node in self.all:
+            if node not in moved and not moved.isdisjoint(node.args):
+                moved.add(node)
+                self.order.append(node)
+        self.cost = work_of(self.order)  # of one walk, roughly
+        self.still, self.walk = prepared(self.all), prepared(self.order)
+
+    def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
+        """The entries of all targets, as those of each."""
+        found, start = {}, 0
+        for target, size in zip(self.targets, self.sizes, strict=True):
+            stop = start + size
+            found[target] = Entries(entries[start:stop], target.type.shape)
+            start = stop
+        return found
+
+
+class Along(Reading):
+    """The entries of a program along a direction, beside those at the point."""
+
+    def __init__(self, field: SeriesField, base: Mapping[Node, Entries], moved: Mapping[Node, Entries]) -> None:
+        super().__init__(field, {}, base)
+        self.known.update(moved)
+        self.base = base
+
+    def again(self, steps: Steps) -> None:
+        """Read nodes in order; those that nothing moves into are what they are at the point."""
+        known, base = self.known, self.base
+        for node, count, step in steps:
+            self.entries += count
+            if self.entries > MOST_ENTRIES:
+                raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
+            still = base.get(node)
+            if still is None:
+                known[node] = step(self, node)
+            elif all(known[arg] is base[arg] for arg in node.args):
+                known[node] = still
+            else:
+                found = step(self, node)
+                known[node] = still if all(map(is_, found.flat, still.flat)) else found
+
+    def turn(self) -> Along:
+        return Along(cast("SeriesField", self.field), {}, {})
+
+    def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
+        field: Any = self.field
+        field.continuous = node.primitive.name in CONTINUOUS
+        try:
+            return super().by_rule(node, xs, rule)
+        finally:
+            field.continuous = False
+
+    def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
+        apply = self.field.apply
+        before = self.base.get(node)
+        if before is None:
+            return super().each(node, rule, xs)
+        still = [self.base[arg].flat for arg in node.args]
+        found = []
+        rows = zip(*(x.flat for x in xs), strict=True)
+        for old, row, here in zip(before.flat, rows, zip(*still, strict=True), strict=True):
+            same = all(map(is_, row, here))
+            found.append(old if same else apply(node, rule, row))
+        return found
+
+
+class Lines:
+    """A scalar node along straight lines through a point: its values, slopes and further coefficients.
+
+    All of it is computed with the bits that are set when the object is made. `point` gives leaves their doubles, or
+    balls for a box; `field` may be shared by many points with the same bits.
+    """
+
+    def __init__(self, field: BallField, paths: Paths, point: Point) -> None:
+        self.field = field
+        self.paths = paths
+        self.bits: int = ctx.prec
+        self.base = Reading(field, balls.entries_of(field, point))
+        self.base.follow(paths.still)
+        self.center = [entry for target in paths.targets for entry in self.base.known[target].flat]
+        self.signs: list[int] = []  # of all that decided a branch, so far
+
+    @property
+    def value(self) -> Any:
+        """The output at the point."""
+        return self.base.known[self.paths.outputs[0]].flat[0]
+
+    def along(self, direction: Direction, order: int = 1) -> Any:
+        """The output along a direction: a series, a ball where it does not move, or a Failure."""
+        with capacity(order + 1):
+            moved = list(self.center)
+            for i, speed in direction.items():
+                if isinstance(moved[i], Failure):
+                    return moved[i]
+                moved[i] = Series(arb_series([moved[i], speed], order + 1))
+            return self._run(moved)
+
+    def beside(self, direction: Direction, root: int, terms: int) -> Any:
+        """The output on one side of the point: a series in the `root`-th root of the step, of so many terms."""
+        with capacity(terms):
+            moved = list(self.center)
+            for i, speed in direction.items():
+                if isinstance(moved[i], Failure):
+                    return moved[i]
+                moved[i] = Sided(arb_series([moved[i], *[0] * (root - 1), speed], terms))
+            return self._run(moved)
+
+    def _run(self, moved: list[Any]) -> Any:
+        field = SeriesField.beside(self.field, self.base.known)
+        walk = Along(field, self.base.known, self.paths.split(moved))
+        walk.again(self.paths.walk)
+        self.signs += field.signs
+        return walk.known[self.paths.outputs[0]].flat[0]
+
+    def partial(self, i: int) -> Any:
+        """The partial derivative by an entry of the target: a ball or a Failure."""
+        return coefficient(self.along({i: 1}), 1)
+
+    def slope(self, direction: Direction) -> Any:
+        """The derivative along a direction: a ball or a Failure."""
+        return coefficient(self.along(direction), 1)
+
+    def second(self, i: int, j: int) -> Any:
+        """A second partial derivative."""
+        return hessian(self, [i, j] if i != j else [i])[i, j]
+
+
+def coefficient(found: Any, k: int) -> Any:
+    """A coefficient of what a line gave: 0 for a ball, which does not move."""
+    if isinstance(found, Series):
+        try:
+            return found.coefficient(k)
+        except TooShort as reason:
+            return Failure("order", None, str(reason))
+    return found if isinstance(found, Failure) else arb(0)
+
+
+def doubled(x: Any) -> Any:
+    return x if isinstance(x, Failure) else 2 * x
+
+
+def gradient(lines: Lines, entries: Sequence[int]) -> dict[int, Any]:
+    """The partial derivatives by some entries of the target: balls or Failures."""
+    return {i: lines.partial(i) for i in entries}
+
+
+def hessian(lines: Lines, entries: Sequence[int]) -> dict[tuple[int, int], Any]:
+    """The second partial derivatives by pairs of entries, in the order that is given, each pair once.
+
+    By polarisation: with D(d) half the second derivative along d, H[i, j] = D(e_i + e_j) - D(e_i) - D(e_j).
+    """
+    pure = {i: lines.along({i: 1}, 2) for i in entries}
+    found: dict[tuple[int, int], Any] = {}
+    for position, i in enumerate(entries):
+        found[i, i] = doubled(coefficient(pure[i], 2))
+        for j in entries[position + 1 :]:
+            parts = [coefficient(one, 2) for one in (lines.along({i: 1, j: 1}, 2), pure[i], pure[j])]
+            failed = next((part for part in parts if isinstance(part, Failure)), None)
+            found[i, j] = failed if failed is not None else parts[0] - parts[1] - parts[2]
+    return found
+
+
+def widened(point: Point, radii: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """A point with the entries of some leaves replaced by balls with these radii."""
+    found: dict[str, Any] = dict(point)
+    for name, wide in radii.items():
+        flat, shape = point[name]
+        found[name] = ([arb(x, r) if r else x for x, r in zip(flat, wide, strict=True)], shape)
+    return found
+
+
+STEPS = 64  # a radius is looked for down to 2**-64 of the size of each entry
+
+
+def smooth_radius(paths: Paths, point: Point, bits: int = ball_numbers.START_BITS) -> list[float] | None:
+    """How far every entry of the leaves may move for certain before anything stops being smooth; None if unknown.
+
+    A lower bound, found by widening: one radius for each entry, in proportion to its size (1 for an entry that is 0).
+    """
+    if any(target.primitive is not LEAF for target in paths.targets):
+        return None
+    names = [target.params["name"] for target in paths.targets]
+    scales = [abs(x) or 1.0 for name in names for x in point[name][0]]
+
+    field = balls.BallField()
+
+    def smooth(k: int) -> bool:
+        radii = [arb(scale) * arb(2) ** -k for scale in scales]
+        by_name, start = {}, 0
+        for name in names:
+            by_name[name] = radii[start : start + len(point[name][0])]
+            start += len(point[name][0])
+        lines = Lines(field, paths, widened(point, by_name))
+        found = lines.along(dict(enumerate(radii)))
+        return not isinstance(found, Failure) and (not isinstance(found, Series) or found.is_finite())
+
+    with ball_numbers.precision(bits):
+        if not smooth(STEPS):
+            return None
+        low, high = -64, STEPS  # smooth at 2**-high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if smooth(middle) else (middle, high)
+    return [scale * 2.0**-high for scale in scales]

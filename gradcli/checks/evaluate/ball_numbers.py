@@ -1,0 +1,101 @@
+"""Numbers of python-flint with a precision: what is decided of a ball, its digits, and how many bits to try next.
+
+The precision is global to the process: only the oracle's own process imports this module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flint import arb, ctx, fmpq
+
+from gradcli.checks.evaluate.interpretation import Failure, Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+START_BITS = 128
+MOST_BITS = 8192
+GOOD_BITS = 56
+MOST_WORK = 1_200_000  # operations on single entries with few bits, before a round with more
+MOST_LOOP_WORK = 16_000_000  # the same where a loop has told how many bits it needs
+FEW_BITS = 512  # up to which the calls take longer than the numbers
+DIGITS_A_BIT = 0.30103
+SPARE, SPARE_BITS = 4, 64  # at the end of a loop
+ASKED: list[tuple[int, float]] = []  # by loops since the last round: bits, and the share of the turns; global as `ctx`
+TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
+
+
+class precision:
+    """Work with so many bits, then with as many as before."""
+
+    __slots__ = ("before", "bits")
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+    def __enter__(self) -> None:
+        self.before = ctx.prec
+        ctx.prec = self.bits
+
+    def __exit__(self, *_: object) -> None:
+        ctx.prec = self.before
+
+
+def sign(x: Any) -> int:
+    """The sign of every number in a ball; raises Undecided where they differ."""
+    if x.is_zero():
+        return 0
+    if x.is_finite() and not x.contains(0):
+        return 1 if x.mid() > 0 else -1
+    if not x.is_finite() and not x.is_nan() and x.is_exact():
+        return 1 if x > 0 else -1
+    raise Undecided("a sign that the digits do not decide")
+
+
+def is_tiny(x: Any) -> bool:
+    """Whether every number in a ball rounds to zero in float64."""
+    return bool(x.is_finite() and abs(x) < TINY)
+
+
+def digits(x: Any, count: int = 25) -> str:
+    """The digits of a ball's middle, as evidence; an exact zero is "0"."""
+    if x.is_zero():
+        return "0"
+    if x.is_integer() and abs(x) < 10**15:
+        return str(x.unique_fmpz())
+    good = x.rel_accuracy_bits() * DIGITS_A_BIT
+    text: str = x.mid().str(count if good >= count else max(2, int(good)), radius=False)
+    if "e" not in text and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text
+
+
+def settled(x: Any, good_bits: int = GOOD_BITS) -> bool:
+    """Whether more bits would tell nothing that matters about an entry."""
+    if isinstance(x, Failure):
+        return x.kind != "undecided"
+    if type(x) is not arb:
+        return True
+    return bool(x.rel_accuracy_bits() >= good_bits) or is_tiny(x)
+
+
+def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:
+    """128, 256, ... 8192, as far as the budget goes for rounds of so many operations on single entries.
+
+    The first round is free, and an operation with many bits counts more than once. The next round has the bits that a
+    loop `ASKED` for.
+
+    >>> list(doubling(work=400_000))
+    [128, 256, 512]
+    """
+    bits, spent, most = start, 0.0, MOST_WORK
+    while bits <= MOST_BITS and spent <= most:
+        ASKED.clear()
+        yield bits
+        share = max([done for _, done in ASKED], default=1.0)
+        spent += share * work * (FEW_BITS + bits) / FEW_BITS
+        bits *= 2
+        if ASKED:
+            most = MOST_LOOP_WORK
+            bits = max(bits, *(wanted for wanted, _ in ASKED))

@@ -1,0 +1,468 @@
+"""The walk of a program in any arithmetic: from the entries of its leaves to those of its nodes."""
+
+from __future__ import annotations
+
+from operator import add, mul, sub
+from typing import TYPE_CHECKING, Any
+
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
+from gradcli.graph.arrays import ArrayData
+from gradcli.graph.loop import order_of_turns, readers_by_loop
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
+from gradcli.graph.types import size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gradcli.checks.evaluate.interpretation import Field
+    from gradcli.graph.loop import Body
+
+    Step = Callable[["Reading", Node], Entries]
+    Steps = Sequence[tuple[Node, int, Step]]  # a node, its entries, and what gives them
+
+DEFINED = 4  # operations per entry of what is written out by its definition, roughly
+MOST_ENTRIES = 1_000_000  # entries over all nodes, of a loop those of one turn; beyond that a reading takes too long
+MOST_IN_TURNS = 8_000_000  # operations on single entries in the turns of the loops that are read together
+LOOK = 16  # turns after which a field looks at the digits that are left
+
+
+class Reading:
+    """The entries of a program's nodes in one field at one point, computed on demand and kept.
+
+    `point` gives each leaf its entries; `fixed` gives entries to further nodes, whose own arguments are then not read.
+    """
+
+    def __init__(self, field: Field, point: Mapping[str, Entries], fixed: Mapping[Node, Entries] | None = None) -> None:
+        self.field = field
+        self.point = point
+        self.known: dict[Node, Entries] = {} if fixed is None else dict(fixed)
+        self.waiting: dict[Node, Entries] = {}  # what a walk through a loop gave its other readers
+        self.entries = 0
+        self.in_turns = 0
+
+    def inside(self, fixed: Mapping[Node, Entries]) -> Reading:
+        """A reading of a definition, on the entries of its inputs."""
+        return Reading(self.field, {}, fixed)
+
+    def turn(self) -> Reading:
+        """A reading of the body of a loop, whose leaves get their entries turn by turn."""
+        return self.inside({})
+
+    def __getitem__(self, output: Node) -> Entries:
+        return self.read([output])[0]
+
+    def read(self, outputs: Sequence[Node]) -> list[Entries]:
+        """The entries of some nodes; raises Unsupported where an operation cannot be read."""
+        self.follow(steps_of(self._missing(outputs)))
+        return [self.known[output] for output in outputs]
+
+    def follow(self, steps: Steps) -> None:
+        """Read nodes that are given in order, arguments first; what is known already stays as it is."""
+        known = self.known
+        for node, count, step in steps:
+            if node not in known:
+                self.entries += count
+                if self.entries > MOST_ENTRIES:
+                    raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
+                known[node] = step(self, node)
+
+    def _missing(self, outputs: Iterable[Node]) -> list[Node]:
+        seen: set[Node] = set()
+        stack = list(outputs)
+        while stack:
+            node = stack.pop()
+            if node not in seen and node not in self.known:
+                seen.add(node)
+                stack.extend(node.args)
+        return sorted(seen, key=lambda node: node.serial)
+
+    # --- steps: what a node is, from the entries of its arguments ------------------------------------------------
+
+    def leaf(self, node: Node) -> Entries:
+        return self.point[node.params["name"]]
+
+    def constant(self, node: Node) -> Entries:
+        value, shape = node.params["value"], node.type.shape
+        entry = bool(value) if node.type.kind == "bool" else self.field.constant(value)
+        return Entries([entry] * size_of(shape), shape)
+
+    def data(self, node: Node) -> Entries:
+        data = node.builder.data[node.params["digest"]]
+        flat = data.flat if isinstance(data, ArrayData) else data.reshape(-1).tolist()
+        take = bool if node.type.kind == "bool" else self.field.datum
+        return Entries([take(entry) for entry in flat], node.type.shape)
+
+    def first(self, node: Node) -> Entries:
+        """A function with a hand-written rule: its value."""
+        return self.known[node.args[0]]
+
+    def detached(self, node: Node) -> Entries:
+        return self.field.detached(node, self.known[node.args[0]])
+
+    def straight_through(self, node: Node) -> Entries:
+        value, surrogate = node.args
+        return self.field.straight_through(node, self.known[value], self.known[surrogate])
+
+    def pointwise(self, node: Node) -> Entries:
+        """A rule for single entries, on each of them."""
+        field, known, args = self.field, self.known, node.args
+        rule = field.rule(node.primitive)
+        if rule is None:
+            return self.by_entries(node)
+        first = known[args[0]].flat
+        if len(first) != 1:
+            return Entries(self.each(node, rule, [known[arg] for arg in args]), node.type.shape)
+        row = tuple([known[arg].flat[0] for arg in args])
+        return Entries([field.apply(node, rule, row)], node.type.shape)
+
+    def moved(self, node: Node) -> Entries:
+        """Entries that only change their places."""
+        xs = [self.known[arg] for arg in node.args]
+        places = self.field.sources(node.primitive, tuple([x.shape for x in xs]), node.params)
+        flat = xs[0].flat if len(xs) == 1 else [entry for x in xs for entry in x.flat]
+        return Entries([flat[place] for place in places], node.type.shape)
+
+    def by_entries(self, node: Node) -> Entries:
+        """A rule for whole arrays: the operation's, the field's own, or its definition."""
+        primitive, field = node.primitive, self.field
+        xs = [self.known[arg] for arg in node.args]
+        if primitive.entries is not None:
+            return self.by_rule(node, xs, field.array_rule(primitive))
+        own = field.matrix_rule(node)
+        if own is not None:
+            return self.by_rule(node, xs, own)
+        if primitive.definition is None:
+            raise Unsupported(f"{primitive.name} cannot be read entry by entry")
+        inputs, steps, result = field.definition(node)
+        inner = self.inside(dict(zip(inputs, xs, strict=True)))
+        inner.entries = self.entries
+        inner.follow(steps_of(steps))
+        self.entries = inner.entries
+        return _outside(node, inner.known[result], xs)
+
+    def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
+        """A rule for single entries, on each of many."""
+        apply = self.field.apply
+        return [apply(node, rule, row) for row in zip(*[x.flat for x in xs], strict=True)]
+
+    def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
+        """A rule for whole arrays. It mixes entries, so a failure in one of them is a failure of all."""
+        shape = node.type.shape
+        try:
+            made: Any = rule(self.field, *xs, **node.params)
+        except Exception as reason:
+            return Entries([self.field.told(node, reason)] * size_of(shape), shape)
+        found = made if isinstance(made, Entries) else Entries([made], shape)
+        return Entries([self.field.checked(node, entry, xs) for entry in found.flat], shape)
+
+
+OPERATORS = {"add": add, "sub": sub, "mul": mul}
+OWN_STEPS: Mapping[str, Step] = {"detach": Reading.detached, "ste": Reading.straight_through}
+
+
+def step_of(node: Node) -> Step:
+    """What gives a node its entries."""
+    primitive = node.primitive
+    if primitive is LEAF:
+        return Reading.leaf
+    if primitive is CONSTANT:
+        return Reading.constant
+    if primitive is DATA:
+        return Reading.data
+    name = primitive.name
+    if node.builder.vocabulary.get(name) is not primitive:
+        return Reading.first
+    if name in OWN_STEPS:
+        return OWN_STEPS[name]
+    if primitive.pointwise:
+        return Reading.pointwise
+    return Reading.moved if primitive.moves else Reading.by_entries
+
+
+def steps_of(order: Iterable[Node]) -> Steps:
+    """The steps of nodes that are given in order."""
+    return _with_loops([(node, size_of(node.type.shape), step_of(node)) for node in order])
+
+
+def steps(node: Node) -> int:
+    """How many operations on single entries a node takes, roughly; of a loop, those of all turns."""
+    if is_reader(node):
+        return int(node.params["count"] * work_of(node.params["body"].steps))
+    primitive = node.primitive
+    if primitive.entries is None and primitive.definition is not None and not primitive.pointwise and node.args:
+        return DEFINED * max(node.type.size, *(arg.type.size for arg in node.args))
+    if primitive.entries is None or not node.args:
+        return node.type.size
+    first = node.args[0].type
+    if primitive.name == "matmul":
+        return node.type.size * first.shape[-1]
+    if primitive.kind == "structured" and len(first.shape) > 1:
+        return first.size * first.shape[-1] ** 2
+    return max(node.type.size, *(arg.type.size for arg in node.args))
+
+
+def work_of(order: Iterable[Node]) -> int:
+    """How many operations on single entries some nodes take, roughly; the readers of one loop share its turns."""
+    order = list(order)
+    return sum([steps(node) for node in (*readers_by_loop(order), *(one for one in order if not is_reader(one)))])
+
+
+# --- walks that are repeated ------------------------------------------------------------------------------------
+
+
+def prepared(order: Iterable[Node]) -> Steps:
+    """As `steps_of`, for a walk that is repeated: with more work now, each step takes less."""
+    return _with_loops([(node, size_of(node.type.shape), prepared_step(node)) for node in order])
+
+
+def prepared_step(node: Node) -> Step:
+    """What gives a node its entries, again and again."""
+    step = step_of(node)
+    if step is Reading.constant:
+        return _kept()
+    if step is Reading.pointwise and len(node.args) <= 2 and size_of(node.type.shape) == 1:
+        if len(node.args) == 1:
+            return _unary(*node.args)
+        x, y = node.args
+        return _binary(x, y, None if node.type.shape else OPERATORS.get(node.primitive.name))
+    return step
+
+
+def _kept() -> Step:
+    """The step of a constant: its entries stay what they are in one field."""
+    last: tuple[Field, Entries] | None = None
+
+    def step(reading: Reading, node: Node) -> Entries:
+        nonlocal last
+        if last is None or last[0] is not reading.field:
+            last = reading.field, reading.constant(node)
+        return last[1]
+
+    return step
+
+
+def _unary(x: Node) -> Step:
+    """The step of an operation on a single entry."""
+
+    def step(reading: Reading, node: Node) -> Entries:
+        field = reading.field
+        rule = field.rule(node.primitive)
+        if rule is None:
+            return reading.by_entries(node)
+        return Entries([field.apply(node, rule, (reading.known[x].flat[0],))], node.type.shape)
+
+    return step
+
+
+def _binary(x: Node, y: Node, operation: Callable[[Any, Any], Any] | None) -> Step:
+    """The step of an operation on two single entries; `operation` is what it does on `plain` entries of a field."""
+
+    def step(reading: Reading, node: Node) -> Entries:
+        field, known = reading.field, reading.known
+        if operation is not None and field.plain:
+            one, other = known[x].flat[0], known[y].flat[0]
+            if type(one) in field.plain and type(other) in field.plain:
+                made = operation(one, other)
+                if made.is_finite():
+                    return Entries((made,), ())
+        rule = field.rule(node.primitive)
+        if rule is None:
+            return reading.by_entries(node)
+        return Entries([field.apply(node, rule, (known[x].flat[0], known[y].flat[0]))], node.type.shape)
+
+    return step
+
+
+# --- loops --------------------------------------------------------------------------------------------------------
+
+
+def _with_loops(found: list[tuple[Node, int, Step]]) -> Steps:
+    """The same steps, where all readers of one loop share a walk."""
+    loops = readers_by_loop([node for node, _, _ in found])
+    walks = {node: walk for walk in map(Turns, loops.values()) for node in walk.readers}
+    return [(node, count, walks.get(node, step)) for node, count, step in found] if walks else found
+
+
+class Turns:
+    """The step of all readers of one loop among nodes that are read together: the first one walks for all of them.
+
+    A turn reads what some reader needs, and its values are forgotten with the next turn. A field that holds values at
+    the point (`base`) walks beside itself: there, as in the reading at the point, nothing moves.
+    """
+
+    def __init__(self, readers: Sequence[Node]) -> None:
+        params = readers[0].params
+        body: Body = params["body"]
+        self.readers = readers
+        self.body = body
+        self.order = order_of_turns(params["count"], params["reverse"])
+        self.stored = {body.steps[node.params["at"]] for node in readers if "at" in node.params}
+        self.carries, needed = needed_in(readers)
+        inputs = {*body.inputs, body.index}
+        self.constants = [step for step in needed if step.primitive is CONSTANT]
+        self.turn = [step for step in needed if step not in inputs and step.primitive is not CONSTANT]
+        self.size = sum(step.type.size for step in needed)
+        self.cost = len(self.order) * work_of(self.turn)
+        self.holds = any(map(_holds, self.turn))
+        self._steps: Steps | None = None
+
+    @property
+    def steps(self) -> Steps:
+        """The steps of one turn, once they are asked for."""
+        if self._steps is None:
+            self._steps = prepared(self.turn)
+        return self._steps
+
+    def __call__(self, reading: Reading, node: Node) -> Entries:
+        found = reading.waiting.pop(node, None)
+        if found is None:
+            reading.waiting.update(self._walked(reading))
+            found = reading.waiting.pop(node)
+        return found
+
+    def _walked(self, reading: Reading) -> dict[Node, Entries]:
+        """The entries of every reader."""
+        reading.in_turns += self.cost
+        if reading.in_turns > MOST_IN_TURNS:
+            raise Unsupported(
+                f"some {reading.in_turns:,} operations in the turns of loops, more than {MOST_IN_TURNS:,}"
+            )
+        if reading.entries + self.size > MOST_ENTRIES:
+            raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
+        field: Any = reading.field
+        if field.most_turns is not None and len(self.order) > field.most_turns:
+            raise Unsupported(f"a loop of {len(self.order):,} turns, more than {field.most_turns}")
+        args = [reading.known[arg] for arg in self.readers[0].args]
+        walk, base, point = _Walk(self, reading, args), None, None
+        if self.holds and field.hold:
+            raise Unsupported("a value that is held at the point, in a loop")
+        if self.holds and field.holding and field.base:  # in the walk beside itself there is none
+            point = field.base
+            if any(arg not in point for arg in self.readers[0].args):
+                raise Unsupported("a value that is held at the point, in a loop within a definition")
+            base = _Walk(self, reading, [point[arg] for arg in self.readers[0].args])
+        stored: dict[Node, list[list[Any]]] = {node: [] for node in self.stored}
+        try:
+            for done, number in enumerate(self.order):
+                if base is not None:
+                    field.base = {}
+                    base.step(number)
+                    field.base = base.inner.known
+                walk.step(number)
+                for node, rows in stored.items():
+                    rows.append(walk.inner.known[node].flat)
+                if done % LOOK == LOOK - 1 and field.is_lost(walk.state, done + 1, len(self.order)):
+                    lost = Failure("undecided", None, f"the digits are lost, in turn {self.body.first + number + 1}")
+                    return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
+        finally:
+            if base is not None:
+                field.base = point
+        field.is_lost(walk.state, len(self.order), len(self.order))
+        if self.order.step < 0:
+            for rows in stored.values():
+                rows.reverse()
+        state = dict(zip(self.carries, walk.state, strict=True))
+        answers = {}
+        for node in self.readers:
+            at = node.params.get("at")
+            flat = (
+                state[node.params["carry"]].flat
+                if at is None
+                else [entry for row in stored[self.body.steps[at]] for entry in row]
+            )
+            answers[node] = Entries([walk.outside(entry, node) for entry in flat] if walk.failed else flat, node.shape)
+        return answers
+
+
+class _Walk:
+    """A walk through the turns of a loop. `state` has the needed carries, `failed` what failed in which turn."""
+
+    def __init__(self, turns: Turns, reading: Reading, args: Sequence[Entries]) -> None:
+        body = turns.body
+        self.first = body.first
+        inner = self.inner = reading.turn()
+        inner.entries = self.entries = reading.entries + turns.size
+        count = len(body.carried)
+        self.leaves = [body.carried[carry] for carry in turns.carries]
+        self.nexts = [body.nexts[carry] for carry in turns.carries]
+        self.state = [args[carry] for carry in turns.carries]
+        self.rows = [
+            (leaf, arg.flat, leaf.type.size)
+            for leaf, arg in zip(body.rows, args[count : count + len(body.rows)], strict=True)
+        ]
+        inner.known.update(zip(body.fixed, args[count + len(body.rows) :], strict=True))
+        inner.follow(steps_of(turns.constants))
+        self.index = body.index
+        self.steps = turns.steps
+        self.watched = [*self.nexts, *turns.stored]
+        self.passed = {id(x) for arg in args for x in arg.flat if isinstance(x, Failure)}
+        self.failed: dict[int, tuple[Failure, int]] = {}
+
+    def step(self, number: int) -> None:
+        """Read one turn."""
+        inner = self.inner
+        known = inner.known
+        known.update(zip(self.leaves, self.state, strict=True))
+        for leaf, flat, size in self.rows:
+            known[leaf] = Entries(flat[number * size : (number + 1) * size], leaf.shape)
+        if self.index is not None:
+            known[self.index] = Entries([inner.field.constant(number)], ())
+        inner.entries, inner.in_turns = self.entries, 0
+        for node, _, step in self.steps:
+            known[node] = step(inner, node)
+        self.state = [known[node] for node in self.nexts]
+        for node in self.watched:
+            for x in known[node].flat:
+                if type(x) is Failure and id(x) not in self.passed and id(x) not in self.failed:
+                    self.failed[id(x)] = x, number
+
+    def outside(self, entry: Any, reader: Node) -> Any:
+        """An entry of the turn as one of a reader: what failed in a turn says in which one."""
+        found = self.failed.get(id(entry))
+        if found is None:
+            return entry
+        failure, number = found
+        turn = f"turn {self.first + number + 1}"
+        reason = failure.reason
+        if failure.turn:
+            turn = f"{failure.turn} of the loop inside of {turn}"
+            reason = reason.removesuffix(f", in {failure.turn}")
+        return Failure(failure.kind, reader, f"{reason}, in {turn}", failure.inner or failure.node, turn)
+
+
+def needed_in(readers: Sequence[Node]) -> tuple[list[int], list[Node]]:
+    """The carries and the steps of the body that some readers of one loop need."""
+    body: Body = readers[0].params["body"]
+    place = {leaf: carry for carry, leaf in enumerate(body.carried)}
+    carries = {node.params["carry"] for node in readers if "carry" in node.params}
+    needed: set[Node] = set()
+    stack = [body.nexts[carry] for carry in carries]
+    stack += [body.steps[node.params["at"]] for node in readers if "at" in node.params]
+    while stack:
+        node = stack.pop()
+        if node in needed:
+            continue
+        needed.add(node)
+        stack.extend(node.args)
+        carry = place.get(node)
+        if carry is not None and carry not in carries:
+            carries.add(carry)
+            stack.append(body.nexts[carry])
+    return sorted(carries), [step for step in body.steps if step in needed]
+
+
+def _holds(node: Node) -> bool:
+    """Whether a node holds a value at the point, or a turn of its loop does."""
+    if is_reader(node):
+        return any(map(_holds, node.params["body"].steps))
+    return node.primitive.name in OWN_STEPS
+
+
+def _outside(node: Node, found: Entries, xs: Sequence[Entries]) -> Entries:
+    """The entries of a definition's result; what failed inside it failed at the node that it defines."""
+    failed = [x for x in found.flat if isinstance(x, Failure)]
+    if not failed:
+        return found
+    passed = {id(x) for one in xs for x in one.flat if isinstance(x, Failure)}
+    own = {id(x): Failure(x.kind, node, x.reason) for x in failed if id(x) not in passed}
+    return Entries([own.get(id(x), x) for x in found.flat], found.shape)

@@ -1,0 +1,233 @@
+"""Entries that are symbols, balls or series, as flat Python lists with a shape, and what a `Field` of them decides.
+
+NumPy never holds such entries (it would unpack or order them silently); it only says which entry goes where. A
+field supplies the arithmetic, `checks.evaluate.evaluation` walks through the program. No derivative rule is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.execution.namespaces import namespace
+from gradcli.graph.definition import definition_key, written_out
+from gradcli.graph.types import size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gradcli.graph.definition import Definition
+    from gradcli.graph.node import Node
+    from gradcli.graph.primitive import Primitive
+    from gradcli.graph.types import Shape
+
+
+MOST_TURNS = 64  # of a loop that is read in symbols
+
+
+class Undecided(Exception):
+    """A sign that the present precision cannot tell."""
+
+
+class UndefinedAt(Exception):
+    """An operation has no real value for these operands."""
+
+
+class Unsupported(Exception):
+    """An operation that this oracle cannot read, or a program too large for it."""
+
+
+class Failure:
+    """In place of an entry that has no value: why, and at which node. It passes through arithmetic unchanged.
+
+    `kind` is "undefined", "undecided" (more digits may help) or "range" (too large for any precision). Where a turn of
+    a loop failed, `node` reads the loop, `inner` is the node of the body, and `turn` says which turn it was, in words.
+    """
+
+    __slots__ = ("inner", "kind", "node", "reason", "turn")
+
+    def __init__(self, kind: str, node: Node | None, reason: str, inner: Node | None = None, turn: str = "") -> None:
+        self.kind = kind
+        self.node = node
+        self.reason = reason
+        self.inner = inner
+        self.turn = turn
+
+    def _itself(self, *_: Any) -> Failure:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _itself
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _itself
+    sqrt = log = exp = rsqrt = _itself
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}: {self.reason}>"
+
+
+class Entries:
+    """Entries in C order, and their shape."""
+
+    __slots__ = ("flat", "shape")
+
+    def __init__(self, flat: Iterable[Any], shape: Sequence[int]) -> None:
+        self.flat = list(flat)
+        self.shape = tuple(shape)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.flat[:6]))
+        return f"<entries {self.shape}: {shown}{', ...' if len(self.flat) > 6 else ''}>"
+
+
+class Field:
+    """What `entries` rules compute with; the entries themselves bring the operators."""
+
+    zero: Any
+    one: Any
+    holding = False  # whether `base` has the values at the point, for what is held there
+    most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
+    plain: frozenset[type] = frozenset()  # of entries whose operators are the rules of +, - and *
+    hold = False  # whether what is held becomes a symbol, named by its node
+
+    def __init__(self) -> None:
+        self._positions: dict[Any, list[int]] = {}
+        self._definitions: dict[Any, Definition] = {}
+
+    # --- what a field decides -------------------------------------------------------------------------
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        """The rule of a primitive on single entries, or None."""
+        raise Unsupported(primitive.name)
+
+    def array_rule(self, primitive: Primitive) -> Callable[..., Any]:
+        """The rule of a primitive on whole arrays."""
+        assert primitive.entries is not None
+        return primitive.entries
+
+    def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
+        """A rule of this field's own in place of a definition, or None."""
+        return None
+
+    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        """One entry of a node, or a Failure: of an argument that counts, else what `computed` gives."""
+        if node.primitive.name == "where":
+            chosen = xs[0]
+            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
+        for x in xs:
+            if type(x) is Failure:
+                return x
+        return self.computed(node, rule, xs)
+
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        """One entry of a node whose arguments have values, or a Failure."""
+        raise Unsupported(node.primitive.name)
+
+    def constant(self, value: Any) -> Any:
+        """An entry from a constant of a program: an int, a Fraction, or a name such as "pi"."""
+        raise Unsupported(str(value))
+
+    def datum(self, value: Any) -> Any:
+        """An entry from an array of constants: as `constant`, and floats are the doubles that they are."""
+        raise Unsupported(str(value))
+
+    def detached(self, node: Node, x: Entries) -> Entries:
+        """A script's detach(x): its value."""
+        return x
+
+    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
+        """ste(value, surrogate): the value of the first."""
+        return value
+
+    def index(self, x: Any) -> int:
+        """An entry as a position."""
+        return int(x)
+
+    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
+        """An entry that a rule for whole arrays gave, or a Failure where the field does not accept it."""
+        return entry
+
+    def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
+        """Whether the carries of a loop have lost all their digits after so many of its turns."""
+        return False
+
+    def told(self, node: Node, reason: Exception) -> Failure:
+        """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""
+        if isinstance(reason, Undecided):
+            return Failure("undecided", node, str(reason) or f"a sign in {node.primitive.name}")
+        if isinstance(reason, UndefinedAt):
+            return Failure("undefined", node, str(reason))
+        raise reason
+
+    # --- for `entries` rules ----------------------------------------------------------------------------
+
+    def array(self, flat: Iterable[Any], shape: Sequence[int]) -> Entries:
+        return Entries(flat, shape)
+
+    def total(self, xs: Iterable[Any]) -> Any:
+        """The sum of some entries."""
+        total: Any = None
+        for x in xs:
+            total = x if total is None else total + x
+        return self.zero if total is None else total
+
+    def positions(self, primitive: Primitive, shape: Shape, /, **params: Any) -> list[int]:
+        """For each entry of the result of an operation that only moves entries, where it comes from."""
+        return self.sources(primitive, (tuple(shape),), params)
+
+    def sources(self, primitive: Primitive, shapes: tuple[Shape, ...], params: Mapping[str, Any]) -> list[int]:
+        """The same for several operands, whose entries are counted one after the other."""
+        key = (primitive, shapes, tuple(params.items()))
+        known = self._positions.get(key)
+        if known is None:
+            xp = namespace("numpy")
+            arrays, start = [], 0
+            for shape in shapes:
+                size = size_of(shape)
+                arrays.append(xp.arange(start, start + size).reshape(shape))
+                start += size
+            assert primitive.impl is not None
+            moved = primitive.impl(xp, *arrays, ranks=tuple(map(len, shapes)), **params)
+            known = self._positions[key] = [int(i) for i in xp.asarray(moved).reshape(-1)]
+        return known
+
+    def scatter(self, x: Entries, positions: Sequence[int], shape: Sequence[int]) -> Entries:
+        """Entries of x added up at positions of an array of zeros."""
+        found: list[list[Any]] = [[] for _ in range(size_of(tuple(shape)))]
+        for entry, position in zip(x.flat, positions, strict=True):
+            found[position].append(entry)
+        return Entries([self.total(parts) for parts in found], shape)
+
+    def take_along(self, x: Entries, index: Entries, axis: int) -> Entries:
+        """NumPy's take_along_axis."""
+        places = self._along(x.shape, index, axis)
+        return Entries([x.flat[place] for place in places], index.shape)
+
+    def put_along(self, x: Entries, index: Entries, axis: int, size: int) -> Entries:
+        """The transpose of `take_along`: entries added up at positions along an axis."""
+        position = len(x.shape) + axis
+        shape = (*x.shape[:position], size, *x.shape[position + 1 :])
+        return self.scatter(x, self._along(shape, index, axis), shape)
+
+    def _along(self, shape: Shape, index: Entries, axis: int) -> list[int]:
+        """The flat place of each entry that an index array names in an array of this shape."""
+        xp = namespace("numpy")
+        at = len(shape) + axis
+        chosen = [self.index(i) for i in index.flat]
+        if any(not -shape[at] <= i < shape[at] for i in chosen):
+            raise UndefinedAt(f"a position outside an axis of {shape[at]} entries")
+        rows = xp.asarray([i % shape[at] for i in chosen], dtype="int64").reshape(index.shape)
+        grid = list(xp.indices(index.shape))
+        grid[at] = rows
+        return [int(i) for i in xp.ravel_multi_index(tuple(grid), shape).reshape(-1)]
+
+    # --- composites without a rule of their own ----------------------------------------------------------
+
+    def definition(self, node: Node) -> Definition:
+        """A composite written out on inputs of its own."""
+        key = definition_key(node)
+        known = self._definitions.get(key)
+        if known is None:
+            known = self._definitions[key] = self.written_out(node)
+        return known
+
+    def written_out(self, node: Node) -> Definition:
+        """The definition of a composite, as this field reads it."""
+        return written_out(node)

@@ -1,0 +1,416 @@
+"""Complex functions of a real step, as truncated power series of complex balls; no rule is read.
+
+The step is real, so a conjugate is the series with conjugate coefficients, and what is not holomorphic (|z|) has a
+series too. Logarithms, roots and powers are principal values. Where one of them meets its cut, the negative real axis,
+only the two sides of the point tell; a `SidedCurve` is a function on one side, in powers of tau > 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flint import acb, acb_series, arb, arb_series, ctx, fmpq, fmpz
+
+from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.interpretation import Undecided, UndefinedAt
+from gradcli.checks.expansions.power_series import (
+    Fractional,
+    Series,
+    Sided,
+    Tie,
+    TooShort,
+    Unbounded,
+    capacity,
+    shifted,
+)
+
+
+class CurveFunctions:
+    """Methods of a complex series with its coefficients in `s`."""
+
+    __slots__ = ()
+
+    s: Any
+
+    if TYPE_CHECKING:
+
+        def made(self, s: Any) -> Any: ...
+
+    def sin(self) -> Any:
+        return self.made(self.s.sin())
+
+    def cos(self) -> Any:
+        return self.made(self.s.cos())
+
+    def tan(self) -> Any:
+        return self.made(patched(self.s.tan(), self.s[0].tan()))
+
+    def sinh(self) -> Any:
+        return self.made(patched((self.s * acb(0, 1)).sin() * acb(0, -1), self.s[0].sinh()))
+
+    def cosh(self) -> Any:
+        return self.made(patched((self.s * acb(0, 1)).cos(), self.s[0].cosh()))
+
+    def tanh(self) -> Any:
+        return self.made(patched((self.s * acb(0, 1)).tan() * acb(0, -1), self.s[0].tanh()))
+
+    def asinh(self: Any) -> Any:
+        return (self + (self * self + 1).sqrt()).log()
+
+    def asin(self: Any) -> Any:
+        found = (self * acb(0, 1) + (1 - self * self).sqrt()).log() * acb(0, -1)
+        return found.conjugate() if self.beyond_one() else found
+
+    def acos(self: Any) -> Any:
+        return arb.pi() / 2 - self.asin()
+
+    def acosh(self: Any) -> Any:
+        return (self + (self + 1).sqrt() * (self - 1).sqrt()).log()
+
+    def atanh(self: Any) -> Any:
+        found = ((1 + self).log() - (1 - self).log()) / 2
+        return found.conjugate() if self.beyond_one() else found
+
+    def beyond_one(self: Any) -> bool:
+        """Whether it is real and above 1: a cut, where the value is the limit from above as in C, and 1 - z below 0."""
+        return bool(self.pure and is_positive(self.s[0].real - 1))
+
+    def atan(self: Any) -> Any:
+        return (self * acb(0, 1)).atanh() * acb(0, -1)
+
+    def erf(self) -> Any:
+        return self.made(self.s.erf())
+
+    def erfi(self) -> Any:
+        return self.made(self.s.erfi())
+
+    def erfc(self) -> Any:
+        return self.made(self.s.erfc())
+
+    def gamma(self) -> Any:
+        self._off_the_poles()
+        return self.made(self.s.gamma())
+
+    def rgamma(self) -> Any:
+        return self.made(self.s.rgamma())
+
+    def digamma(self) -> Any:
+        """By the derivative of 1/gamma, whose series has no poles."""
+        self._off_the_poles()
+        s = self.s
+        with capacity(s.prec + 1):
+            around = acb_series([s[0], 1], s.prec + 1).rgamma()
+        found = -around.derivative() / around
+        return self.made(patched(found(patched(s, acb(0))) if s.prec > 1 else s, s[0].digamma()))
+
+    def _off_the_poles(self) -> None:
+        constant = self.s[0]
+        if constant.imag.is_zero() and constant.real.is_integer() and constant.real <= 0:
+            raise UndefinedAt("the gamma function has a pole at 0, -1, -2, ...")
+
+    def sinc_pi(self: Any) -> Any:
+        if self.vanishes():
+            z = self.s * arb.pi()
+            total = term = acb_series([1], z.prec)
+            for k in range(1, (z.prec + 1) // 2):
+                term = term * z * z / -(2 * k * (2 * k + 1))
+                total = total + term
+            return self.made(total)
+        return self.made(patched(self.s.sin_pi() / (self.s * arb.pi()), self.s[0].sinc_pi()))
+
+
+def patched(s: Any, constant: Any) -> Any:
+    """A series with another enclosure of its constant term, where that is finite."""
+    if not constant.is_finite():
+        return s
+    coefficients = s.coeffs() or [acb(0)]
+    coefficients[0] = constant
+    return acb_series(coefficients, s.prec)
+
+
+def is_positive(x: Any) -> bool:
+    """Whether every number in a ball is positive."""
+    return bool(x.is_finite() and not x.contains(0) and x.mid() > 0)
+
+
+NUMBERS = (int, fmpz, fmpq, arb, acb)
+
+
+class Curve(CurveFunctions):
+    """A complex function of the step near the point.
+
+    `still` says that it is one number all along, `pure` that it is real all along; neither can be read off a few
+    coefficients.
+    """
+
+    __slots__ = ("pure", "s", "still")
+
+    def __init__(self, s: Any, pure: bool = False, still: bool = False) -> None:
+        self.s = s
+        self.pure = pure
+        self.still = still
+
+    @classmethod
+    def constantly(cls, value: Any) -> Curve:
+        """A number that does not move, with as many coefficients as are set."""
+        value = acb(value)
+        return cls(acb_series([value], ctx.cap), value.imag.is_zero(), True)
+
+    def made(self, s: Any) -> Any:
+        """A function of this one alone that is real where this one is."""
+        return self.__class__(s, self.pure, self.still)
+
+    def mixed(self, s: Any, other: Any) -> Any:
+        """A rational function of this one and another one."""
+        if isinstance(other, Curve):
+            return self.__class__(s, self.pure and other.pure, self.still and other.still)
+        return self.__class__(s, self.pure and (type(other) is not acb or other.imag.is_zero()), self.still)
+
+    # --- what is known ----------------------------------------------------------------------------------------
+
+    @property
+    def constant(self) -> Any:
+        """The value at the point."""
+        return self.s[0]
+
+    def is_finite(self) -> bool:
+        s = self.s
+        return all(s[k].is_finite() for k in range(s.length()))
+
+    def is_zero(self) -> bool:
+        """Whether it is 0 all along, for certain."""
+        return bool(self.still and self.s[0].is_zero())
+
+    def is_exact(self) -> bool:
+        """Whether the value at the point is one number."""
+        return bool(self.s[0].is_exact())
+
+    @property
+    def fixed(self) -> bool:
+        """Whether only its value counts: it does not move, or nothing else is kept."""
+        return self.still or self.s.prec < 2
+
+    def is_integer(self) -> bool:
+        """Whether it is one whole number all along."""
+        constant = self.s[0]
+        return bool(self.still and constant.imag.is_zero() and constant.real.is_integer())
+
+    def unique_fmpz(self) -> Any:
+        return self.s[0].real.unique_fmpz()
+
+    def vanishes(self) -> bool:
+        """Whether the value at the point is exactly 0; raises Undecided where the digits do not tell."""
+        constant = self.s[0]
+        if constant.is_zero():
+            return True
+        if constant.contains(0):
+            raise Undecided("whether a complex number is 0")
+        return False
+
+    @property
+    def real(self) -> Any:
+        """The real part, as a real series."""
+        return self._real_series(self._part(True))
+
+    def _part(self, real: bool) -> Any:
+        s = self.s
+        return arb_series([s[k].real if real else s[k].imag for k in range(s.length())], s.prec)
+
+    def conjugate(self) -> Any:
+        s = self.s
+        return self.made(acb_series([s[k].conjugate() for k in range(s.length())], s.prec))
+
+    def held(self) -> Curve:
+        """The value at the point, which does not move."""
+        return self.__class__(acb_series([self.s[0]], self.s.prec), self.s[0].imag.is_zero(), True)
+
+    # --- ring operations --------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Curve):
+            return self.mixed(self.s + other.s, other)
+        return self.mixed(self.s + other, other) if isinstance(other, NUMBERS) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        if self is other:
+            return self.__class__(acb_series([0], self.s.prec), True, True)
+        if isinstance(other, Curve):
+            return self.mixed(self.s - other.s, other)
+        return self.mixed(self.s - other, other) if isinstance(other, NUMBERS) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.mixed(other - self.s, other) if isinstance(other, NUMBERS) else NotImplemented
+
+    def __neg__(self) -> Any:
+        return self.made(-self.s)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Curve):
+            return self.mixed(self.s * other.s, other)
+        return self.mixed(self.s * other, other) if isinstance(other, NUMBERS) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: int) -> Any:
+        return self.made(self.s**exponent) if exponent >= 0 else NotImplemented
+
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, NUMBERS):
+            if other == 0:
+                raise UndefinedAt("division by 0")
+            return self.mixed(self.s / other, other)
+        return self.mixed(self.s / other.divisor(), other) if isinstance(other, Curve) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if not isinstance(other, NUMBERS):
+            return NotImplemented
+        return self.mixed(acb_series([other], self.s.prec) / self.divisor(), other)
+
+    def divisor(self) -> Any:
+        """Its series, which does not vanish at the point."""
+        if self.vanishes():
+            raise UndefinedAt("division by 0")
+        return self.s
+
+    # --- exponentials, logarithms, powers ---------------------------------------------------------------------
+
+    def exp(self) -> Any:
+        return self.made(self.s.exp())
+
+    def expm1(self) -> Any:
+        return self.made(patched(self.s.exp() - 1, self.s[0].expm1()))
+
+    def log(self) -> Any:
+        if self.vanishes():
+            raise UndefinedAt("the logarithm of 0")
+        if self.runs_below():
+            return self.principal(self.conjugate().s.log()).conjugate()
+        return self.principal(self.s.log())
+
+    def log1p(self) -> Any:
+        found = (self + 1).log()
+        return found.made(patched(found.s, self.s[0].log1p())) if is_positive((self.s[0] + 1).real) else found
+
+    def sqrt(self) -> Any:
+        if self.vanishes():
+            return self if self.fixed else self.vanishing_root()
+        if self.runs_below():
+            return self.principal(self.conjugate().s.sqrt()).conjugate()
+        return self.principal(self.s.sqrt())
+
+    def principal(self, s: Any) -> Any:
+        """A function of this one that is real right of 0."""
+        return self.__class__(s, self.pure and is_positive(self.s[0].real), self.still)
+
+    def vanishing_root(self) -> Any:
+        """The square root of what is 0 at the point."""
+        raise Tie
+
+    def power(self, exponent: Curve) -> Any:
+        """The principal value of a power."""
+        if exponent.is_integer() and abs(n := int(exponent.unique_fmpz())) <= 64:
+            return self**n if n >= 0 else 1 / self**-n
+        if self.vanishes():
+            if not self.fixed or not exponent.fixed:
+                raise Tie
+            if not is_positive(exponent.s[0].real):
+                raise UndefinedAt("a negative power of 0")
+            return self
+        return (exponent * self.log()).exp()
+
+    def runs_below(self) -> bool:
+        """Whether it runs below the cut, the negative real axis, from a point on it; raises Tie where both happen."""
+        constant = self.s[0]
+        if not constant.imag.contains(0) or is_positive(constant.real):
+            return False
+        if not constant.imag.is_zero() or constant.real.contains(0):
+            raise Undecided("on which side of a branch cut a complex number lies")
+        return False if self.pure or self.fixed else self.leaves_below()
+
+    def leaves_below(self) -> bool:
+        """Whether it lies below the real axis right beside the point."""
+        raise Tie
+
+    # --- the size ---------------------------------------------------------------------------------------------
+
+    def size(self) -> Any:
+        """|z|."""
+        if self.fixed:
+            return self.__class__(acb_series([acb(abs(self.s[0]))], self.s.prec), True, self.still)
+        up, across = self._part(True), self._part(False)
+        found = self._real_series(up * up + across * across).sqrt().s
+        return self.__class__(acb_series([acb(found[k]) for k in range(found.length())], found.prec), True, self.still)
+
+    def direction(self) -> Any:
+        """z/|z|, and 0 where z is exactly 0."""
+        if self.fixed and self.vanishes():
+            return self
+        return self / self.size()
+
+    def sign(self) -> int:
+        """The sign of what is real."""
+        found = self._real_series(self._part(True))
+        if self.fixed:
+            return ball_numbers.sign(found.constant)
+        side: int = found.sign()
+        return side
+
+    def _real_series(self, s: Any) -> Any:
+        return Series(s)
+
+
+class SidedCurve(Curve):
+    """A complex function on one side of the point, in powers of tau > 0."""
+
+    __slots__ = ()
+
+    def valuation(self) -> int:
+        """The first power whose coefficient is not exactly 0."""
+        s = self.s
+        for k in range(s.length()):
+            if not s[k].is_zero():
+                if s[k].contains(0):
+                    raise Undecided("a coefficient that may be 0")
+                return k
+        raise TooShort("a number that vanishes beside the point, as far as the series goes")
+
+    def shifted(self, by: int) -> Any:
+        """The series divided by tau**by (python-flint's series)."""
+        return shifted(self.s, by, acb_series, _not_zero)
+
+    def __truediv__(self, other: Any) -> Any:
+        if not isinstance(other, SidedCurve) or other.fixed or not other.vanishes():
+            return super().__truediv__(other)
+        by = other.valuation()
+        return self.mixed(self.shifted(by) / other.shifted(by), other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if not isinstance(other, NUMBERS) or self.fixed or not self.vanishes():
+            return super().__rtruediv__(other)
+        raise Unbounded("a quotient without a finite limit")
+
+    def vanishing_root(self) -> Any:
+        by = self.valuation()
+        if by % 2:
+            raise Fractional(2)
+        inner = SidedCurve(self.shifted(by), self.pure).sqrt()
+        s = inner.s
+        found = acb_series([0] * (by // 2) + [s[k] for k in range(s.length())], s.prec + by // 2)
+        return SidedCurve(found, inner.pure)
+
+    def leaves_below(self) -> bool:
+        s = self.s
+        for k in range(1, s.length()):
+            if not s[k].imag.is_zero():
+                return ball_numbers.sign(s[k].imag) < 0
+        raise TooShort("a number that runs along a branch cut, as far as the series goes")
+
+    def _real_series(self, s: Any) -> Any:
+        return Sided(s)
+
+
+def _not_zero(x: Any) -> None:
+    if x.contains(0):
+        raise Undecided("a coefficient that may be 0")

@@ -1,0 +1,467 @@
+"""Log-Puiseux expansions: a function on one side of a point, where it may have poles and logarithms.
+
+With tau > 0 the step, l = log(1/tau) and m = log(l), a `Germ` is a sum of terms c * tau**k * l**d * m**e with balls c
+and fractions k, d, e, and a remainder that is bounded by a multiple of a stated one of these. A term has the key
+(k, -d, -e): the smaller the key, the larger the term beside the point. Logarithms of m are not read, and of what grows
+faster than every power only the sign and the logarithm.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from flint import arb, arb_series, fmpq, fmpz
+
+from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.interpretation import UndefinedAt
+from gradcli.checks.expansions.power_series import Series, TooShort, Unbounded, capacity
+
+Key = tuple[Fraction, Fraction, Fraction]
+
+
+def key(step: int, logarithm: int = 0, loglog: int = 0) -> Key:
+    """The key of a term: the exponent of the step, and those of the logarithms with the sign turned."""
+    return Fraction(step), Fraction(-logarithm), Fraction(-loglog)
+
+
+ONE = key(0)
+STEP = key(1)
+LOGARITHM = key(0, 1)
+LOGLOG = key(0, 0, 1)
+FLAT = key(10**6)  # of what is smaller than every power
+POWERS = 10  # of what vanishes, in a composition
+
+
+def faster_than_powers(grown: Key) -> bool:
+    """Whether the exponential of a term grows faster than every power of 1/step (or vanishes so, with a minus)."""
+    return grown < LOGARITHM
+
+
+class GermFunctions:
+    """Methods of a germ."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def made(self, terms: dict[Key, Any], rest: Key | None = None) -> Any: ...
+
+    def local(self: Any, method: str, *args: Any) -> Any:
+        """A function that is analytic at the limit, by its own series there."""
+        grown, constant, gone = self.split()
+        if grown.terms:
+            raise Unbounded(f"{method} of what grows beyond all bounds")
+        with capacity(POWERS):
+            found = getattr(Series(arb_series([constant, 1], POWERS)), method)(*args)
+            return gone.composed(found.s)
+
+    def grows(self: Any) -> int:
+        """1 or -1 where it grows beyond all bounds, else 0."""
+        grown, _, _ = self.split()
+        side: int = grown.sign() if grown.terms else 0
+        return side
+
+    def sin(self: Any) -> Any:
+        return self.made({}, ONE) if self.grows() else self.local("sin")
+
+    def cos(self: Any) -> Any:
+        return self.made({}, ONE) if self.grows() else self.local("cos")
+
+    def tan(self: Any) -> Any:
+        return self.sin() / self.cos()
+
+    def atan(self: Any) -> Any:
+        side = self.grows()
+        return side * (arb.pi() / 2) - self.inverse().local("atan") if side else self.local("atan")
+
+    def asin(self: Any) -> Any:
+        return arb.pi() / 2 - self.acos()
+
+    def acos(self: Any) -> Any:
+        return 2 * ((1 - self) / (1 + self)).sqrt().atan()
+
+    def sinh(self: Any) -> Any:
+        return (self.exp() - (-self).exp()) / 2 if self.grows() else self.local("sinh")
+
+    def cosh(self: Any) -> Any:
+        return (self.exp() + (-self).exp()) / 2 if self.grows() else self.local("cosh")
+
+    def tanh(self: Any) -> Any:
+        side = self.grows()
+        if not side:
+            return self.local("tanh")
+        shrunk = (self * (-2 * side)).exp()
+        return side * ((1 - shrunk) / (1 + shrunk))
+
+    def asinh(self: Any) -> Any:
+        side = self.grows()
+        return side * (side * self + (self * self + 1).sqrt()).log() if side else self.local("asinh")
+
+    def acosh(self: Any) -> Any:
+        return (self + (self * self - 1).sqrt()).log()
+
+    def atanh(self: Any) -> Any:
+        return ((1 + self).log() - (1 - self).log()) / 2
+
+    def erf(self: Any) -> Any:
+        side = self.grows()
+        return side - side * self.gaussian_tail() if side else self.local("erf")
+
+    def erfc(self: Any) -> Any:
+        side = self.grows()
+        return (1 - side) + side * self.gaussian_tail() if side else self.local("erfc")
+
+    def gaussian_tail(self: Any) -> Any:
+        """What is left of the error function far out: less than exp(-self**2)."""
+        return self.made({}, (-(self * self)).exp().first())
+
+    def erfinv(self: Any) -> Any:
+        return self.local("erfinv")
+
+    def erfcinv(self: Any) -> Any:
+        return self.local("erfcinv")
+
+    def rgamma(self: Any) -> Any:
+        return self.local("rgamma")
+
+    def gamma(self: Any) -> Any:
+        return self.rgamma().inverse()
+
+    def lgamma(self: Any) -> Any:
+        return self.gamma().log()
+
+    def digamma(self: Any) -> Any:
+        """By the derivative of 1/gamma."""
+        grown, constant, gone = self.split()
+        if grown.terms:
+            raise Unbounded("digamma of what grows beyond all bounds")
+        with capacity(POWERS + 1):
+            around = arb_series([constant, 1], POWERS + 1).rgamma()
+        return -gone.composed(around.derivative()) / gone.composed(around)
+
+    def polygamma(self: Any, n: int) -> Any:
+        return self.local("polygamma", n)
+
+    def bessel_j(self: Any, n: int) -> Any:
+        return self.local("bessel_j", n)
+
+    def bessel_i(self: Any, n: int) -> Any:
+        return self.local("bessel_i", n)
+
+    def gamma_lower(self: Any, a: Any, regularized: int) -> Any:
+        return self.local("gamma_lower", a, regularized)
+
+    def gamma_upper(self: Any, a: Any, regularized: int) -> Any:
+        return self.local("gamma_upper", a, regularized)
+
+    def beta_lower(self: Any, a: Any, b: Any, regularized: int) -> Any:
+        return self.local("beta_lower", a, b, regularized)
+
+    def sinc_pi(self: Any) -> Any:
+        return (self * arb.pi()).sin() / (self * arb.pi()) if self.grows() else self.local("sinc_pi")
+
+    def floor(self: Any) -> Any:
+        _, constant, gone = self.split()
+        if self.grows():
+            raise Unbounded("the whole part of what grows beyond all bounds")
+        whole = constant.floor()
+        if not whole.is_exact():
+            ball_numbers.sign(whole - whole.mid())
+        if (constant - whole).is_zero():
+            return whole if gone.sign() >= 0 else whole - 1
+        return whole
+
+
+NUMBERS = (int, fmpz, fmpq, arb)
+MOST_TERMS = 40
+
+
+class Germ(GermFunctions):
+    """An expansion: its terms by key, and the key of the remainder (None: there is none)."""
+
+    __slots__ = ("rest", "terms")
+
+    def __init__(self, terms: dict[Key, Any], rest: Key | None = None) -> None:
+        kept = {key: c for key, c in terms.items() if not c.is_zero() and (rest is None or key < rest)}
+        if len(kept) > MOST_TERMS:
+            rest = sorted(kept)[MOST_TERMS]
+            kept = {key: c for key, c in kept.items() if key < rest}
+        self.terms = kept
+        self.rest = rest
+
+    def made(self, terms: dict[Key, Any], rest: Key | None = None) -> Any:
+        return Germ(terms, rest)
+
+    @classmethod
+    def along(cls, center: Any, speed: Any) -> Germ:
+        """center + speed * tau."""
+        return cls({ONE: arb(center), STEP: arb(speed)})
+
+    # --- what is known ----------------------------------------------------------------------------------------
+
+    def first(self) -> Key:
+        """A key that no term and no remainder is before."""
+        keys = [*self.terms, *([] if self.rest is None else [self.rest])]
+        return min(keys) if keys else FLAT
+
+    def lead(self) -> tuple[Key, Any]:
+        """The largest term; raises TooShort where none is known, Undecided where it may be 0."""
+        if not self.terms:
+            raise TooShort("what is smaller than every term that is known")
+        key = min(self.terms)
+        ball_numbers.sign(self.terms[key])
+        return key, self.terms[key]
+
+    def sign(self) -> int:
+        """The sign right beside the point."""
+        if self.is_zero():
+            return 0
+        return ball_numbers.sign(self.lead()[1])
+
+    def is_zero(self) -> bool:
+        """Whether it is 0 all along."""
+        return not self.terms and self.rest is None
+
+    def is_integer(self) -> bool:
+        """Whether it is one whole number all along: nothing that moves is."""
+        return False
+
+    def is_finite(self) -> bool:
+        return all(c.is_finite() for c in self.terms.values())
+
+    def split(self) -> tuple[Germ, Any, Germ]:
+        """What grows beyond all bounds, the constant, and what vanishes; raises Unbounded where that is not known."""
+        if self.rest is not None and self.rest <= ONE:
+            raise Unbounded("a part whose limit is not known")
+        grown = {key: c for key, c in self.terms.items() if key < ONE}
+        gone = {key: c for key, c in self.terms.items() if key > ONE}
+        return Germ(grown), self.terms.get(ONE, arb(0)), Germ(gone, self.rest)
+
+    # --- ring operations --------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, NUMBERS):
+            other = Germ({ONE: arb(other)})
+        if not isinstance(other, Germ):
+            return NotImplemented
+        terms = dict(self.terms)
+        for key, c in other.terms.items():
+            terms[key] = terms[key] + c if key in terms else c
+        return Germ(terms, _nearer(self.rest, other.rest))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Germ:
+        return Germ({key: -c for key, c in self.terms.items()}, self.rest)
+
+    def __sub__(self, other: Any) -> Any:
+        return arb(0) if other is self else self + -other if isinstance(other, (Germ, *NUMBERS)) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if isinstance(other, NUMBERS) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, NUMBERS):
+            return arb(0) if other == 0 else Germ({key: c * other for key, c in self.terms.items()}, self.rest)
+        if not isinstance(other, Germ):
+            return NotImplemented
+        terms: dict[Key, Any] = {}
+        for one, c in self.terms.items():
+            for two, d in other.terms.items():
+                key = _sum(one, two)
+                terms[key] = terms[key] + c * d if key in terms else c * d
+        rests = [_sum(a.first(), b.rest) for a, b in ((self, other), (other, self)) if b.rest is not None]
+        return Germ(terms, min(rests, default=None))
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: int) -> Any:
+        found: Any = arb(1)
+        for _ in range(exponent):
+            found = self * found
+        return found if exponent >= 0 else NotImplemented
+
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, NUMBERS):
+            if other == 0:
+                raise UndefinedAt("division by 0")
+            return Germ({key: c / other for key, c in self.terms.items()}, self.rest)
+        return self * other.inverse() if isinstance(other, (Germ, Huge)) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.inverse() * other if isinstance(other, NUMBERS) else NotImplemented
+
+    def inverse(self) -> Any:
+        """1 over it."""
+        if self.is_zero():
+            raise UndefinedAt("division by 0")
+        return self.raised(Fraction(-1))
+
+    # --- powers, logarithms, exponentials ---------------------------------------------------------------------
+
+    def relative(self) -> tuple[Key, Any, Germ]:
+        """The key and the coefficient of the largest term, and what it is multiplied by, less 1."""
+        key, c = self.lead()
+        back = _times(key, Fraction(-1))
+        terms = {_sum(other, back): d / c for other, d in self.terms.items() if other != key}
+        return key, c, Germ(terms, None if self.rest is None else _sum(self.rest, back))
+
+    def raised(self, exponent: Fraction) -> Any:
+        """A power; a broken one of what is positive beside the point."""
+        key, c, more = self.relative()
+        if exponent.denominator != 1:
+            if ball_numbers.sign(c) < 0:
+                raise UndefinedAt("a root of a negative number on this side")
+            factor = (c.log() * fmpq(exponent.numerator, exponent.denominator)).exp()
+        else:
+            factor = c ** int(exponent) if exponent >= 0 else 1 / c ** int(-exponent)
+        start = Germ({_times(key, exponent): factor})
+        with capacity(POWERS):
+            around = arb_series([1, 1], POWERS).log() * fmpq(exponent.numerator, exponent.denominator)
+            return start * more.composed(around.exp())
+
+    def composed(self, around: Any) -> Any:
+        """A series of python-flint in this one, which vanishes at the point."""
+        if self.first() <= ONE:
+            raise Unbounded("a part that does not vanish")
+        found, power = Germ({ONE: around[0]}), Germ({ONE: arb(1)})
+        for k in range(1, around.prec):
+            power = power * self
+            found = found + power * around[k]
+        first = self.first()
+        if first != FLAT or self.terms or self.rest is not None:
+            found = Germ(found.terms, _nearer(found.rest, _times(first, Fraction(around.prec))))
+        return found
+
+    def sqrt(self) -> Any:
+        return self if self.is_zero() else self.raised(Fraction(1, 2))
+
+    def log(self) -> Any:
+        if self.sign() <= 0:
+            raise UndefinedAt("the logarithm of a number that is not positive on this side")
+        key, c, more = self.relative()
+        if key[2]:
+            raise Unbounded("a logarithm three deep")
+        with capacity(POWERS):
+            around = arb_series([1, 1], POWERS).log()
+        power, turned = (arb(fmpq(x.numerator, x.denominator)) for x in key[:2])
+        grown = Germ({LOGARITHM: -power, LOGLOG: -turned, ONE: c.log()})
+        return grown + more.composed(around)
+
+    def log1p(self) -> Any:
+        return (self + 1).log()
+
+    def exp(self) -> Any:
+        grown, constant, gone = self.split()
+        with capacity(POWERS):
+            around = gone.composed(arb_series([0, 1], POWERS).exp()) * constant.exp()
+        if not grown.terms:
+            return around
+        if faster_than_powers(grown.lead()[0]):
+            return Huge(self) if grown.sign() > 0 else flat()
+        if not set(grown.terms) <= {LOGARITHM, LOGLOG}:
+            raise Unbounded("the exponential of what is no multiple of a logarithm")
+        power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
+        if power is None or turned is None:
+            raise Unbounded("a power whose exponent is no short number")
+        return around * Germ({(-power, -turned, Fraction(0)): arb(1)})
+
+    def expm1(self) -> Any:
+        return self.exp() - 1
+
+    def root_of(self, top: int, bottom: int) -> Any:
+        """The power top/bottom."""
+        return self.raised(Fraction(top, bottom))
+
+
+class Huge:
+    """What grows faster than every power: about exp(g) for a germ g that grows beyond all bounds, with a sign."""
+
+    __slots__ = ("g", "side")
+
+    def __init__(self, g: Germ, side: int = 1) -> None:
+        self.g = g
+        self.side = side
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Huge):
+            raise Unbounded("a sum of what grows faster than every power")
+        return self
+
+    __radd__ = __sub__ = __add__
+
+    def __neg__(self) -> Huge:
+        return Huge(self.g, -self.side)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, NUMBERS):
+            return arb(0) if other == 0 else Huge(self.g, self.side * ball_numbers.sign(arb(other)))
+        if not isinstance(other, Germ):
+            raise Unbounded("a product of what grows faster than every power")
+        side = other.sign()
+        return Huge(self.g + (side * other).log(), self.side * side)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self * (arb(1) / other) if isinstance(other, (Germ, *NUMBERS)) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.inverse() * other
+
+    def inverse(self) -> Germ:
+        """1 over it: smaller than every power."""
+        return flat()
+
+    def log(self) -> Any:
+        if self.side < 0:
+            raise UndefinedAt("the logarithm of a negative number on this side")
+        return self.g + flat()
+
+    def log1p(self) -> Any:
+        return self.log()
+
+    def sqrt(self) -> Any:
+        return (self.log() / 2).exp()
+
+    def sign(self) -> int:
+        """The sign right beside the point."""
+        return self.side
+
+    def is_integer(self) -> bool:
+        return False
+
+    def is_zero(self) -> bool:
+        return False
+
+    def is_finite(self) -> bool:
+        return True
+
+
+def flat() -> Germ:
+    """What is smaller than every power."""
+    return Germ({}, FLAT)
+
+
+def rational(x: Any) -> Fraction | None:
+    """A ball that is one number, as a fraction."""
+    if not x.is_exact():
+        return None
+    found = x.fmpq()
+    return Fraction(int(found.p), int(found.q))
+
+
+def _sum(one: Key, two: Key) -> Key:
+    return one[0] + two[0], one[1] + two[1], one[2] + two[2]
+
+
+def _times(key: Key, factor: Fraction) -> Key:
+    return key[0] * factor, key[1] * factor, key[2] * factor
+
+
+def _nearer(one: Key | None, two: Key | None) -> Key | None:
+    return two if one is None else one if two is None else min(one, two)

@@ -1,0 +1,131 @@
+"""A Python process that runs the `main` of a module, with pipes for JSON lines, and the limits that it sets itself.
+
+The process finds modules where this one does, but never in the current folder for being there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from itertools import takewhile
+from select import select
+from time import process_time
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+CODE = "import sys; sys.path.extend(p for p in {paths!r} if p not in sys.path); from {module} import main; main()"
+QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+
+
+def start(
+    module: str, environment: dict[str, str] | None = None, *, own_session: bool = False
+) -> subprocess.Popen[str]:
+    """The process; one thread of its own for linear algebra, so that several of them share the machine.
+
+    Its `main` may call `process_limits.end_with_parent`. With `own_session` it leads a process group, to which what it
+    starts belongs too, and the signals of a terminal do not reach it.
+    """
+    paths = [os.path.abspath(path) for path in sys.path if path]
+    reading, writing = os.pipe()
+    posix: dict[str, Any] = {"pass_fds": (reading,)} if hasattr(os, "fork") else {}
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", CODE.format(paths=paths, module=module), str(reading)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            env={**os.environ, **QUIET, **(environment or {})},
+            start_new_session=own_session,
+            **posix,
+        )
+    except BaseException:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
+    finalize(process, os.close, writing)
+    return process
+
+
+def whole_lines(stream: Iterable[str]) -> Iterator[str]:
+    """The lines of a process; what has no newline at its end is what the process wrote when it died."""
+    return takewhile(lambda line: line.endswith("\n"), stream)
+
+
+MIB = 2**20
+
+
+def end_with_parent() -> None:
+    """Let the kernel kill this process when its parent ends, in whatever way; on Linux.
+
+    The last argument of the command line is the reading end of a pipe that nobody writes to (`child.start`): the parent
+    holds the other end. When that is closed the kernel sends the signal for input, which is made SIGKILL here. Unlike
+    PR_SET_PDEATHSIG this depends on the parent's process, not on the thread that started this one.
+    """
+    fcntl = module("fcntl")
+    if not hasattr(fcntl, "F_SETSIG") or not sys.argv[-1].isdecimal():
+        return
+    lifeline = int(sys.argv[-1])
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | fcntl.FASYNC)
+    if select([lifeline], [], [], 0)[0]:  # it was closed before
+        os._exit(1)
+
+
+def limit_memory(most: int) -> None:
+    """Let this process, and what it starts, have at most so many bytes of address space, or what it has been allowed.
+
+    A request that grows without bound then fails with a MemoryError here, before the machine suffers.
+    """
+    resource = module("resource")
+    if resource is not None:
+        with suppress(ValueError, OSError):  # a system that names the limit and does not have it
+            soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+            if soft == resource.RLIM_INFINITY or soft > most:
+                resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+def cpu_limit() -> float | None:
+    """The seconds of CPU time that this process may use in all; None for no limit."""
+    resource = module("resource")
+    if resource is None:
+        return None
+    soft = resource.getrlimit(resource.RLIMIT_CPU)[0]
+    return None if soft == resource.RLIM_INFINITY else float(soft)
+
+
+def extend_cpu_limit(seconds: float | None) -> None:
+    """Let this process use so many seconds of CPU time from now on; the system then kills it."""
+    resource = module("resource")
+    if resource is None or seconds is None:
+        return
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = int(process_time() + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def resident(pid: int | str = "self") -> float:
+    """The memory that a process holds, in MiB; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
+    except (AttributeError, OSError, ValueError, IndexError):
+        return 0.0
+
+
+def module(name: str) -> Any:
+    """A module of the standard library that not every system has; None where it is missing."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return None

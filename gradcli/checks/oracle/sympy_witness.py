@@ -1,0 +1,329 @@
+"""SymPy's derivative of one entry of a program's gradient: a witness beside the others, which decides nothing.
+
+SymPy expressions are built entry by entry from the `symbolic` rules of the primitives, with constructors, never from
+text. Branches are decided at the point before SymPy differentiates; it evaluates its derivative with its own numbers.
+Runs in the oracle's own process, within a budget of calls.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import sympy
+from flint import arb
+from sympy.functions.elementary.hyperbolic import HyperbolicFunction
+from sympy.functions.elementary.trigonometric import TrigonometricFunction
+from sympy.printing.str import StrPrinter
+
+from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.evaluation import Reading, work_of
+from gradcli.checks.evaluate.interpretation import (
+    MOST_TURNS,
+    Entries,
+    Failure,
+    Field,
+    Undecided,
+    UndefinedAt,
+    Unsupported,
+)
+from gradcli.checks.formatting import position
+from gradcli.graph.node import LEAF, reachable
+from gradcli.primitives import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gradcli.checks.evaluate.balls import Point
+    from gradcli.checks.oracle.call_budget import CallBudget
+    from gradcli.graph.node import Node
+    from gradcli.graph.primitive import Primitive
+
+    Answer = dict[str, Any]
+
+MOST_SYMBOLS = 16  # entries of leaves; others are constants
+MOST_WORK = 4_000  # operations on single entries of a program
+MOST_OPERATIONS = 2_000  # of an expression written out; SymPy copies what is shared
+MOST_SHOWN = 72  # characters of a formula
+LONG_NUMBER = 10**6  # a fraction of larger numbers is shown rounded
+DIGITS = 25  # of the derivative
+GUARD = 25  # further ones, by which the first are tested
+NOT_REAL = (
+    "DiracDelta", "Derivative", "Subs", "Integral", "Piecewise", "ImaginaryUnit", "NaN", "ComplexInfinity", "Infinity",
+    "NegativeInfinity", "Heaviside",
+)  # fmt: skip
+
+
+class SympyField(Field):
+    """Arithmetic on SymPy expressions; the `values` of their symbols decide branches.
+
+    With `hold` what a script detaches becomes a symbol of its own, which has its value and no derivative.
+    """
+
+    most_turns = MOST_TURNS
+
+    def __init__(self, *, hold: bool) -> None:
+        super().__init__()
+        self.hold = hold
+        self.zero = sympy.Integer(0)
+        self.one = sympy.Integer(1)
+        self.values: dict[Any, Any] = {}
+        self.ties: list[Any] = []  # expressions that decided a branch and are 0 at the point
+        self.sp = Namespace(self.sign)
+
+    def symbol(self, name: str, value: Any) -> Any:
+        """The symbol of a name, and its value at the point: a number of Python or of SymPy."""
+        made = sympy.Symbol(name, real=True)
+        self.values[made] = self.datum(value) if isinstance(value, float) else value
+        return made
+
+    def value_of(self, expression: Any, digits: int = DIGITS) -> Any:
+        """The value of an expression at the point as a SymPy number; raises Undecided where no digits are known."""
+        if isinstance(expression, Failure):
+            raise (UndefinedAt if expression.kind == "undefined" else Undecided)(expression.reason)
+        coarse, fine = (
+            sympy.sympify(expression, strict=True).evalf(n, subs=self.values) for n in (digits, digits + GUARD)
+        )
+        if not (fine.is_Number and coarse.is_Number and fine.is_finite):
+            raise Undecided("SymPy finds no real number")
+        if abs(fine - coarse) > abs(fine) * sympy.Float(10) ** (5 - digits):
+            raise Undecided("SymPy's digits are not certain")
+        return fine
+
+    # --- entries ------------------------------------------------------------------------------------------
+
+    def constant(self, value: Any) -> Any:
+        if isinstance(value, str):
+            named = {"pi": sympy.pi, "e": sympy.E, "inf": sympy.oo, "-inf": -sympy.oo, "nan": sympy.nan}
+            return named[value]
+        return self.number(value)
+
+    def number(self, value: int | Fraction) -> Any:
+        return sympy.Rational(value.numerator, value.denominator)
+
+    def datum(self, value: Any) -> Any:
+        if not isinstance(value, float):
+            return self.constant(value)
+        return self.number(Fraction(value)) if math.isfinite(value) else sympy.nan
+
+    def total(self, xs: Any) -> Any:
+        parts = list(xs)
+        failed = next((x for x in parts if isinstance(x, Failure)), None)
+        return sympy.Add(*parts) if failed is None else failed
+
+    def sqrt(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else sympy.sqrt(x)
+
+    def log(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else sympy.log(x)
+
+    def detached(self, node: Node, x: Entries) -> Entries:
+        return self.held(f"detach{node.serial}", x) if self.hold else x
+
+    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
+        if not self.hold:
+            return value
+        pairs = [list(pair) for pair in zip(value.flat, surrogate.flat, strict=True)]
+        gaps = self.held(f"ste{node.serial}", Entries([x - y for x, y in pairs], surrogate.shape))
+        return Entries([gap + y for gap, (_, y) in zip(gaps.flat, pairs, strict=True)], surrogate.shape)
+
+    def held(self, name: str, x: Entries) -> Entries:
+        """Symbols with the values of some entries."""
+        flat = [
+            entry if isinstance(entry, Failure) else self.symbol(f"{name}[{i}]", self.value_of(entry, 2 * DIGITS))
+            for i, entry in enumerate(x.flat)
+        ]
+        return Entries(flat, x.shape)
+
+    # --- operations ---------------------------------------------------------------------------------------
+
+    def sign(self, x: Any) -> int:
+        """The sign of an expression at the point; raises Undecided where its digits do not tell."""
+        if isinstance(x, Failure):
+            raise Undecided(x.reason)
+        exact = sympy.sympify(x, strict=True).xreplace(self.values)
+        value = exact if exact.is_Rational else self.value_of(x)
+        if value == 0:
+            self.ties.append(x)
+        return int(bool(value > 0)) - int(bool(value < 0))
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        return primitive.symbolic
+
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        try:
+            made = rule(self.sp, *xs, **node.params)
+        except (Undecided, UndefinedAt) as reason:
+            return Failure("undecided" if isinstance(reason, Undecided) else "undefined", node, str(reason))
+        return self.checked(node, made, ())
+
+    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
+        if not isinstance(entry, (bool, int, Failure)) and tree_size(entry) > MOST_OPERATIONS:
+            raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
+        return entry
+
+
+class Namespace:
+    """What `symbolic` rules call `sp`: SymPy's names, and the sign of an expression at the point of the check."""
+
+    def __init__(self, sign: Callable[[Any], int]) -> None:
+        self.sign_at_point = sign
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sympy, name)
+
+
+def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
+    """SymPy's derivative of a scalar node by one entry of another: its `digits`, `value` and, if short, `formula`.
+
+    Raises Unsupported where SymPy has no rule or is over the budget, Undecided
+    and UndefinedAt where there is no number.
+    """
+    field = SympyField(hold=True)
+    leaves: dict[str, Entries] = {}
+    used = 1
+    order = reachable([output])
+    if (work := work_of(order)) > MOST_WORK:
+        raise Unsupported(f"some {work:,} operations on entries, more than {MOST_WORK:,}")
+    for node in order:
+        if node.primitive is LEAF:
+            name = node.params["name"]
+            free = used + node.type.size <= MOST_SYMBOLS
+            used += node.type.size if free else 0
+            chosen = range(node.type.size) if free else (entry,) if node is target else ()
+            leaves[name] = of_leaf(field, name, point[name], chosen)
+    if target.primitive is LEAF:
+        fixed = {target: leaves[target.params["name"]]}
+    else:
+        values = Reading(field, leaves)[target].flat
+        flat = [field.symbol(f"value{position(i, target.type.shape)}", field.value_of(x)) for i, x in enumerate(values)]
+        fixed = {target: Entries(flat, target.type.shape)}
+    symbol = fixed[target].flat[entry]
+    value = accepted(Reading(field, leaves, fixed)[output].flat[0])
+    field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
+    found = sympy.diff(value, symbol)
+    if any(symbol in sympy.sympify(tie, strict=True).free_symbols for tie in field.ties):
+        raise Undecided("the point lies where branches meet")
+    slope = field.value_of(accepted(found))
+    with ball_numbers.precision(ball_numbers.START_BITS):
+        digits = ball_numbers.digits(arb(str(slope)))
+    return {"digits": digits, "value": float(slope), "formula": text(found)}
+
+
+def of_leaf(field: SympyField, name: str, given: tuple[Sequence[Any], Sequence[int]], chosen: Sequence[int]) -> Entries:
+    """Symbols for the chosen entries of a leaf, exact constants for the others."""
+    values, shape = given
+    flat = [
+        field.symbol(name + position(i, tuple(shape)), float(x)) if i in chosen else field.datum(float(x))
+        for i, x in enumerate(values)
+    ]
+    return Entries(flat, shape)
+
+
+def accepted(found: Any) -> Any:
+    """The expression of an entry; raises what is wrong with it."""
+    if isinstance(found, Failure):
+        raise (UndefinedAt if found.kind == "undefined" else Undecided)(found.reason)
+    expression = sympy.sympify(found, strict=True)
+    if tree_size(expression) > MOST_OPERATIONS:
+        raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
+    for part in sympy.preorder_traversal(expression):
+        if type(part).__name__ in NOT_REAL:
+            raise Unsupported(f"SymPy's {type(part).__name__}")
+    return expression
+
+
+def tree_size(expression: Any) -> int:
+    """The number of operations of an expression written out, where shared parts count as often as they are read."""
+    known: dict[Any, int] = {}
+    stack = [expression]
+    while stack:
+        missing = [arg for arg in stack[-1].args if arg not in known]
+        if missing:
+            stack.extend(missing)
+        else:
+            top = stack.pop()
+            known[top] = 1 + sum([known[arg] for arg in top.args])
+    return known[expression]
+
+
+def text(expression: Any) -> str:
+    """A formula as people read it; empty where it is long."""
+    if tree_size(expression) > MOST_SHOWN:
+        return ""
+    numbers: Mapping[Any, Any] = {
+        x: sympy.Float(x, 6) for x in expression.atoms(sympy.Rational) if max(abs(x.p), x.q) > LONG_NUMBER
+    }
+    shown = str(expression.xreplace(numbers))
+    return shown if len(shown) <= MOST_SHOWN else ""
+
+
+LARGE = 60  # operations of an expression for which most ways take too long
+MARK = 0xE000  # a private character
+NAMES = {"Abs": "abs", "Max": "maximum", "Min": "minimum", "loggamma": "lgamma", "besselj": "jn", "besseli": "iv"}
+
+
+class SmoothField(SympyField):
+    """SymPy expressions of a formula that has no branches."""
+
+    def sign(self, x: Any) -> int:
+        raise Unsupported("a formula with branches")
+
+
+class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
+    """SymPy expressions in the script language."""
+
+    def _print_Exp1(self, expression: Any) -> str:
+        return "e"
+
+    def _print_Function(self, expression: Any) -> str:
+        name = type(expression).__name__
+        name = NAMES.get(name, name)
+        declared = functions().get(name)
+        if declared is None or not declared.pointwise or declared.static:
+            raise Unsupported(f"{name} is no function of one value")
+        return f"{name}({', '.join([self._print(arg) for arg in expression.args])})"
+
+    _print_Abs = _print_loggamma = _print_Function  # noqa: N815  # the names that SymPy looks for
+
+
+def proposals(node: Node, style: str, budget: CallBudget) -> list[str]:
+    """Texts for a scalar node on scalar leaves; raises Unsupported where it has branches or no expression."""
+    field = SmoothField(hold=False)
+    names = sorted({leaf.params["name"] for leaf in reachable([node]) if leaf.primitive is LEAF}, key=str.casefold)
+    marks = {name: chr(MARK + place) for place, name in enumerate(names)}  # SymPy sorts symbols by their texts
+    leaves = {name: Entries([field.symbol(mark + name, 0)], ()) for name, mark in marks.items()}
+    with budget.counted():
+        expression = accepted(Reading(field, leaves)[node].flat[0])
+    without_marks = dict.fromkeys(map(ord, marks.values()))
+    found: list[str] = []
+    for way in ways(expression, style):
+        try:
+            with budget.counted():
+                text = ScriptPrinter().doprint(way(expression)).translate(without_marks)
+        except (Unsupported, ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError):
+            continue  # SymPy raises what it likes: one proposal fewer
+        if text not in found:
+            found.append(text)
+    return found
+
+
+def ways(expression: Any, style: str) -> Iterator[Callable[[Any], Any]]:
+    """The functions of SymPy that may make an expression shorter."""
+    if style == "simplified":
+        yield lambda x: x
+    yield sympy.factor
+    yield sympy.together
+    if tree_size(expression) > LARGE:
+        return
+    yield lambda x: sympy.factor(sympy.cancel(x))
+    if style == "factored":
+        return
+    yield sympy.cancel
+    if expression.has(sympy.exp) or any(not power.exp.is_Integer for power in expression.atoms(sympy.Pow)):
+        yield lambda x: sympy.powsimp(sympy.powdenest(x))
+        yield sympy.radsimp
+    if expression.has(TrigonometricFunction, HyperbolicFunction):
+        yield sympy.trigsimp
+    yield sympy.simplify
