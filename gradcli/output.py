@@ -36,7 +36,7 @@ ROOMS = {
 # the formats that an ending may mean; the first that the command has
 SUFFIXES = {
     ".json": ("json",), ".jsonl": ("jsonl",), ".csv": ("csv",), ".md": ("markdown", "mermaid"), ".tex": ("latex",),
-    ".svg": ("svg",), ".html": ("html",), ".dot": ("dot",), ".gv": ("dot",), ".mmd": ("mermaid",),
+    ".svg": ("svg",), ".png": ("png",), ".html": ("html",), ".dot": ("dot",), ".gv": ("dot",), ".mmd": ("mermaid",),
 }  # fmt: skip
 LISTED = 40  # entries of an array that a table lists
 FULL = (ENOSPC, EDQUOT)
@@ -201,6 +201,10 @@ class Output:
         """Write a report file: whoever reads it finds the earlier file or this one, never a part of it."""
         written_whole(path, pieces)
 
+    def save_bytes(self, path: str, data: bytes) -> None:
+        """Write a picture, in the same way."""
+        written_whole(path, data)
+
     def rewrite(self, path: str, text: str) -> None:
         """Write a file with exactly this text, in the same way."""
         written_whole(path, text)
@@ -236,32 +240,35 @@ def unwritable(path: str, problem: OSError) -> GradcliError:
     return error("GC690", told)
 
 
-def opened(path: str) -> IO[str]:
+def opened(path: str, binary: bool = False) -> IO[Any]:
     """A file for writing; GC690 where that is not possible."""
     try:
-        return open(path, "w", encoding="utf-8", newline="\n")
+        return open(path, "wb") if binary else open(path, "w", encoding="utf-8", newline="\n")
     except OSError as problem:
         raise unwritable(path, problem) from None
 
 
-def written_whole(path: str, pieces: Iterable[str]) -> None:
+def written_whole(path: str, pieces: Iterable[str] | bytes) -> None:
     """Write a file beside its place and move it there; what is no regular file (a pipe, a device) is written to.
 
     Raises GradcliError GC690 where that is not possible.
     """
+    binary = isinstance(pieces, bytes)
+    whole: Iterable[Any] = (pieces,) if isinstance(pieces, bytes) else pieces
     place = os.path.realpath(path)
     beside = f"{place}.{os.getpid()}.part"
     try:
         if os.path.lexists(place) and not os.path.isfile(place):
             raise FileExistsError
-        file = open(beside, "x", encoding="utf-8", newline="\n")  # noqa: SIM115
+        text = {} if binary else {"encoding": "utf-8", "newline": "\n"}
+        file: IO[Any] = open(beside, "xb" if binary else "x", **text)  # type: ignore[call-overload]  # noqa: SIM115
     except OSError:  # no new file can be made there, but perhaps this one can be written
-        with opened(path) as direct:
-            direct.writelines(pieces)
+        with opened(path, binary) as direct:
+            direct.writelines(whole)
         return
     try:
         with file:
-            file.writelines(pieces)
+            file.writelines(whole)
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(place):

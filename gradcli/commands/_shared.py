@@ -51,6 +51,9 @@ if TYPE_CHECKING:
         def save(self, path: str, pieces: Iterable[str]) -> None:
             """Write a report file beside the output."""
 
+        def save_bytes(self, path: str, data: bytes) -> None:
+            """Write a picture."""
+
         def rewrite(self, path: str, text: str) -> None:
             """Write a file with exactly this text."""
 

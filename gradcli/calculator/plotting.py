@@ -1,0 +1,119 @@
+"""Curves to plot: a function with its gradient along one leaf or over two, a claim beside it, differences by step."""
+
+from __future__ import annotations
+
+import math
+
+from gradcli.calculator.answers import point_of
+from gradcli.calculator.compiled import compile  # noqa: A004  # its name in the Python interface
+from gradcli.calculator.questions import prepare
+from gradcli.diagnostics import error, visible
+from gradcli.execution.curves import Curves
+from gradcli.execution.step_sequence import StepSequence
+from gradcli.language.limits import limits_of
+from gradcli.points import read_point
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from gradcli.language.limits import LimitsLike
+    from gradcli.language.source import Source
+
+    Ranges = Mapping[str, tuple[float, float]]
+
+ALONG, GRID = 401, 41  # points of a curve, and of each side of a contour plot
+AROUND = 3.0  # from the middle to the ends of a range that is not given
+STEPS = [10.0**-power for power in range(1, 13)]
+
+
+def plot(
+    script: str | Source,
+    *,
+    at: Mapping[str, Any] | Sequence[str] = (),
+    wrt: Sequence[str] | None = None,
+    ranges: Ranges | None = None,
+    claim: str | None = None,
+    steps: bool = False,
+    limits: LimitsLike = None,
+) -> Curves:
+    """The function with its derivatives over a range of one leaf, or over ranges of two.
+
+    `claim`, a script for the derivative by the one leaf, is computed beside it. With `steps`, central differences at
+    the point by their step are computed instead. A range that is not given is 3 to both sides of the point.
+
+    Raises GradcliError where there are not one or two leaves that are numbers (GC721), and as `grad` does.
+
+    >>> found = plot("x**2", ranges={"x": (0, 1)})
+    >>> found.value[-1], found.gradient["x"][-1]
+    (1.0, 2.0)
+    """
+    point, _ = read_point(at, limits_of(limits))
+    ranges = dict(ranges or {})
+    lowered = prepare(script, {**dict.fromkeys(ranges, 0.0), **point}, wrt, limits_of(limits))
+    known = {**lowered.values, **{name: value for name, value in point.items() if name in lowered.program.leaves}}
+    leaves = list(ranges) if ranges and wrt is None else list(lowered.wrt)
+    leaves = [name for name in leaves if wrt is not None or not lowered.program.leaves[name].node.type.shape]
+    most = 1 if claim is not None or steps else 2
+    if not 0 < len(leaves) <= most:
+        told = ", ".join(map(visible, leaves)) or "none"
+        few = "one leaf that is a number" if most == 1 else "one or two leaves that are numbers"
+        raise error("GC721", f"a plot is along {few}; here: {told}", help="choose with --wrt x; --at gives the others")
+    function = compile(script, leaves, limits=limits)
+    rest = {name: value for name, value in known.items() if name not in leaves}
+    shown = point_of(lowered, {**rest, **({leaves[0]: known[leaves[0]]} if steps and leaves[0] in known else {})})
+    if steps:
+        if leaves[0] not in known:
+            raise error("GC721", f"the point lacks {visible(leaves[0])}", help=f"write --at {leaves[0]}=2")
+        return by_step(lowered.text, function, leaves[0], float(known[leaves[0]]), rest, shown)
+    points = {}
+    for name in leaves:
+        middle = float(known.get(name, 0.0))
+        low, high = ranges.get(name, (middle - AROUND, middle + AROUND))
+        count = ALONG if len(leaves) == 1 else GRID
+        points[name] = [low + (high - low) * at / (count - 1) for at in range(count)]
+    first, *second = points.values()
+    columns = (
+        dict(zip(leaves, zip(*[(a, b) for a in first for b in second[0]], strict=True), strict=True))
+        if second
+        else {leaves[0]: first}
+    )
+    columns = {name: list(column) for name, column in columns.items()}
+    shared = [name for name, value in rest.items() if getattr(value, "shape", ())]
+    given: dict[str, Any] = {**rest, **columns}
+    values, gradient = function.at_points(shared=shared, **given)
+    stated = None if claim is None else evaluated(claim, given, shared, len(first), limits)
+    slopes = {name: gradient[name].tolist() for name in leaves}
+    return Curves(lowered.text, shown, points, values.tolist(), slopes, stated, claim or "")
+
+
+def evaluated(
+    claim: str, known: Mapping[str, Any], shared: Sequence[str], count: int, limits: LimitsLike
+) -> list[float]:
+    """A claim at the points of a curve."""
+    used = prepare(claim, known, None, limits_of(limits)).program.leaves
+    taken = {name: value for name, value in known.items() if name in used}
+    stated: Any = compile(claim, limits=limits)
+    if not any(isinstance(value, list) for value in taken.values()):
+        return [float(stated(**taken))] * count
+    here = [name for name in shared if name in taken]
+    found: list[float] = stated.at_points(shared=here, gradient=False, **taken)[0].tolist()
+    return found
+
+
+def by_step(
+    expression: str, function: Any, leaf: str, middle: float, rest: Mapping[str, Any], shown: dict[str, Any]
+) -> Curves:
+    """Central differences at a point, and the derivative that they come near to."""
+    exact = float(function.value_and_grad(**{leaf: middle}, **rest)[1][leaf])
+    steps = [step * max(1.0, abs(middle)) for step in STEPS]
+    sides = [[float(function(**{leaf: middle + side * step}, **rest)) for side in (1, -1)] for step in steps]
+    slopes = [
+        (above - below) / ((middle + step) - (middle - step)) for (above, below), step in zip(sides, steps, strict=True)
+    ]
+    first, third = (abs(slopes[place] - exact) for place in (0, 2))
+    falls = 0 < third < first < math.inf
+    rate = round(math.log(first / third) / math.log(steps[0] / steps[2]), 1) if falls else None
+    found = StepSequence(steps, slopes, of=f"d/d{leaf}", exact=exact, rate=rate)
+    return Curves(expression, shown, {leaf: steps}, slopes, {leaf: [exact]}, steps=found)

@@ -1,0 +1,94 @@
+"""Plots a function with its gradient: along one leaf, over two, beside a claim, or finite differences by step."""
+
+from __future__ import annotations
+
+from gradcli.commands import room
+from gradcli.commands._check_inputs import boxes, claims
+from gradcli.commands._declaration import Declaration, Option
+from gradcli.commands._shared import EVALUATION, SCRIPT, allowed, load, names, presentation
+from gradcli.commands._views import View
+from gradcli.diagnostics import error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.calculator import plotting
+    from gradcli.commands._shared import Output
+    from gradcli.rendering import plots
+else:
+    plotting, plots = room("plotting"), room("plots")
+
+
+def plot(
+    output: Output,
+    script: str,
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    limit: tuple[str, ...],
+    box: tuple[str, ...],
+    claim: str | None,
+    steps: bool,
+) -> int:
+    """A function with its gradient, as a plot.
+
+    Along one leaf the value and the derivative are drawn below each other; over two leaves lines of equal value
+    with the direction of the gradient. With --claim a hand-written derivative is drawn beside the right one, with
+    --steps the error of finite differences at the point by their step.
+
+    In a terminal plots are drawn with characters. --output plot.png or plot.svg draws a picture, with matplotlib
+    (extra: plot).
+
+    Examples:
+      gradcli plot "x*exp(-x**2)"
+      gradcli plot "sin(a*x)" --wrt x --at a=2 --box x=0:6.28
+      gradcli plot "x**2 + x*y + 2*y**2"
+      gradcli plot "sin(x**2)" --claim "x = cos(x**2)" --box x=0:2
+      gradcli plot "exp(x)" --at x=1 --steps
+    """
+    bounds = allowed(limit, output)
+    stated = claims((claim,)) if claim is not None else {}
+    if stated and wrt is None:
+        wrt = next(iter(stated))
+    if stated and wrt not in stated:
+        raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
+    if stated and steps:
+        raise error("GC721", "--claim and --steps are two plots: ask for one")
+    picture = output.format if output.format in ("png", "svg") else None
+    if picture and output.settings["output"] is None:
+        raise error("GC721", f"a plot as {picture.upper()} goes into a file", help=f"write --output plot.{picture}")
+    result = plotting.plot(
+        load(script, output, bounds),
+        at=at,
+        wrt=names(wrt),
+        ranges=boxes(box),
+        claim=next(iter(stated.values()), None),
+        steps=steps,
+        limits=bounds,
+    )
+    if picture:
+        output.save_bytes(output.settings["output"], plots.figure(result, picture))
+        return 0
+    output.emit(
+        View(
+            document=lambda style: plots.plot(result, style),
+            payload=lambda: plots.payload(result),
+            tidy=lambda: plots.tidy(result),
+        )
+    )
+    return 0
+
+
+AT, WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--at", "--wrt", "--limit"))
+DECLARATION = Declaration(
+    plot,
+    (SCRIPT,),
+    (
+        AT,
+        WRT,
+        Option("--box", many=True, metavar="LEAF=LO:HI", help="The range of a leaf. Default: 3 to both sides."),
+        Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn beside the right one."),
+        Option("--steps", kind="flag", help="Draw the error of finite differences by their step."),
+        LIMIT,
+        *presentation("table", "plain", "json", "csv", "svg", "png"),
+    ),
+)

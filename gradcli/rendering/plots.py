@@ -1,0 +1,209 @@
+"""Plots of functions and their gradients: braille in a terminal, PNG and SVG by matplotlib (extra `plot`)."""
+
+from __future__ import annotations
+
+import math
+from io import BytesIO
+
+from gradcli.diagnostics import error
+from gradcli.rendering.braille import Canvas, arrow, chart, contours, framed, span
+from gradcli.rendering.calculus import head
+from gradcli.rendering.convergence import convergence
+from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
+from gradcli.rendering.machine import SCHEMA_VERSION
+from gradcli.rendering.values import jsonable, number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from gradcli.execution.curves import Curves
+    from gradcli.rendering.document import Block
+
+WIDTH, HEIGHT = 80, 12  # columns of a plot off a terminal, rows of each curve
+LEVELS = 9  # lines of equal values
+BLUE, ORANGE, RED, GREY = "#2563eb", "#c2410c", "#dc2626", "#64748b"
+
+
+def plot(result: Curves, style: Style) -> Document:
+    """`plot` in a terminal."""
+    return document(*head(result.expression, result.at, style), *drawn(result, style))
+
+
+def drawn(result: Curves, style: Style) -> Iterator[Block]:
+    """The blocks of a plot."""
+    columns = min(style.width or WIDTH, 100) - 14
+    if result.steps is not None:
+        yield from convergence(result.steps, style)
+        return
+    (leaf, xs), *second = result.points.items()
+    if second:
+        yield from (GAP, Line(f"equal values; arrows point where it grows ({second[0][0]} upwards)", "note"))
+        yield Line("\n".join(field(result, columns)), "code")
+        return
+    yield from (GAP, Line("value", "title"), Line("\n".join(chart(xs, [result.value], columns, HEIGHT, leaf)), "code"))
+    curves, title = [result.gradient[leaf]], f"d/d{leaf}"
+    if result.claim is not None:
+        curves, title = [*curves, result.claim], f"d/d{leaf} and the claim {result.claimed}"
+    yield from (GAP, Line(title, "title"), Line("\n".join(chart(xs, curves, columns, HEIGHT, leaf)), "code"))
+    if result.claim is not None:
+        at, largest = difference(result)
+        where = f" at {leaf} = {number(xs[at], 4)}" if largest else ""
+        yield from (GAP, Line(f"largest difference {number(largest, 3)}{where}", "note"))
+
+
+def difference(result: Curves) -> tuple[int, float]:
+    """Where the claim is farthest from the derivative, and how far."""
+    (slope,) = result.gradient.values()
+    apart = [abs(a - b) if math.isfinite(a - b) else 0.0 for a, b in zip(slope, result.claim or slope, strict=True)]
+    largest = max(apart)
+    return apart.index(largest), largest
+
+
+def field(result: Curves, columns: int) -> list[str]:
+    """Lines of equal value and arrows of the gradient."""
+    (first, xs), (second, ys) = result.points.items()
+    columns = min(columns, 64)
+    canvas = Canvas(columns, columns // 3, (xs[0], xs[-1]), (ys[0], ys[-1]))
+    rows = table(result.value, len(ys))
+    contours(xs, ys, rows, levels(result), canvas)
+    dx, dy = (table(result.gradient[name], len(ys)) for name in (first, second))
+    for row in range(1, canvas.rows, 3):
+        for column in range(3, columns, 7):
+            i = round(column / (columns - 1) * (len(xs) - 1))
+            j = round((1 - row / (canvas.rows - 1)) * (len(ys) - 1))
+            canvas.letters[row, column] = arrow(dx[i][j] / (ys[-1] - ys[0]), dy[i][j] / (xs[-1] - xs[0]))
+    return framed(canvas, first)
+
+
+def table(values: list[float], width: int) -> list[list[float]]:
+    """The rows of values over two leaves."""
+    return [values[at : at + width] for at in range(0, len(values), width)]
+
+
+def levels(result: Curves) -> list[float]:
+    """Values at which lines are drawn: between the least and the largest that is usual."""
+    low, high = span(result.value)
+    return [low + (high - low) * (at + 0.5) / LEVELS for at in range(LEVELS)]
+
+
+# --- matplotlib ----------------------------------------------------------------------------------------------------
+
+
+def figure(result: Curves, form: str) -> bytes:
+    """The plot as the bytes of a PNG or SVG file. Raises GradcliError (GC713) without matplotlib."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise error(
+            "GC713", "a plot as a picture needs matplotlib",
+            help="pip install 'gradcli[plot]', or leave --output out: a terminal shows it too",
+        ) from None  # fmt: skip
+    settings = {
+        "svg.hashsalt": "gradcli", "svg.fonttype": "none", "font.size": 10, "axes.spines.top": False,
+        "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25, "lines.linewidth": 1.8,
+    }  # fmt: skip
+    with mpl.rc_context(settings):
+        sheet = Figure(figsize=(7, 5), dpi=150, layout="constrained")
+        if result.steps is not None:
+            by_step(result, sheet)
+        elif len(result.points) == 2:
+            over_two(result, sheet)
+        else:
+            along_one(result, sheet)
+        text = " ; ".join(line.strip() for line in result.expression.splitlines() if line.strip())
+        sheet.suptitle(text if len(text) <= 70 else text[:67] + "...", family="monospace", size=11, parse_math=False)
+        file = BytesIO()
+        sheet.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
+    return file.getvalue()
+
+
+def along_one(result: Curves, sheet: Any) -> None:
+    """The function above, its derivative below."""
+    ((leaf, xs),) = result.points.items()
+    above, below = sheet.subplots(2, 1, sharex=True)
+    above.plot(xs, result.value, color=BLUE)
+    above.set(ylabel="value", ylim=margin(span(result.value)))
+    slope = result.gradient[leaf]
+    below.plot(xs, slope, color=ORANGE, label=f"d/d{leaf}")
+    shown = [*slope, *(result.claim or ())]
+    if result.claim is not None:
+        below.plot(xs, result.claim, color=RED, linestyle="--", label=f"claim: {result.claimed}")
+        below.fill_between(xs, slope, result.claim, color=RED, alpha=0.12, linewidth=0)
+        below.legend(frameon=False, prop={"family": "monospace", "size": 9})
+    below.axhline(0, color=GREY, linewidth=0.8)
+    below.set(xlabel=leaf, ylabel=f"d/d{leaf}", ylim=margin(span(shown)), xlim=(xs[0], xs[-1]))
+
+
+def margin(ends: tuple[float, float]) -> tuple[float, float]:
+    """A range with some room on both sides."""
+    room = (ends[1] - ends[0]) * 0.06
+    return ends[0] - room, ends[1] + room
+
+
+def over_two(result: Curves, sheet: Any) -> None:
+    """Lines of equal value, with the gradient as arrows of equal length."""
+    from matplotlib.ticker import MaxNLocator
+
+    (first, xs), (second, ys) = result.points.items()
+    axes = sheet.subplots()
+    columns = [list(column) for column in zip(*table(result.value, len(ys)), strict=True)]
+    ticks = MaxNLocator(14).tick_values(*span(result.value))
+    filled = axes.contourf(xs, ys, columns, ticks, cmap="Blues", extend="both")
+    axes.contour(xs, ys, columns, ticks, colors=GREY, linewidths=0.5)
+    sheet.colorbar(filled, label="value", ax=axes)
+    wide, tall = xs[-1] - xs[0], ys[-1] - ys[0]
+    slopes = [table(result.gradient[name], len(ys)) for name in (first, second)]
+    picked = range(2, len(xs) - 1, 4)
+    spots = [(i, j) for i in picked for j in picked]
+    arrows = [(slopes[0][i][j] * wide, slopes[1][i][j] * tall) for i, j in spots]
+    sizes = [math.hypot(*one) if math.isfinite(sum(one)) else 0.0 for one in arrows]
+    sizes = [size or math.inf for size in sizes]
+    axes.quiver(
+        [xs[i] for i, _ in spots], [ys[j] for _, j in spots],
+        [dx / wide * wide / size for (dx, _), size in zip(arrows, sizes, strict=True)],
+        [dy / tall * tall / size for (_, dy), size in zip(arrows, sizes, strict=True)],
+        color=ORANGE, width=0.003, pivot="mid", scale=30, angles="uv",
+    )  # fmt: skip
+    axes.set(xlabel=first, ylabel=second)
+    axes.grid(visible=False)
+
+
+def by_step(result: Curves, sheet: Any) -> None:
+    """The error of central differences by their step, both on logarithmic axes."""
+    found = result.steps
+    assert found is not None and found.exact is not None
+    axes = sheet.subplots()
+    errors = [abs(slope - found.exact) for slope in found.slopes]
+    known = [(step, size) for step, size in zip(found.steps, errors, strict=True) if 0 < size < math.inf]
+    axes.loglog([step for step, _ in known], [size for _, size in known], "o-", color=BLUE)
+    axes.invert_xaxis()
+    axes.set(xlabel="step", ylabel=f"error of the central difference for {found.of}")
+
+
+def payload(result: Curves) -> dict[str, Any]:
+    """The plot for programs."""
+    steps = {} if result.steps is None else {"steps": jsonable(result.steps.evidence())}
+    claim = {} if result.claim is None else {"claim": jsonable(result.claim), "claimed": result.claimed}
+    return {
+        "schema_version": SCHEMA_VERSION, "command": "plot", "expression": result.expression,
+        "at": jsonable(result.at), "points": result.points, "value": jsonable(result.value),
+        "gradient": jsonable(result.gradient), **claim, **steps,
+    }  # fmt: skip
+
+
+def tidy(result: Curves) -> Grid:
+    """A row per point, for CSV."""
+    names = list(result.points)
+    if result.steps is not None:
+        titles = ["step", "difference"]
+        rows = list(zip(result.steps.steps, result.steps.slopes, strict=True))
+    else:
+        titles = [*names, "value", *(f"d/d{name}" for name in names), *(["claim"] if result.claim is not None else ())]
+        first, *second = result.points.values()
+        spots = [(a, b) for a in first for b in second[0]] if second else [(a,) for a in first]
+        columns = [result.value, *result.gradient.values(), *([result.claim] if result.claim is not None else ())]
+        rows = [(*spot, *rest) for spot, rest in zip(spots, zip(*columns, strict=True), strict=True)]
+    return Grid(tuple(map(Column, titles)), tuple(tuple(map(number, row)) for row in rows))
