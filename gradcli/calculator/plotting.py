@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradcli.calculator.answers import point_of
-from gradcli.calculator.compiled import compile  # noqa: A004  # its name in the Python interface
+from gradcli.calculator.compiled import Compiled
 from gradcli.calculator.questions import prepare
 from gradcli.diagnostics import error, visible
 from gradcli.execution.curves import Curves
@@ -60,7 +60,7 @@ def plot(
         told = ", ".join(map(visible, leaves)) or "none"
         few = "one leaf that is a number" if most == 1 else "one or two leaves that are numbers"
         raise error("GC721", f"a plot is along {few}; here: {told}", help="choose with --wrt x; --at gives the others")
-    function = compile(script, leaves, limits=limits)
+    function = Compiled(script, leaves, limits=limits)
     rest = {name: value for name, value in known.items() if name not in leaves}
     shown = point_of(lowered, {**rest, **({leaves[0]: known[leaves[0]]} if steps and leaves[0] in known else {})})
     if steps:
@@ -94,7 +94,7 @@ def evaluated(
     """A claim at the points of a curve."""
     used = prepare(claim, known, None, limits_of(limits)).program.leaves
     taken = {name: value for name, value in known.items() if name in used}
-    stated: Any = compile(claim, limits=limits)
+    stated: Any = Compiled(claim, limits=limits)
     if not any(isinstance(value, list) for value in taken.values()):
         return [float(stated(**taken))] * count
     here = [name for name in shared if name in taken]
