@@ -14,7 +14,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.multi_output import named, one_node
-from gradcli.eager._engine.record import record
+from gradcli.eager._engine.record import operation, record
 from gradcli.eager._ops.matmul import cross, matmul, vecdot  # noqa: F401 - names of torch.linalg too
 from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.table import CAST, EXACT, LINALG, functions_of, op
@@ -32,11 +32,6 @@ class LinAlgError(RuntimeError):
 LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in a traceback
 
 
-def _called(x: Any, *, name: str, **params: Any) -> Any:
-    primitive = catalogue()[name]
-    return (primitive.call or primitive)(x, **params)  # a `definition` is for exact readings: it stops at 2 x 2
-
-
 def _square(x: Tensor, name: str) -> None:
     if x.dtype.kind < 2:
         raise RuntimeError(f"linalg.{name}: expected a floating point or complex tensor as input, got {x.dtype}")
@@ -48,7 +43,7 @@ def _square(x: Tensor, name: str) -> None:
 
 def _of_square(name: str, ours: str, node: str, x: Tensor) -> Tensor:
     _square(x, name)
-    return record(_called, (x,), {"name": ours}, node, pointwise=False)
+    return record(operation(ours), (x,), {}, node, pointwise=False)
 
 
 def _sound(x: Tensor, name: str, what: str) -> Tensor:
@@ -107,15 +102,10 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         from gradcli.eager._ops.views import transpose
 
         return transpose(solve(transpose(A, -2, -1), transpose(B, -2, -1)), -2, -1)
-    found = record(_solved, (A, B), {}, "LinalgSolveExBackward0", pointwise=False)
+    found = record(operation("solve"), (A, B), {}, "LinalgSolveExBackward0", pointwise=False)
     if not np.isfinite(found._raw).all() and np.isfinite(A._raw).all() and np.isfinite(B._raw).all():
         raise LinAlgError("linalg.solve: the matrix is singular, so the system has no unique solution")
     return found
-
-
-def _solved(A: Any, b: Any) -> Any:
-    primitive = catalogue()["solve"]
-    return (primitive.call or primitive)(A, b)
 
 
 @op(out=CAST)
@@ -164,7 +154,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Qr:
     """A = Q R with orthogonal columns Q and an upper triangle R."""
     if mode != "reduced":
         raise RuntimeError(f"linalg.qr: only mode='reduced' is supported, not {mode!r}")
-    q = record(_called, (A,), {"name": "qr_q"}, "LinalgQrBackward0", pointwise=False)
+    q = record(operation("qr_q"), (A,), {}, "LinalgQrBackward0", pointwise=False)
     r = record(_triangle, (A,), {}, "LinalgQrBackward0", pointwise=False)
     return named(Qr, "linalg_qr")(*one_node("LinalgQrBackward0", q, r))
 
@@ -180,7 +170,7 @@ def svdvals(A: Tensor) -> Tensor:
 
 
 def _singular(A: Tensor) -> Tensor:
-    return record(_called, (A,), {"name": "svdvals"}, "LinalgSvdBackward0", pointwise=False)
+    return record(operation("svdvals"), (A,), {}, "LinalgSvdBackward0", pointwise=False)
 
 
 class Svd(NamedTuple):
@@ -196,7 +186,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> Svd:
     """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
     if full_matrices and A.shape[-1] != A.shape[-2]:
         raise RuntimeError("linalg.svd: only full_matrices=False is supported for matrices that are not square")
-    u = record(_called, (A,), {"name": "svd_u"}, "LinalgSvdBackward0", pointwise=False)
+    u = record(operation("svd_u"), (A,), {}, "LinalgSvdBackward0", pointwise=False)
     vh = record(_rows, (A,), {}, "LinalgSvdBackward0", pointwise=False)
     return named(Svd, "linalg_svd")(*one_node("LinalgSvdBackward0", u, _singular(A), vh))
 

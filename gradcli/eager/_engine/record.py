@@ -8,6 +8,7 @@ way of `fastpath.py`, which does the same.) Broadcasting leaves no node; its gra
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,18 @@ if TYPE_CHECKING:
 
 INDEX_ERRORS = {"GC303", "GC305"}
 _KINDS = {"f": "float", "c": "float", "i": "int", "u": "int", "b": "bool"}
+
+
+@cache
+def operation(name: str) -> Callable[..., Any]:
+    """A declared operation as scripts call it, by its name: a function of operands, for `record` and for formulas."""
+    primitive = catalogue()[name]
+    return primitive.call or (primitive.definition if primitive.kind == "composite" else None) or primitive
+
+
+def declared(name: str, *xs: Any, **params: Any) -> Any:
+    """A declared operation on operands."""
+    return operation(name)(*xs, **params)
 
 
 def apply(primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:

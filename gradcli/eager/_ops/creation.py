@@ -365,6 +365,14 @@ def randn_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_gra
     return randn(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
+@made()
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
+    """Whole numbers from `low` (or 0) below `high`, in the shape and format of a tensor."""
+    low, high = (0, low) if high is None else (low, high)
+    drawn = streams.default_generator.randint(low, high, input._raw.shape)
+    return Tensor(np.asarray(drawn).astype((dtype or input.dtype).np))
+
+
 @op(only=FUNCTION, out=CAST)
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in the tensor, or with one probability, else zeros."""

@@ -557,3 +557,39 @@ def bitwise_not(input: Tensor) -> Tensor:
     """The opposite of each bit, or of truth values."""
     _need_bits("bitwise_not", input)
     return noted("bitwise_not", (input,), Tensor(np.asarray(np.invert(input._array))))
+
+
+# --- three operands --------------------------------------------------------------------------------------------
+
+
+@op(inplace=ENTRIES, out=CAST)
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """input + value * tensor1 * tensor2, entry by entry."""
+    xs = (input, tensor1, tensor2)
+    return record(_addcmul, xs, {"value": value}, "AddcmulBackward0", pointwise=True, whole=True)
+
+
+def _addcmul(x: Any, one: Any, other: Any, *, value: float) -> Any:
+    return x + (one * other if value == 1 else one * other * value)
+
+
+@op(inplace=ENTRIES, out=CAST)
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """input + value * tensor1 / tensor2, entry by entry."""
+    return record(_addcdiv, (input, tensor1, tensor2), {"value": value}, "AddcdivBackward0", pointwise=True)
+
+
+def _addcdiv(x: Any, one: Any, other: Any, *, value: float) -> Any:
+    return x + (one / other if value == 1 else one / other * value)
+
+
+@op(inplace=ENTRIES, out=EXACT)
+def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    """input + weight * (end - input): between the two."""
+    several = isinstance(weight, Tensor)
+    xs = (input, end, as_tensor_or_number(weight))
+    return record(_lerp, xs, {}, f"LerpBackward{int(several)}", pointwise=True, edges=3 if several else 2)
+
+
+def _lerp(x: Any, end: Any, weight: Any) -> Any:
+    return x + weight * (end - x)

@@ -13,11 +13,11 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
 from gradcli.eager._engine.multi_output import of_node
 from gradcli.eager._engine.record import cast, record
-from gradcli.eager._engine.rule_node import FixedNode, RuleNode
-from gradcli.eager._ops.elementwise import need_mask
-from gradcli.eager._ops.reductions import Found
+from gradcli.eager._engine.rule_node import FixedNode, RuleNode, renamed
+from gradcli.eager._ops.elementwise import lerp, need_mask
+from gradcli.eager._ops.reductions import Found, sort
 from gradcli.eager._ops.table import ENTRIES, EXACT, op
-from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
+from gradcli.eager._ops.views import axis_of, expand, reshape, squeeze, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
 
@@ -328,8 +328,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     need_index(indices, "take_along_dim", LONG)
     if dim is None:
         return take(input, indices)
-    from gradcli.eager._ops.views import expand
-
     axis = axis_of(dim, input.ndim)
     ones = [[1 if i == input.ndim + axis else n for i, n in enumerate(t.shape)] for t in (input, indices)]
     sizes = np.broadcast_shapes(*[tuple(one) for one in ones])
@@ -388,8 +386,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
     if isinstance(input, Traced):
-        from gradcli.eager._ops.reductions import sort
-
         values, at = sort(input, dim, largest)
         axis = dim % input.ndim
         kept = tuple([slice(k) if i == axis else slice(None) for i in range(input.ndim)])
@@ -449,6 +445,41 @@ def cummax(input: Tensor, dim: int) -> Found:
 def cummin(input: Tensor, dim: int) -> Found:
     """The smallest entry so far along an axis, and where it stood."""
     return _extreme_so_far(input, dim, False)
+
+
+@op(out=EXACT)
+def quantile(input: Tensor, q: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The value below which a share `q` of the entries lies, between two entries in proportion.
+
+    RuntimeError for shares outside [0, 1], other formats than float, and empty tensors.
+    """
+    shares = np.asarray(q._array if isinstance(q, Tensor) else q, input._raw.dtype)
+    if input.dtype.kind != 2:
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if not input._raw.size:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
+        raise RuntimeError("quantile() q values must be in the range [0, 1], in at most one dimension")
+    x = reshape(input, (-1,)) if dim is None else input.movedim(dim, -1)
+    ordered = sort(x, -1)[0]
+    size = ordered.shape[-1]
+    ranks = np.atleast_1d(shares) * (size - 1)
+    below, above = np.floor(ranks), np.ceil(ranks)
+    lead = tuple(ordered.shape[:-1])
+
+    def wide(row: Any, kind: Any) -> Tensor:
+        return Tensor(np.broadcast_to(row, (*lead, row.size)).astype(kind))
+
+    low, high = (gather(ordered, -1, wide(at, np.int64)) for at in (below, above))
+    weight = wide(ranks - below, input._raw.dtype)
+    found = lerp(low, high, weight)
+    if shares.ndim:
+        rows: Tensor = found.movedim(-1, 0)
+        return unsqueeze(rows, dim % input.ndim + 1) if keepdim and dim is not None else rows
+    found = renamed(squeeze(found, -1), "SqueezeBackward4")
+    if not keepdim:
+        return found
+    return reshape(found, (1,) * input.ndim) if dim is None else unsqueeze(found, dim)
 
 
 # --- diagonals, windows, repetitions ---------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from gradcli.eager._ops import (
     joining,
     matmul,
     reductions,
-    statistics,
     views,
 )
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, METHOD, Op, functions_of
@@ -236,7 +235,7 @@ def _not_equal(self: Tensor, other: Any) -> Any:
 
 OPERATIONS = functions_of(
     *(linalg, elementwise, reductions, views, joining, indexing, matmul),
-    *(complex_numbers, statistics, creation),
+    *(complex_numbers, creation),
 )
 IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
 IN_PLACE.update(inplace.FORMS)

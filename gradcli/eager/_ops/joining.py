@@ -10,12 +10,11 @@ import numpy as np
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.node import Node
-from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._engine.arguments import sizes
-from gradcli.eager._engine.record import noded, record
+from gradcli.eager._engine.record import noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
-from gradcli.eager._ops.reductions import called
 from gradcli.eager._ops.table import CAST, ENTRIES, EXACT, FUNCTION, METHOD, op
 from gradcli.eager._ops.views import (
     atleast_2d,
@@ -81,8 +80,7 @@ def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
 @op()
 def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
-    params = {"name": "flip", "axis": sizes(given, dims, "dims")}
-    return record(called, (input,), params, "FlipBackward0", whole=True)
+    return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, "FlipBackward0", whole=True)
 
 
 @op()
@@ -90,7 +88,7 @@ def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
     """The entries moved along axes; what leaves at one end enters at the other."""
     axis = tuple(dims) if isinstance(dims, (list, tuple)) else dims
     shift = tuple(shifts) if isinstance(shifts, (list, tuple)) else shifts
-    return record(called, (input,), {"name": "roll", "shift": shift, "axis": axis}, "RollBackward0", whole=True)
+    return record(operation("roll"), (input,), {"shift": shift, "axis": axis}, "RollBackward0", whole=True)
 
 
 @op(only=METHOD)
@@ -104,7 +102,7 @@ def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
         )
     if any(n < 0 for n in times):
         raise RuntimeError(f"a tensor cannot be repeated a negative number of times: {list(times)}")
-    return record(called, (input,), {"name": "tile", "reps": times}, "RepeatBackward0", whole=True)
+    return record(operation("tile"), (input,), {"reps": times}, "RepeatBackward0", whole=True)
 
 
 @op()
@@ -117,19 +115,19 @@ def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
 @op(inplace=ENTRIES, out=EXACT)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and below a diagonal, zeros above."""
-    return record(called, (input,), {"name": "tril", "k": diagonal}, "TrilBackward0", whole=True)
+    return record(operation("tril"), (input,), {"k": diagonal}, "TrilBackward0", whole=True)
 
 
 @op(inplace=ENTRIES, out=EXACT)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and above a diagonal, zeros below."""
-    return record(called, (input,), {"name": "triu", "k": diagonal}, "TriuBackward0", whole=True)
+    return record(operation("triu"), (input,), {"k": diagonal}, "TriuBackward0", whole=True)
 
 
 @op()
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
-    return record(called, (input,), {"name": "trace"}, "TraceBackward0", whole=True)
+    return record(operation("trace"), (input,), {}, "TraceBackward0", whole=True)
 
 
 # --- several results ---------------------------------------------------------------------------------------
@@ -450,3 +448,34 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input._raw.size), r)), np.int64).reshape(-1, r)
     return reshape(index_select(input, 0, Tensor(rows.reshape(-1))), tuple(rows.shape))
+
+
+@op(only=FUNCTION, out=CAST)
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Vectors as the columns of a matrix, beside matrices."""
+    return cat([reshape(x, (-1, 1)) if x.ndim <= 1 else x for x in tensors], 1)
+
+
+@op(only=FUNCTION)
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes are repeated to. RuntimeError where they do not fit."""
+    if any(isinstance(one, Tensor) or not isinstance(one, (int, tuple, list)) for one in shapes):
+        raise RuntimeError("Input shapes should be of type ints, a tuple of ints, or a list of ints")
+    try:
+        return Size(np.broadcast_shapes(*[(one,) if isinstance(one, int) else tuple(one) for one in shapes]))
+    except ValueError as wrong:
+        raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {wrong}") from None
+
+
+@op(only=FUNCTION)
+def broadcast_tensors(*tensors: Tensors) -> tuple[Tensor, ...]:
+    """Tensors repeated to the shape that they have in common."""
+    xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    shape = broadcast_shapes(*[tuple(x.shape) for x in xs])
+    return tuple([x if x.shape == shape else expand(x, shape) for x in xs])
+
+
+@op()
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """The matrix with the entries on a diagonal."""
+    return diag_embed(reshape(input, (-1,)), offset)

@@ -9,9 +9,9 @@ import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.fastpath import again
-from gradcli.eager._engine.record import record
+from gradcli.eager._engine.record import declared, operation, record
 from gradcli.eager._engine.rule_node import renamed
-from gradcli.eager._ops.elementwise import as_tensor_or_number, mul
+from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
 from gradcli.eager._ops.reductions import sum as summed
@@ -20,7 +20,7 @@ from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze,
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Operand
+    pass
 
 
 _PRODUCTS = {
@@ -38,13 +38,7 @@ def _product(name: str, one: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError(f"{name}() needs {words}")
     if one.dtype is not other.dtype:
         raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
-    return record(_multiplied, (one, other), {}, f"{name.capitalize()}Backward0", whole=True)
-
-
-def _multiplied(x: Any, y: Any) -> Any:
-    call = catalogue()["matmul"].call
-    assert call is not None
-    return call(x, y)
+    return record(operation("matmul"), (one, other), {}, f"{name.capitalize()}Backward0", whole=True)
 
 
 def _tensors(name: str, one: Any, other: Any) -> None:
@@ -53,7 +47,7 @@ def _tensors(name: str, one: Any, other: Any) -> None:
             raise TypeError(f"{name}() needs two tensors, not {type(x).__name__}")
 
 
-_MM = (_multiplied, "MmBackward0", None, False)
+_MM = (operation("matmul"), "MmBackward0", None, False)
 
 
 @op(out=EXACT, fast=True)
@@ -132,9 +126,7 @@ def _times(x: Any, factor: float) -> Any:
 
 
 def _added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) -> Any:
-    call = catalogue()["matmul"].call
-    assert call is not None
-    product = _times(call(one, other), alpha)
+    product = _times(declared("matmul", one, other), alpha)
     return product if beta == 0 else _times(_raised(x, tuple(product.shape)), beta) + product
 
 
@@ -163,39 +155,6 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the products of two stacks of matrices)."""
     return _added("baddbmm", (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)
-
-
-@op(inplace=ENTRIES, out=CAST)
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """input + value * tensor1 * tensor2, entry by entry."""
-    xs = (input, tensor1, tensor2)
-    return record(_addcmul, xs, {"value": value}, "AddcmulBackward0", pointwise=True, whole=True)
-
-
-def _addcmul(x: Any, one: Any, other: Any, *, value: float) -> Any:
-    return x + _times(one * other, value)
-
-
-@op(inplace=ENTRIES, out=CAST)
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """input + value * tensor1 / tensor2, entry by entry."""
-    return record(_addcdiv, (input, tensor1, tensor2), {"value": value}, "AddcdivBackward0", pointwise=True)
-
-
-def _addcdiv(x: Any, one: Any, other: Any, *, value: float) -> Any:
-    return x + _times(one / other, value)
-
-
-@op(inplace=ENTRIES, out=EXACT)
-def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
-    """input + weight * (end - input): between the two."""
-    several = isinstance(weight, Tensor)
-    xs = (input, end, as_tensor_or_number(weight))
-    return record(_lerp, xs, {}, f"LerpBackward{int(several)}", pointwise=True, edges=3 if several else 2)
-
-
-def _lerp(x: Any, end: Any, weight: Any) -> Any:
-    return x + weight * (end - x)
 
 
 @op("ger", out=CAST)
@@ -266,9 +225,7 @@ def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
 
 def _cross(x: Any, y: Any, *, axis: int) -> Any:
     def turned(v: Any, by: int) -> Any:
-        call = catalogue()["roll"].call or catalogue()["roll"].definition
-        assert call is not None
-        return call(v, shift=-by, axis=axis)
+        return declared("roll", v, shift=-by, axis=axis)
 
     return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
 

@@ -11,7 +11,8 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.multi_output import named, of_node, one_node
-from gradcli.eager._engine.record import cast, record
+from gradcli.eager._engine.record import cast, declared, operation, record
+from gradcli.eager._ops.elementwise import ROWS, true_divide
 from gradcli.eager._ops.table import CAST, COMPUTED, ENTRIES, EXACT, FUNCTION, LINALG, op
 from gradcli.primitives import catalogue
 
@@ -29,14 +30,8 @@ def axes_of(dim: Any) -> Axes:
 
 
 def reduced(name: str, x: Tensor, dim: Any, keepdim: bool, node: str, whole: bool = False, **more: Any) -> Tensor:
-    params = {"name": name, "axis": axes_of(dim), "keepdims": keepdim, **more}
-    return record(called, (x,), params, node, whole=whole)
-
-
-def called(x: Any, *, name: str, **params: Any) -> Any:
-    """A declared function by its script name, in NumPy's signature."""
-    primitive = catalogue()[name]
-    return (primitive.call or primitive.definition)(x, **params)  # type: ignore[misc]
+    params = {"axis": axes_of(dim), "keepdims": keepdim, **more}
+    return record(operation(name), (x,), params, node, whole=whole)
 
 
 def as_asked(found: Tensor, dtype: dtypes.dtype | None) -> Tensor:
@@ -100,7 +95,7 @@ def _spread(name: str, node: str, x: Tensor, dim: Any, keepdim: bool, correction
 
 
 def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
-    return called((x - x) / (x - x), name="sum", axis=axis, keepdims=keepdims)
+    return declared("sum", (x - x) / (x - x), axis=axis, keepdims=keepdims)
 
 
 @op(out=CAST, along=True)
@@ -148,9 +143,16 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 
 def _nansum(x: Any, missing: Any, *, axis: Any, keepdims: bool) -> Any:
-    return called(
-        catalogue()["where"](missing, x.builder.constant(0, x.shape), x), name="sum", axis=axis, keepdims=keepdims
-    )
+    sound = declared("where", missing, x.builder.constant(0, x.shape), x)
+    return declared("sum", sound, axis=axis, keepdims=keepdims)
+
+
+@op(out=CAST)
+def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The average of the entries that are numbers."""
+    count = Tensor(np.asarray((~np.isnan(input._array)).sum(axis=axes_of(dim), keepdims=keepdim), input._raw.dtype)[()])
+    found: Tensor = true_divide(nansum(input, dim, keepdim), count)
+    return found
 
 
 @op(out=COMPUTED)
@@ -196,9 +198,9 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 def _logcumsumexp(x: Any, *, axis: int) -> Any:
     known = catalogue()
-    shift = known["detach"](called(x, name="amax", axis=axis, keepdims=True))
+    shift = known["detach"](declared("amax", x, axis=axis, keepdims=True))
     shift = known["broadcast"](shift, shape=tuple(x.shape))
-    return shift + known["log"](called(known["exp"](x - shift), name="cumsum", axis=axis))
+    return shift + known["log"](declared("cumsum", known["exp"](x - shift), axis=axis))
 
 
 @op()
@@ -210,26 +212,26 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
 @op(out=EXACT)
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
     """Exponentials divided by their sum along an axis."""
-    return record(called, (converted(input, dtype),), {"name": "softmax", "axis": dim}, "SoftmaxBackward0")
+    return record(operation("softmax"), (converted(input, dtype),), {"axis": dim}, "SoftmaxBackward0")
 
 
 @op(out=EXACT)
 def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
     """The logarithm of softmax."""
-    return record(called, (converted(input, dtype),), {"name": "log_softmax", "axis": dim}, "LogSoftmaxBackward0")
+    return record(operation("log_softmax"), (converted(input, dtype),), {"axis": dim}, "LogSoftmaxBackward0")
 
 
 @op(inplace=ENTRIES, out=COMPUTED, along=True)
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running sums along an axis."""
-    found = record(called, (converted(input, dtype),), {"name": "cumsum", "axis": dim}, "CumsumBackward0", whole=True)
+    found = record(operation("cumsum"), (converted(input, dtype),), {"axis": dim}, "CumsumBackward0", whole=True)
     return as_asked(found, dtype)
 
 
 @op(inplace=ENTRIES, out=COMPUTED, along=True)
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running products along an axis."""
-    found = record(called, (converted(input, dtype),), {"name": "cumprod", "axis": dim}, "CumprodBackward0", whole=True)
+    found = record(operation("cumprod"), (converted(input, dtype),), {"axis": dim}, "CumprodBackward0", whole=True)
     return as_asked(found, dtype)
 
 
@@ -289,11 +291,9 @@ def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
 
 def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
     if isinstance(dim, Tensor):
-        from gradcli.eager._ops import elementwise
-
-        return elementwise.ROWS[f"{name}imum"](x, dim)
+        return ROWS[f"{name}imum"](x, dim)
     if dim is None:
-        return record(_whole_extreme, (x,), {"name": name}, f"{name.capitalize()}Backward1", whole=True)
+        return record(operation(name), (x,), {}, f"{name.capitalize()}Backward1", whole=True)
     if tracer.current is not None and tracer.traced((x,)):
         place = _place_of(f"arg{name}", x, dim, True)
         params = {"axis": dim - x.ndim if dim >= 0 else dim, "kept": keepdim}
@@ -303,12 +303,6 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
         return named(Found, name)(found, shown)
     at = np.expand_dims(getattr(np, f"arg{name}")(x._array, axis=dim), dim)
     return _chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
-
-
-def _whole_extreme(x: Any, *, name: str) -> Any:
-    call = catalogue()[name].call
-    assert call is not None
-    return call(x)
 
 
 @op(out=CAST, along=True)
@@ -337,11 +331,16 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     return _chosen(input, np.argsort(array, axis=dim, kind="stable"), dim, "SortBackward0", True)
 
 
+@op(out=EXACT)
+def msort(input: Tensor) -> Tensor:
+    """The entries in order along the first axis."""
+    return sort(input, 0)[0]
+
+
 def _place_of(name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     """The position of the largest or smallest entry: an operation of its own while a function is recorded."""
     if tracer.current is not None and tracer.traced((x,)):
-        params = {"name": name, "axis": dim, "keepdims": keepdim}
-        return record(called, (x,), params, name, whole=True, pointwise=False)
+        return record(operation(name), (x,), {"axis": dim, "keepdims": keepdim}, name, whole=True, pointwise=False)
     if not x._raw.size and dim is None:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0")
     return noted(name, (x,), Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdim))))
@@ -378,15 +377,15 @@ def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
     """The p-norm in graph operations."""
     known, how = catalogue(), {"axis": axis, "keepdims": keepdims}
     if ord == 2:
-        return called(x, name="norm", **how)
+        return declared("norm", x, **how)
     size = known["abs"](x)
     if ord in (float("inf"), float("-inf")):
-        return called(size, name="amax" if ord > 0 else "amin", **how)
+        return declared("amax" if ord > 0 else "amin", size, **how)
     if ord == 1:
-        return called(size, name="sum", **how)
+        return declared("sum", size, **how)
     if ord == 0:
-        return called(known["abs"](known["sign"](x)), name="sum", **how)
-    total = called(size ** int(ord) if ord == int(ord) else known["pow"](size, ord), name="sum", **how)
+        return declared("sum", known["abs"](known["sign"](x)), **how)
+    total = declared("sum", size ** int(ord) if ord == int(ord) else known["pow"](size, ord), **how)
     return known["pow"](total, 1 / ord)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._ops.creation import full, multinomial
+from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo, softmax
-from gradcli.eager._ops.statistics import broadcast_tensors
 from gradcli.eager.distributions.distribution import Distribution, ProbsLogits, is_number, need_one
 
 

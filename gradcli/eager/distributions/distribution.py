@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._ops.creation import scalar_tensor
+from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo
-from gradcli.eager._ops.statistics import broadcast_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

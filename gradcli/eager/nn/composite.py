@@ -12,9 +12,8 @@ import numpy as np
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
-from gradcli.eager._engine.record import record
+from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops import inplace as in_place
-from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,11 +56,10 @@ def entrywise(
     formula: Callable[..., Any] | str, x: Tensor, node: str, inplace: bool = False, *options: Any, **params: Any
 ) -> Tensor:
     """`by_entry` of one tensor, perhaps in its place; a formula that is one declared operation by its name."""
+    need_tensor(x, formula if isinstance(formula, str) else formula.__name__.strip("_"))
+    function = _with_options if isinstance(formula, str) else formula
     if isinstance(formula, str):
-        function, params, title = _operation, {"name": formula, "options": options, **params}, formula
-    else:
-        function, title = formula, formula.__name__.strip("_")
-    need_tensor(x, title)
+        params = {"name": formula, "options": options, **params}
 
     def run(x: Tensor) -> Tensor:
         return by_entry(function, (x,), node, **params)
@@ -69,7 +67,7 @@ def entrywise(
     return in_place.change(x, run) if inplace else run(x)
 
 
-def _operation(x: Any, *, name: str, options: tuple[Any, ...], **params: Any) -> Any:
+def _with_options(x: Any, *, name: str, options: tuple[Any, ...], **params: Any) -> Any:
     return declared(name, x, *options, **params)
 
 
@@ -92,13 +90,6 @@ def shifted(x: Tensor, by: float, node: str = "AddBackward1") -> Tensor:
 
 def _raised(x: Any, *, by: float) -> Any:
     return x + by
-
-
-def declared(name: str, *xs: Any, **params: Any) -> Any:
-    """A declared operation, by its name and as scripts call it, on operands."""
-    primitive = catalogue()[name]
-    function = primitive.call or (primitive.definition if primitive.kind == "composite" else None) or primitive
-    return function(*xs, **params)
 
 
 def need_tensor(x: Any, function: str) -> Tensor:

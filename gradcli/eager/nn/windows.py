@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.nn.composite import declared
+from gradcli.eager._engine.record import declared
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import cast
+from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
-from gradcli.eager.nn.composite import by_entry, checks, declared, entrywise, fused, need_tensor, needs_floats
+from gradcli.eager.nn.composite import by_entry, checks, entrywise, fused, need_tensor, needs_floats
 from gradcli.eager.nn.layer import Layer, layer
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import record
+from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import checks, declared, dense, fused, need_tensor
+from gradcli.eager.nn.composite import checks, dense, fused, need_tensor
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules.padding import pad as pad_frame
 from gradcli.eager.nn.parameter import Parameter

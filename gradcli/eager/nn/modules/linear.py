@@ -19,11 +19,12 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.plan import MOST_NODES, Cache
+from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops import matmul, views
 from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import declared, fused, need_tensor
+from gradcli.eager.nn.composite import fused, need_tensor
 from gradcli.eager.nn.layer import layer
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter

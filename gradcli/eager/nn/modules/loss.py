@@ -15,6 +15,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.numpy_kernels import in_range
+from gradcli.eager._engine.record import declared, operation
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops import reductions
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
@@ -23,7 +24,6 @@ from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn.composite import (
     by_entry,
     checks,
-    declared,
     fused,
     need_tensor,
     needs_floats,
@@ -464,7 +464,7 @@ def _scaled_by(x: Tensor, factor: float) -> Tensor:
     return by_entry(_scaled, (x,), "MulBackward1", factor=factor)
 
 
-_LOG_SOFTMAX = (reductions.called, "LogSoftmaxBackward0", None, False, "log_softmax", 1)
+_LOG_SOFTMAX = (operation("log_softmax"), "LogSoftmaxBackward0", None, False, 1)
 
 
 def _entropy_again(input: Any, target: Any, reduction: str) -> Tensor | None:

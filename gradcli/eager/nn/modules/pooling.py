@@ -12,9 +12,10 @@ import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
+from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
+from gradcli.eager.nn.composite import checks, fused, need_tensor
 from gradcli.eager.nn.layer import Layer, layer
 from gradcli.eager.nn.windows import Sizes, places_of, put, spread, taken
 from gradcli.primitives import catalogue

@@ -11,13 +11,13 @@ import numpy as np
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
-from gradcli.eager._engine.record import cast
+from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
+from gradcli.eager.nn.composite import checks, fused, need_tensor
 from gradcli.eager.nn.container import ModuleList
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules.activation import gelu, relu

@@ -9,8 +9,9 @@ import numpy as np
 
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
-from gradcli.eager.nn.composite import checks, declared, fused, need_tensor
+from gradcli.eager.nn.composite import checks, fused, need_tensor
 from gradcli.eager.nn.layer import Layer, layer
 from gradcli.eager.nn.windows import Rows, Sizes, edged, picked, places_of, positive, put, reshaped, spread, taken
 from gradcli.primitives import catalogue
