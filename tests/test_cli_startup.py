@@ -77,3 +77,11 @@ def test_a_configuration_is_read_only_where_there_is_one(tmp_path: Path) -> None
     assert "tomllib" not in modules(tmp_path, "explain", "GC101")
     (tmp_path / "gradcli.toml").write_text("digits = 5\n")
     assert "tomllib" in modules(tmp_path, "explain", "GC101")
+
+
+def test_diagnosis_is_loaded_for_what_is_wrong_only(tmp_path: Path) -> None:
+    loaded = modules(tmp_path, "check", "x**2*y", "--claim", "x = 2*x*y", "--at", "x=2,y=3")
+    rooms = ("gradcli.checks.diagnosis", "gradcli.checks.rewrites", "gradcli.formulas")
+    assert "gradcli.checks.decide.verdict" in loaded
+    assert not [name for name in loaded if name.startswith(rooms)]
+    assert "sympy" not in loaded and "flint" not in loaded  # they are in the process for exact arithmetic

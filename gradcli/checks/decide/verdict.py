@@ -31,8 +31,7 @@ from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.nonsmooth import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.decide.precision import float_quality, float_tie
-from gradcli.checks.decide.refutation import near_enough, notes, off_structure, refuted, to_the_digits, told
-from gradcli.checks.diagnosis.explanation import explain
+from gradcli.checks.decide.refutation import explained, near_enough, notes, off_structure, refuted, to_the_digits, told
 from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import plain, point_text, position, shortened_list, told_apart
 from gradcli.checks.oracle.worker import TimeOver
@@ -156,7 +155,7 @@ def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
     exact, claimed = (
         np.array([np.nan if x is None else x for x in answer[side]]).reshape(shape) for side in ("exact", "claimed")
     )
-    read = explain(case, [values], [exact], [claimed])
+    read = explained(case, [values], [exact], [claimed])
     if read:
         evidence["diagnosis"] = [told(reading) for reading in read]
     exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
@@ -455,7 +454,7 @@ def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
     message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
     if any(values[name] is not case.values[name] for name in values):
         message += " at a point beside the given one, where it holds"
-    causes = [] if case.plane else explain(case, [values])
+    causes = [] if case.plane else explained(case, [values])
     if causes:
         evidence["diagnosis"] = [told(cause) for cause in causes]
         message += f"; {causes[0].text}"
