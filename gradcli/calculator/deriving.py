@@ -380,7 +380,7 @@ def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
         exact = Exact(oracle, [node], SECONDS)
         exact.begin()
         try:
-            proposed = exact.shorter(node, style)
+            proposed = exact.ask("simplify", row=node, style=style).get("texts", [])
         except worker.NoAnswer:
             return texts
     known = words(subject.source.text) | words(ours)

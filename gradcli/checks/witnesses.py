@@ -129,7 +129,7 @@ def enclosure(case: Case, entry: int) -> Row:
     """The derivative enclosed in balls by power series of the value."""
     if case.exact.refused is not None:
         return {"reason": case.exact.refused["reason"]}
-    answer = case.exact.enclosure(case.derivative([entry]))
+    answer = case.exact.ask("enclosure", derivative=case.derivative([entry]))
     if "reason" in answer:
         tie = answer["problem"] == "tie"
         return {"reason": f"the point lies where branches of {answer['reason']} meet" if tie else answer["reason"]}
@@ -140,7 +140,7 @@ def sympy(case: Case, entry: int) -> Row:
     """SymPy's derivative of the forward program."""
     if case.plane:
         return {"reason": "SymPy is asked at real points only"}
-    answer = case.exact.sympy(case.output, case.target, entry, case.values)
+    answer = case.exact.ask("sympy", output=case.output, target=case.target, entry=entry, point=case.values)
     if "reason" in answer:
         return {"reason": answer["reason"]}
     return {"value": answer["digits"], **({"formula": answer["formula"]} if answer["formula"] else {})}

@@ -98,7 +98,7 @@ def on_box(
         exact.begin()
         answers: list[Any] = []
         for part in parts:
-            answers.append(exact.cover(subject, part, tolerance=tolerance, most=MOST_PIECES))
+            answers.append(covered(exact, subject, part, tolerance))
             if answers[-1].get("state") != "settled":
                 break
         return together(answers)
@@ -171,6 +171,15 @@ def on_box(
     share = answer.get("settled", 0.0)
     message = f"no proof, and enclosures to {TOLERANCE:g} cover only {100 * share:.3g} % of the box"
     return open_box(outcome, told, message, evidence)
+
+
+def covered(exact: Exact, subject: Subject, part: Box, tolerance: float | None) -> Any:
+    """What balls say of a subject on a box: settled, open, refuted or undefined; see `subdivision`."""
+    assert subject.output is not None and subject.target is not None
+    name = exact.derive(subject.output, subject.target, subject.moving, subject.values)
+    box = {leaf: list(sides) for leaf, sides in part.items()}
+    about = {"box": box, "tolerance": tolerance, "pieces": MOST_PIECES}
+    return exact.ask("cover", derivative=name, right=subject.judged, point=subject.values, **about)
 
 
 def together(answers: list[Any]) -> Any:

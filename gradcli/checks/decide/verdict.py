@@ -221,10 +221,11 @@ def by_series(case: Case) -> Outcome | None:
         near = []
     else:
         near = case.beside(most=wanted if size > MANY_ENTRIES else None)
-    answer = case.exact.judge(
-        case.subject.judged,
-        case.values,
-        name=case.names[False],
+    answer = case.exact.ask(
+        "judge",
+        right=case.subject.judged,
+        point=case.values,
+        derivative=case.names[False],
         beside=[{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None],
         wanted=wanted,
         directions=joint(case),
@@ -387,7 +388,7 @@ def equality(case: Case) -> Outcome:
     close = any("~" in p["relations"] for _, p in found)
     proof: Mapping[str, Any] = {}
     if not close and not case.plane:  # what is only within a tolerance is not to be proved
-        proof = case.exact.prove_equal(left, right, case.subject.moving, case.values)
+        proof = case.exact.prove(right, case.values, left=left, moving=case.subject.moving)
     if proof.get("proved"):
         case.tried["algebra"] = f"proved ({proof['how']})"
         if proof["region"]:

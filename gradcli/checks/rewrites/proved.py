@@ -163,7 +163,7 @@ def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
         for one in tries:
             for pair in one.pairs:
                 if pair not in proofs:
-                    answer = exact.prove_equal(pair.part, pair.new, case.subject.moving, case.values)
+                    answer = exact.prove(pair.new, case.values, left=pair.part, moving=case.subject.moving)
                     proofs[pair] = str(answer["how"]) if answer.get("proved") else None
             hows = [proofs[pair] for pair in one.pairs]
             if all(hows):
