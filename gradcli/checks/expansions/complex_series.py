@@ -7,7 +7,7 @@ only the two sides of the point tell; a `SidedCurve` is a function on one side, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import acb, acb_series, arb, arb_series, ctx, fmpq, fmpz
 
@@ -17,42 +17,32 @@ from gradcli.checks.expansions.power_series import (
     Fractional,
     Series,
     Sided,
+    Taylor,
     Tie,
     TooShort,
     Unbounded,
     capacity,
+    replaced,
     shifted,
 )
 
 
-class CurveFunctions:
+class CurveFunctions(Taylor):
     """Methods of a complex series with its coefficients in `s`."""
 
     __slots__ = ()
 
-    s: Any
-
-    if TYPE_CHECKING:
-
-        def made(self, s: Any) -> Any: ...
-
-    def sin(self) -> Any:
-        return self.made(self.s.sin())
-
-    def cos(self) -> Any:
-        return self.made(self.s.cos())
-
     def tan(self) -> Any:
-        return self.made(patched(self.s.tan(), self.s[0].tan()))
+        return self.made(replaced(self.s.tan(), self.s[0].tan()))
 
     def sinh(self) -> Any:
-        return self.made(patched((self.s * acb(0, 1)).sin() * acb(0, -1), self.s[0].sinh()))
+        return self.made(replaced((self.s * acb(0, 1)).sin() * acb(0, -1), self.s[0].sinh()))
 
     def cosh(self) -> Any:
-        return self.made(patched((self.s * acb(0, 1)).cos(), self.s[0].cosh()))
+        return self.made(replaced((self.s * acb(0, 1)).cos(), self.s[0].cosh()))
 
     def tanh(self) -> Any:
-        return self.made(patched((self.s * acb(0, 1)).tan() * acb(0, -1), self.s[0].tanh()))
+        return self.made(replaced((self.s * acb(0, 1)).tan() * acb(0, -1), self.s[0].tanh()))
 
     def asinh(self: Any) -> Any:
         return (self + (self * self + 1).sqrt()).log()
@@ -78,21 +68,12 @@ class CurveFunctions:
     def atan(self: Any) -> Any:
         return (self * acb(0, 1)).atanh() * acb(0, -1)
 
-    def erf(self) -> Any:
-        return self.made(self.s.erf())
-
     def erfi(self) -> Any:
         return self.made(self.s.erfi())
-
-    def erfc(self) -> Any:
-        return self.made(self.s.erfc())
 
     def gamma(self) -> Any:
         self._off_the_poles()
         return self.made(self.s.gamma())
-
-    def rgamma(self) -> Any:
-        return self.made(self.s.rgamma())
 
     def digamma(self) -> Any:
         """By the derivative of 1/gamma, whose series has no poles."""
@@ -101,31 +82,12 @@ class CurveFunctions:
         with capacity(s.prec + 1):
             around = acb_series([s[0], 1], s.prec + 1).rgamma()
         found = -around.derivative() / around
-        return self.made(patched(found(patched(s, acb(0))) if s.prec > 1 else s, s[0].digamma()))
+        return self.made(replaced(found(replaced(s, acb(0))) if s.prec > 1 else s, s[0].digamma()))
 
     def _off_the_poles(self) -> None:
         constant = self.s[0]
         if constant.imag.is_zero() and constant.real.is_integer() and constant.real <= 0:
             raise UndefinedAt("the gamma function has a pole at 0, -1, -2, ...")
-
-    def sinc_pi(self: Any) -> Any:
-        if self.vanishes():
-            z = self.s * arb.pi()
-            total = term = acb_series([1], z.prec)
-            for k in range(1, (z.prec + 1) // 2):
-                term = term * z * z / -(2 * k * (2 * k + 1))
-                total = total + term
-            return self.made(total)
-        return self.made(patched(self.s.sin_pi() / (self.s * arb.pi()), self.s[0].sinc_pi()))
-
-
-def patched(s: Any, constant: Any) -> Any:
-    """A series with another enclosure of its constant term, where that is finite."""
-    if not constant.is_finite():
-        return s
-    coefficients = s.coeffs() or [acb(0)]
-    coefficients[0] = constant
-    return acb_series(coefficients, s.prec)
 
 
 def is_positive(x: Any) -> bool:
@@ -143,7 +105,9 @@ class Curve(CurveFunctions):
     coefficients.
     """
 
-    __slots__ = ("pure", "s", "still")
+    __slots__ = ("pure", "still")
+
+    numbers = NUMBERS
 
     def __init__(self, s: Any, pure: bool = False, still: bool = False) -> None:
         self.s = s
@@ -167,11 +131,6 @@ class Curve(CurveFunctions):
         return self.__class__(s, self.pure and (type(other) is not acb or other.imag.is_zero()), self.still)
 
     # --- what is known ----------------------------------------------------------------------------------------
-
-    @property
-    def constant(self) -> Any:
-        """The value at the point."""
-        return self.s[0]
 
     def is_finite(self) -> bool:
         s = self.s
@@ -198,15 +157,6 @@ class Curve(CurveFunctions):
     def unique_fmpz(self) -> Any:
         return self.s[0].real.unique_fmpz()
 
-    def vanishes(self) -> bool:
-        """Whether the value at the point is exactly 0; raises Undecided where the digits do not tell."""
-        constant = self.s[0]
-        if constant.is_zero():
-            return True
-        if constant.contains(0):
-            raise Undecided("whether a complex number is 0")
-        return False
-
     @property
     def real(self) -> Any:
         """The real part, as a real series."""
@@ -224,63 +174,16 @@ class Curve(CurveFunctions):
         """The value at the point, which does not move."""
         return self.__class__(acb_series([self.s[0]], self.s.prec), self.s[0].imag.is_zero(), True)
 
-    # --- ring operations --------------------------------------------------------------------------------------
+    def nothing(self) -> Any:
+        return self.__class__(acb_series([0], self.s.prec), True, True)
 
-    def __add__(self, other: Any) -> Any:
-        if isinstance(other, Curve):
-            return self.mixed(self.s + other.s, other)
-        return self.mixed(self.s + other, other) if isinstance(other, NUMBERS) else NotImplemented
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        if self is other:
-            return self.__class__(acb_series([0], self.s.prec), True, True)
-        if isinstance(other, Curve):
-            return self.mixed(self.s - other.s, other)
-        return self.mixed(self.s - other, other) if isinstance(other, NUMBERS) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.mixed(other - self.s, other) if isinstance(other, NUMBERS) else NotImplemented
-
-    def __neg__(self) -> Any:
-        return self.made(-self.s)
-
-    def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Curve):
-            return self.mixed(self.s * other.s, other)
-        return self.mixed(self.s * other, other) if isinstance(other, NUMBERS) else NotImplemented
-
-    __rmul__ = __mul__
-
-    def __pow__(self, exponent: int) -> Any:
-        return self.made(self.s**exponent) if exponent >= 0 else NotImplemented
-
-    def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, NUMBERS):
-            if other == 0:
-                raise UndefinedAt("division by 0")
-            return self.mixed(self.s / other, other)
-        return self.mixed(self.s / other.divisor(), other) if isinstance(other, Curve) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        if not isinstance(other, NUMBERS):
-            return NotImplemented
-        return self.mixed(acb_series([other], self.s.prec) / self.divisor(), other)
-
-    def divisor(self) -> Any:
-        """Its series, which does not vanish at the point."""
+    def divide(self, above: Any) -> Any:
         if self.vanishes():
             raise UndefinedAt("division by 0")
-        return self.s
+        top = above.s if isinstance(above, Curve) else acb_series([above], self.s.prec)
+        return self.mixed(top / self.s, above)
 
     # --- exponentials, logarithms, powers ---------------------------------------------------------------------
-
-    def exp(self) -> Any:
-        return self.made(self.s.exp())
-
-    def expm1(self) -> Any:
-        return self.made(patched(self.s.exp() - 1, self.s[0].expm1()))
 
     def log(self) -> Any:
         if self.vanishes():
@@ -291,7 +194,7 @@ class Curve(CurveFunctions):
 
     def log1p(self) -> Any:
         found = (self + 1).log()
-        return found.made(patched(found.s, self.s[0].log1p())) if is_positive((self.s[0] + 1).real) else found
+        return found.made(replaced(found.s, self.s[0].log1p())) if is_positive((self.s[0] + 1).real) else found
 
     def sqrt(self) -> Any:
         if self.vanishes():
@@ -380,16 +283,13 @@ class SidedCurve(Curve):
         """The series divided by tau**by (python-flint's series)."""
         return shifted(self.s, by, acb_series, _not_zero)
 
-    def __truediv__(self, other: Any) -> Any:
-        if not isinstance(other, SidedCurve) or other.fixed or not other.vanishes():
-            return super().__truediv__(other)
-        by = other.valuation()
-        return self.mixed(self.shifted(by) / other.shifted(by), other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        if not isinstance(other, NUMBERS) or self.fixed or not self.vanishes():
-            return super().__rtruediv__(other)
-        raise Unbounded("a quotient without a finite limit")
+    def divide(self, above: Any) -> Any:
+        if self.fixed or not self.vanishes():
+            return super().divide(above)
+        if not isinstance(above, SidedCurve):
+            raise Unbounded("a quotient without a finite limit")
+        by = self.valuation()
+        return self.mixed(above.shifted(by) / self.shifted(by), above)
 
     def vanishing_root(self) -> Any:
         by = self.valuation()

@@ -11,9 +11,9 @@ python-flint's own; where that would lose digits the constant term is taken from
 from __future__ import annotations
 
 from math import comb, gcd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from flint import arb, arb_series, ctx, fmpz
+from flint import acb_series, arb, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Undecided, UndefinedAt
@@ -39,10 +39,12 @@ class capacity:
 
 
 def replaced(s: Any, constant: Any) -> Any:
-    """A series of python-flint with another constant term: a narrower ball of the same number."""
-    coefficients = s.coeffs() or [arb(0)]
+    """A series with another constant term, a narrower ball of the same number; of a complex one, if it is finite."""
+    if isinstance(s, acb_series) and not constant.is_finite():
+        return s
+    coefficients = s.coeffs() or [constant]
     coefficients[0] = constant
-    return arb_series(coefficients, s.prec)
+    return s.__class__(coefficients, s.prec)
 
 
 def step_of(s: Any) -> Any:
@@ -55,11 +57,16 @@ def is_left(s: Any) -> bool:
     return bool(s[0].mid() < 0)
 
 
-class Functions:
-    """Methods of a series with its coefficients in `s`."""
+class Taylor:
+    """A truncated power series of python-flint in `s`: its ring operations, and functions of it.
 
-    __slots__ = ()
+    The ring is that of real balls in a `Series`, of complex ones in a `Curve`; `numbers` are the types of what does
+    not move.
+    """
 
+    __slots__ = ("s",)
+
+    numbers: ClassVar[tuple[type, ...]]
     s: Any
 
     if TYPE_CHECKING:
@@ -67,8 +74,82 @@ class Functions:
         def __init__(self, s: Any) -> None: ...
 
     def made(self, s: Any) -> Any:
-        """A series of the same kind."""
+        """A function of this one alone."""
         return self.__class__(s)
+
+    def mixed(self, s: Any, other: Any) -> Any:
+        """A rational function of this one and another one, or a number."""
+        return self.__class__(s)
+
+    def nothing(self) -> Any:
+        """0, not only here: all along the direction."""
+        raise NotImplementedError
+
+    def divide(self, above: Any) -> Any:
+        """above / self; the constant term of what it is divided by is decided first."""
+        raise NotImplementedError
+
+    # --- what is known ----------------------------------------------------------------------------------------
+
+    @property
+    def constant(self) -> Any:
+        """The value at the point."""
+        return self.s[0]
+
+    def vanishes(self) -> bool:
+        """Whether the value at the point is exactly 0; raises Undecided where the digits do not tell."""
+        constant = self.s[0]
+        if constant.is_zero():
+            return True
+        if constant.contains(0):
+            raise Undecided("whether a number is 0")
+        return False
+
+    # --- ring operations: sound as they are -------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Taylor):
+            return self.mixed(self.s + other.s, other)
+        return self.mixed(self.s + other, other) if isinstance(other, self.numbers) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        if self is other:
+            return self.nothing()
+        if isinstance(other, Taylor):
+            return self.mixed(self.s - other.s, other)
+        return self.mixed(self.s - other, other) if isinstance(other, self.numbers) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.mixed(other - self.s, other) if isinstance(other, self.numbers) else NotImplemented
+
+    def __neg__(self) -> Any:
+        return self.made(-self.s)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Taylor):
+            return self.mixed(self.s * other.s, other)
+        if not isinstance(other, self.numbers):
+            return NotImplemented
+        return self.nothing() if other == 0 else self.mixed(self.s * other, other)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: int) -> Any:
+        return self.made(self.s**exponent) if exponent >= 0 else NotImplemented
+
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, Taylor):
+            return other.divide(self)
+        if not isinstance(other, self.numbers):
+            return NotImplemented
+        if other == 0:
+            raise UndefinedAt("division by 0")
+        return self.mixed(self.s / other, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.divide(other) if isinstance(other, self.numbers) else NotImplemented
 
     # --- exponentials and logarithms --------------------------------------------------------------------------
 
@@ -119,17 +200,14 @@ class Functions:
         return 2 * ((1 - self) / (1 + self)).sqrt().atan()
 
     def sinc_pi(self) -> Any:
-        constant = self.s[0]
-        if constant.is_zero():
+        if self.vanishes():
             z = self.s * arb.pi()
-            total = term = arb_series([1], z.prec)
+            total = term = z.__class__([1], z.prec)
             for k in range(1, (z.prec + 1) // 2):
                 term = term * z * z / -(2 * k * (2 * k + 1))
                 total = total + term
             return self.made(total)
-        if constant.contains(0):
-            raise Undecided("sinc beside 0 needs more digits")
-        return self.made(replaced(self.s.sin_pi() / (self.s * arb.pi()), constant.sinc_pi()))
+        return self.made(replaced(self.s.sin_pi() / (self.s * arb.pi()), self.s[0].sinc_pi()))
 
     # --- hyperbolic functions ---------------------------------------------------------------------------------
 
@@ -289,20 +367,17 @@ class Fractional(Exception):
         self.root = root
 
 
-class Series(Functions):
+class Series(Taylor):
     """A function of the step along a direction, near the point."""
 
-    __slots__ = ("s",)
+    __slots__ = ()
+
+    numbers = NUMBERS
 
     def __init__(self, s: Any) -> None:
         self.s = s
 
     # --- what is known ----------------------------------------------------------------------------------------
-
-    @property
-    def constant(self) -> Any:
-        """The value at the point."""
-        return self.s[0]
 
     def coefficient(self, k: int) -> Any:
         """The coefficient of t**k; raises TooShort where it is not known."""
@@ -332,59 +407,13 @@ class Series(Functions):
         """Whether it is 0 all along: nothing that moves is."""
         return False
 
-    # --- ring operations: sound as they are -------------------------------------------------------------------
-
-    def __add__(self, other: Any) -> Any:
-        if isinstance(other, Series):
-            return self.__class__(self.s + other.s)
-        return self.__class__(self.s + other) if isinstance(other, NUMBERS) else NotImplemented
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        if self is other:
-            return arb(0)  # not only here: all along the direction
-        if isinstance(other, Series):
-            return self.__class__(self.s - other.s)
-        return self.__class__(self.s - other) if isinstance(other, NUMBERS) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.__class__(other - self.s) if isinstance(other, NUMBERS) else NotImplemented
-
-    def __neg__(self) -> Series:
-        return self.__class__(-self.s)
-
-    def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Series):
-            return self.__class__(self.s * other.s)
-        if not isinstance(other, NUMBERS):
-            return NotImplemented
-        if other == 0:
-            return arb(0)  # 0 all along
-        return self.__class__(self.s * other)
-
-    __rmul__ = __mul__
+    def nothing(self) -> Any:
+        return arb(0)
 
     def __pow__(self, exponent: int) -> Any:
-        if exponent < 0:
-            return NotImplemented
-        if exponent < 2:
-            return self if exponent == 1 else arb(1)
-        return self.__class__(self.s**exponent)
-
-    # --- division: the divisor's constant term is decided first -----------------------------------------------
-
-    def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, Series):
-            return other.divide(self)
-        if not isinstance(other, NUMBERS):
-            return NotImplemented
-        if other == 0:
-            raise UndefinedAt("division by 0")
-        return self.__class__(self.s / other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.divide(other) if isinstance(other, NUMBERS) else NotImplemented
+        if 0 <= exponent < 2:
+            return self if exponent else arb(1)
+        return super().__pow__(exponent)
 
     def divide(self, above: Any) -> Any:
         """above / self."""

@@ -86,7 +86,7 @@ class Exact:
         return Exact(self.oracle, nodes, self.seconds, self.proving, self.deadline)
 
     def ask(self, question: str, **about: Any) -> Answer:
-        """The answer of the oracle to one of the questions of `oracle_server`, about nodes and arrays as they are here."""
+        """The oracle's answer to a question of `oracle_server`, about nodes and arrays as they are here."""
         if self.refused is not None:
             return self.refused
         try:
