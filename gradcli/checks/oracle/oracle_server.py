@@ -188,7 +188,7 @@ class Session:
         ask = proving.prove_equal if "left" in nodes else proving.prove_derivative
         judged, here = self.nodes[right], _point(point)
         if "left" in nodes:
-            rows["differ"] = lambda: self._differ(nodes["left"], judged, here, rows["decimal"])
+            rows["differ"] = lambda: self._differ(nodes["left"], judged, here, rows.get("decimal", False))
         else:
             rows["values"] = self.values.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=judged, point=here, **rows)
