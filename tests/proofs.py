@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.forms import proving
+from gradcli.checks.algebra import proof
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
@@ -43,11 +43,11 @@ def proofs(script: str, at: Mapping[str, Any]) -> list[Proof]:
     for claim in lowered.claims:
         started = perf_counter()
         if claim.derivative is None or claim.derivative[0].type.shape:
-            answer = proving.prove_equal(claim.left, claim.right, lowered.wrt, point)
+            answer = proof.prove_equal(claim.left, claim.right, lowered.wrt, point)
         else:
             output, target = claim.derivative
             entries = range(target.type.size)
-            answer = proving.prove_derivative(output, target, claim.right, lowered.wrt, point, entries)
+            answer = proof.prove_derivative(output, target, claim.right, lowered.wrt, point, entries)
         found.append(Proof(claim.text, answer, perf_counter() - started))
     return found
 

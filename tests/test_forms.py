@@ -10,13 +10,11 @@ import pytest
 from flint import fmpq
 from proofs import proofs
 
-from gradcli.checks.forms.derivation import Derivation
-from gradcli.checks.forms.functions import Namespace
-from gradcli.checks.forms.places import sign_of
-from gradcli.checks.forms.polynomials import Full, Key, NotFound, Spent, Vanishing
-from gradcli.checks.forms.ring import Form, Generator
-from gradcli.checks.forms.text import text
-from gradcli.checks.forms.tower import Tower
+from gradcli.checks.algebra.differential_field import Form, Full, Generator, Key, NotFound, Spent, Tower, Vanishing
+from gradcli.checks.algebra.elementary_functions import Namespace
+from gradcli.checks.algebra.form_text import text
+from gradcli.checks.algebra.proof import Derivation
+from gradcli.checks.algebra.real_forms import sign_of
 
 VALUES = {"x": fmpq(13, 10), "y": fmpq(2, 5), "z": fmpq(21, 10)}
 

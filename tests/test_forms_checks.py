@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradcli.checks.forms import proving, tower
+from gradcli.checks.algebra import differential_field, proof
 from gradcli.checks.oracle import worker
 from gradcli.checks.oracle.oracle_server import Session
 from gradcli.checks.scripts import check_script
@@ -69,8 +69,8 @@ def test_an_identity_beyond_normal_forms_is_certified() -> None:
 
 def test_sides_that_differ_beyond_the_digits_of_a_comparison_are_not_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    made = proving.in_rings
-    monkeypatch.setattr(proving, "in_rings", lambda *args: sizes.extend(args[2]) or made(*args))
+    made = proof.in_rings
+    monkeypatch.setattr(proof, "in_rings", lambda *args: sizes.extend(args[2]) or made(*args))
     script = "d = x*exp({}*y)\nassert d == x\nd"
     reasons = []
     for factor, wanted in (("1e-30", "the sides differ at this point"), ("0", None)):
@@ -85,17 +85,17 @@ def test_sides_that_differ_beyond_the_digits_of_a_comparison_are_not_expanded(mo
         answer = session.answer({"op": "prove", "moving": ["x"], "point": point, "decimal": False, **rows})
         reasons.append((answer.get("reason"), wanted))
     assert all(reason == wanted for reason, wanted in reasons)
-    assert sizes == [tower.SIZES[0]] * 2  # no larger ring, and no other reading
+    assert sizes == [differential_field.SIZES[0]] * 2  # no larger ring, and no other reading
 
 
 def test_a_proof_ends_with_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     low = lower(parse(Source("assert sin(2*x) == 2*sin(x)*cos(x)\nx")), at={"x": 1.5})
     (claim,) = low.claims
     point = {"x": ([1.5], ())}
-    assert proving.prove_equal(claim.left, claim.right, ["x"], point)["proved"]
+    assert proof.prove_equal(claim.left, claim.right, ["x"], point)["proved"]
     for budget in ("MOST_WORK", "MOST_APART"):
-        monkeypatch.setattr(proving, budget, 0)
-    ended = proving.prove_equal(claim.left, claim.right, ["x"], point)
+        monkeypatch.setattr(proof, budget, 0)
+    ended = proof.prove_equal(claim.left, claim.right, ["x"], point)
     assert not ended["proved"] and ended["reason"] == "a proof that is too long"
 
 
@@ -116,11 +116,13 @@ def test_what_both_sides_are_computed_from_is_a_symbol(script: str, proved: bool
     (claim,) = low.claims
     point = {"x": ([0.3, 0.4, 0.5], (3,))}
 
-    def attempt(one: proving.Claim) -> dict[str, Any]:
-        return proving.answered(one, proving.equal_pairs(one, claim.left, claim.right, ["x"]))
+    def attempt(one: proof.Claim) -> dict[str, Any]:
+        return proof.answered(one, proof.equal_pairs(one, claim.left, claim.right, ["x"]))
 
-    answer, _ = proving.in_rings(
-        attempt, lambda size: proving.Claim(tower.Tower(size), point, False, proving.Reader(common=True)), (48,)
+    answer, _ = proof.in_rings(
+        attempt,
+        lambda size: proof.Claim(differential_field.Tower(size), point, False, proof.Reader(common=True)),
+        (48,),
     )
     assert answer["proved"] is proved
 
@@ -137,7 +139,7 @@ ASKED = (
 )
 
 
-def asked(script: str, values: proving.Values | None) -> list[dict[str, Any]]:
+def asked(script: str, values: proof.Values | None) -> list[dict[str, Any]]:
     """The answers to all claims about derivatives of a script, one after the other."""
     low = lower(parse(Source(script)), at={"x": 1.3, "y": 0.4})
     point = {name: ([value], ()) for name, value in (("x", 1.3), ("y", 0.4)) if name in low.program.leaves}
@@ -145,7 +147,7 @@ def asked(script: str, values: proving.Values | None) -> list[dict[str, Any]]:
     for claim in low.claims:
         assert claim.derivative is not None
         output, target = claim.derivative
-        found.append(proving.prove_derivative(output, target, claim.right, low.wrt, point, [0], values=values))
+        found.append(proof.prove_derivative(output, target, claim.right, low.wrt, point, [0], values=values))
     return found
 
 
@@ -153,26 +155,26 @@ def asked(script: str, values: proving.Values | None) -> list[dict[str, Any]]:
 def test_answers_do_not_depend_on_what_is_read_only_once(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once with values that are read once and shared parts; once with every claim and every side read by itself."""
     shared = asked(script, {})
-    plain = tower.Tower.__init__
+    plain = differential_field.Tower.__init__
 
-    def never_shared(self: tower.Tower, *args: Any) -> None:
+    def never_shared(self: differential_field.Tower, *args: Any) -> None:
         plain(self, *args)
         self.refined = 1
 
-    monkeypatch.setattr(tower.Tower, "__init__", never_shared)
+    monkeypatch.setattr(differential_field.Tower, "__init__", never_shared)
     assert asked(script, None) == shared
 
 
 def test_a_value_that_cannot_be_read_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[int] = []
-    read = proving.Reading.read
+    read = proof.Reading.read
 
-    def counted(self: proving.Reading, outputs: Any) -> Any:
+    def counted(self: proof.Reading, outputs: Any) -> Any:
         reads.append(len(outputs))
         return read(self, outputs)
 
-    monkeypatch.setattr(proving.Reading, "read", counted)
-    values: proving.Values = {}
+    monkeypatch.setattr(proof.Reading, "read", counted)
+    values: proof.Values = {}
     first = asked(ASKED[-1], values)
     tried = len(reads)
     assert not first[0]["proved"] and first[0]["reason"] == first[1]["reason"] and values
@@ -182,13 +184,13 @@ def test_a_value_that_cannot_be_read_is_read_once(monkeypatch: pytest.MonkeyPatc
 
 def test_a_value_is_read_once_for_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
-    getitem = proving.Reading.__getitem__
+    getitem = proof.Reading.__getitem__
 
-    def noted(self: proving.Reading, output: Any) -> Any:
+    def noted(self: proof.Reading, output: Any) -> Any:
         read.append(output)
         return getitem(self, output)
 
-    monkeypatch.setattr(proving.Reading, "__getitem__", noted)
+    monkeypatch.setattr(proof.Reading, "__getitem__", noted)
     script = "f = log(x*y + y)\nassert grad(f, x) == 1/(x + 1)\nassert grad(f, y) == 1/y\nassert grad(f, y) == 2\nf"
     answers = asked(script, {})
     assert [one["proved"] for one in answers] == [True, True, False]

@@ -14,14 +14,13 @@ import pytest
 from proofs import proofs
 from random_programs import Direct, make
 
+from gradcli.checks.algebra import proof
+from gradcli.checks.algebra.differential_field import Full, Spent, Tower
+from gradcli.checks.algebra.proof import Derivation
+from gradcli.checks.algebra.real_forms import ball
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Failure, Undecided
-from gradcli.checks.forms import proving
-from gradcli.checks.forms.derivation import Derivation
-from gradcli.checks.forms.places import ball
-from gradcli.checks.forms.polynomials import Full, Spent
-from gradcli.checks.forms.tower import Tower
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
@@ -178,13 +177,13 @@ def middle(found: Any) -> Any:
     return found.real if hasattr(found, "imag") else found
 
 
-def forms_of(program: Direct, point: Any, names: list[str]) -> tuple[proving.Claim, Any] | None:
+def forms_of(program: Direct, point: Any, names: list[str]) -> tuple[proof.Claim, Any] | None:
     """The value of a program as a form, unless it is over the budget."""
-    claim = proving.Claim(Tower(48), point, False, proving.Reader())
+    claim = proof.Claim(Tower(48), point, False, proof.Reader())
     try:
         claim.leaves(reachable([program.output]), names, None, ())
-        return claim, proving.form_of(claim.tower, Reading(claim.plain, claim.point)[program.output].flat[0])
-    except (Undecided, Full, Spent, proving.NoValue):
+        return claim, proof.form_of(claim.tower, Reading(claim.plain, claim.point)[program.output].flat[0])
+    except (Undecided, Full, Spent, proof.NoValue):
         return None
 
 
@@ -220,7 +219,7 @@ def random_program(seed: int) -> None:
         moving = any(not isinstance(x, Failure) and abs(x.mid()) > 1e-30 for x in told)
         for factor in (Fraction(10**9 + 1, 10**9), Fraction(-1)):
             wrong = scaled(slope, program.output, factor)
-            answer = proving.prove_derivative(program.output, leaf, wrong, names, point, range(leaf.type.size))
+            answer = proof.prove_derivative(program.output, leaf, wrong, names, point, range(leaf.type.size))
             assert not (answer["proved"] and moving), (seed, name, factor)
 
 

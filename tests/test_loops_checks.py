@@ -11,11 +11,11 @@ import pytest
 
 from gradcli import checks
 from gradcli.checks import scripts
+from gradcli.checks.algebra import proof
 from gradcli.checks.derivatives import relations
 from gradcli.checks.derivatives.derivative_query import Asked, Fields, Here
 from gradcli.checks.evaluate import ball_numbers, balls, evaluation
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
-from gradcli.checks.forms import proving
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import close
 from gradcli.graph.node import Node
@@ -271,20 +271,20 @@ def test_normal_forms_read_short_loops(wrong):
     a, x, y, t = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
     output = close(builder, 4, [(y, x)], [a * y + 1]).last(0)
     claim = close(builder, 4 - wrong, [(y, x), (t, builder.constant(0))], [a * y + 1, y + a * t]).last(1)
-    answer = proving.prove_derivative(output, a, claim, ("a", "x"), POINT, [0])
+    answer = proof.prove_derivative(output, a, claim, ("a", "x"), POINT, [0])
     assert answer["proved"] is not bool(wrong)
 
 
 def test_forms_refuse_a_value_that_is_held_in_a_loop():
     builder, *given = leaves()
     output = held(builder, *given)
-    answer = proving.prove_derivative(output, given[0], output, ("a", "x"), POINT, [0])
+    answer = proof.prove_derivative(output, given[0], output, ("a", "x"), POINT, [0])
     assert not answer["proved"] and "held at the point, in a loop" in answer["reason"]
 
 
 def test_long_loops_are_not_proved_turn_by_turn():
     output, a = logistic(100)
-    answer = proving.prove_derivative(output, a, output, ("a", "x"), POINT, [0])
+    answer = proof.prove_derivative(output, a, output, ("a", "x"), POINT, [0])
     assert answer["reason"] == "a loop of 100 turns, more than 64"
 
 

@@ -1,7 +1,7 @@
 """Verdicts: a program at a point is judged by oracles that never read a derivative rule.
 
 `decide/` finds the verdict of a script, `callables/` that of a Python function by its values. `derivatives/` encloses
-derivatives, `forms/` proves equalities, `diagnosis/` explains what was refuted. Decisions:
+derivatives, `algebra/` proves equalities, `diagnosis/` explains what was refuted. Decisions:
 
 - Exact readings read `ball`, `symbolic` and `entries` rules, else the definition. A value that detach holds stays held.
 - A box is cut until every piece of it is decided; a proof at one point serves all pieces that take the same branches.

@@ -183,7 +183,7 @@ class Session:
 
     def on_prove(self, right: int, point: Any, **rows: Any) -> Answer:
         """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra."""
-        proving = room("forms.proving")
+        proving = room("algebra.proof")
         nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
         ask = proving.prove_equal if "left" in nodes else proving.prove_derivative
         judged, here = self.nodes[right], _point(point)
@@ -317,7 +317,7 @@ def main() -> None:
 
     Thread(target=listen, daemon=True).start()
     session = Session()
-    room("forms.proving")  # loaded while the caller is still busy
+    room("algebra.proof")  # loaded while the caller is still busy
     gc.freeze()  # what is loaded stays
     while True:
         request = loads(requests.get())

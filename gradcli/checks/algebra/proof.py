@@ -1,4 +1,4 @@
-"""Nodes at a point go in, whether a claim about them is an identity comes out: proved, or why not.
+"""Whether a claim about nodes at a point is an identity: proved, or why not.
 
 A claimed derivative is compared with the derivation of the value's form, an equality with the other side's form. A
 difference that is not zero refutes nothing. A proof names the signs on which it rests, and the leaves that it took as
@@ -9,28 +9,204 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flint import fmpq
+
+from gradcli.checks.algebra import exponentials
+from gradcli.checks.algebra.differential_field import (
+    LARGE,
+    MOST_APART,
+    MOST_WORK,
+    SIZES,
+    Form,
+    Full,
+    Generator,
+    NotFound,
+    Spent,
+    Tower,
+)
+from gradcli.checks.algebra.elementary_functions import RULES, bessel, function, gamma, polygamma
+from gradcli.checks.algebra.exponentials import HALF, angle, exp, general_power, log, power
+from gradcli.checks.algebra.form_field import FormField
+from gradcli.checks.algebra.form_text import always_positive, relation, text
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.formatting import position
-from gradcli.checks.forms import injective
-from gradcli.checks.forms.derivation import Derivation
-from gradcli.checks.forms.field import FormField
-from gradcli.checks.forms.polynomials import Full, Spent
-from gradcli.checks.forms.rebuild import WRITTEN_OUT, released
-from gradcli.checks.forms.ring import Form
-from gradcli.checks.forms.text import always_positive, relation, text
-from gradcli.checks.forms.tower import LARGE, MOST_APART, MOST_WORK, SIZES, Tower
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from gradcli.checks.algebra.differential_field import Generator, TowerState
     from gradcli.checks.evaluate.balls import Point
-    from gradcli.checks.forms.tower import TowerState
 
     Answer = dict[str, Any]
     Pairs = Iterable[tuple[Any, Any]]
     Values = dict[Hashable, "Value | tuple[type[Exception], str]"]  # read at one point, or what their reading raised
+
+
+class Derivation:
+    """The derivation of a tower by one of its symbols; what it learns of generators it keeps."""
+
+    def __init__(self, symbol: Form) -> None:
+        self.tower = symbol.tower
+        self.symbol = self.tower.used(symbol)[0]
+        self.known: dict[int, Form] = {}
+
+    def of(self, form: Form) -> Form:
+        """The derivative of a form; raises NotFound for a function without a rule here."""
+        form = self.tower.made(form.num, form.den)
+        top = self._polynomial(form.num)
+        if form.den.is_constant():
+            return top * self.tower.made(self.tower.one.num, form.den)
+        bottom = self._polynomial(form.den)
+        below = self.tower.made(self.tower.one.num, form.den)
+        return (top - form * bottom) * below
+
+    def _polynomial(self, poly: Any) -> Form:
+        total = self.tower.zero
+        for index, degree in enumerate(poly.degrees()):
+            if degree > 0:
+                slope = self._generator(index)
+                if not slope.is_zero:
+                    total = total + self.tower.poly(poly.derivative(index)) * slope
+        return total
+
+    def _generator(self, index: int) -> Form:
+        known = self.known.get(index)
+        if known is None:
+            known = self.known[index] = self._rule(index, self.tower.generators[index])
+        return known
+
+    def _rule(self, index: int, one: Generator) -> Form:
+        tower = self.tower
+        if one.kind in ("symbol", "literal", "pi", "i", "held"):
+            return tower.one if index == self.symbol else tower.zero
+        slopes = [self.of(arg) for arg in one.args]
+        if all(slope.is_zero for slope in slopes):
+            return tower.zero
+        if one.kind == "named":
+            return slopes[0]
+        itself = tower.gen(index)
+        if one.kind == "inverse":
+            return -(itself * itself) * slopes[0]
+        if one.kind == "exp":
+            return itself * slopes[0] * one.unit
+        if one.kind == "log":
+            return slopes[0] / one.args[0]
+        if one.kind == "root":
+            return itself * slopes[0] / one.args[0] / one.degree
+        if one.kind == "angle":
+            y, x = one.args
+            return (x * slopes[0] - y * slopes[1]) / (x * x + y * y)
+        rule = TABLE.get(one.name)
+        if rule is None:
+            raise NotFound(f"the derivative of {one.name}")
+        return rule(itself, *one.args) * slopes[-1]
+
+
+def _next_polygamma(order: Form, x: Form) -> Form:
+    n = order.rational()
+    assert n is not None
+    return polygamma(int(n.p) + 1, x)
+
+
+def _next_bessel(name: str, side: int) -> Callable[..., Form]:
+    """f_0' = side*f_1, f_1' = f_0 - f_1/x."""
+
+    def rule(itself: Form, order: Form, x: Form) -> Form:
+        return bessel(name, 0, x) - itself / x if order.rational() == 1 else side * bessel(name, 1, x)
+
+    return rule
+
+
+def _beta_density(a: Form, b: Form, x: Form) -> Form:
+    scale = gamma(a + b) / (gamma(a) * gamma(b))
+    return general_power(x, a - 1) * general_power(1 - x, b - 1) * scale
+
+
+TABLE: dict[str, Callable[..., Form]] = {
+    "erf": lambda g, x: 2 * exp(-x * x) / power(x.tower.pi, HALF),
+    "erfinv": lambda g, x: exp(g * g) * power(x.tower.pi, HALF) / 2,
+    "besselj": _next_bessel("besselj", -1),
+    "besseli": _next_bessel("besseli", 1),
+    "lowergamma": lambda g, a, x: general_power(x, a - 1) * exp(-x),
+    "uppergamma": lambda g, a, x: -general_power(x, a - 1) * exp(-x),
+    "betainc_regularized": lambda g, a, b, start, x: _beta_density(a, b, x),
+    "gamma": lambda g, x: g * polygamma(0, x),
+    "polygamma": lambda g, n, x: _next_polygamma(n, x),
+}
+
+
+WRITTEN_OUT = ("held", "named", "inverse")
+
+
+def released(form: Form, known: dict[int, Form], naming: bool) -> Form:
+    """A form without held or named generators, but for new names of long powers where there is `naming`.
+
+    `known` keeps what became of each generator.
+    """
+    tower = form.tower
+    before, tower.naming = tower.naming, naming
+    apart, tower.inverting = tower.inverting, tower.inverting and naming
+    try:
+        form = tower.made(form.num, form.den)
+        return _polynomial(form, form.num, known) / _polynomial(form, form.den, known)
+    finally:
+        tower.naming, tower.inverting = before, apart
+
+
+def _polynomial(form: Form, poly: Any, known: dict[int, Form]) -> Form:
+    tower = form.tower
+    used = [i for i, n in enumerate(poly.degrees()) if n > 0]
+    now = {i: _generator(form, i, known) for i in used}
+    changed = [i for i in used if not now[i].same(tower.gen(i))]
+    if not changed:
+        return tower.poly(poly)
+    parts: dict[tuple[int, ...], dict[Any, Any]] = {}
+    for powers, coefficient in poly.terms():
+        key = tuple(int(powers[i]) for i in changed)
+        rest = tuple(0 if i in changed else n for i, n in enumerate(powers))
+        parts.setdefault(key, {})[rest] = coefficient
+    total = tower.zero
+    for key, part in parts.items():
+        term = tower.poly(tower.ring.from_dict(part))
+        for i, n in zip(changed, key, strict=True):
+            term = term * now[i] ** n
+        total = total + term
+    return total
+
+
+def _generator(form: Form, index: int, known: dict[int, Form]) -> Form:
+    found = known.get(index)
+    if found is None:
+        tower = form.tower
+        one = tower.generators[index]
+        args = [released(arg, known, form.tower.naming) for arg in one.args]
+        same = all(new.same(old) for new, old in zip(args, one.args, strict=True))
+        found = known[index] = tower.gen(index) if same and one.kind not in WRITTEN_OUT else _made(one, args)
+    return found
+
+
+def _made(one: Generator, args: list[Form]) -> Form:
+    if one.kind in ("held", "named"):
+        return args[0]
+    if one.kind == "inverse":
+        return args[0].inverse()
+    if one.kind == "exp":
+        return exp(args[0] * one.unit)
+    if one.kind == "log":
+        return log(args[0])
+    if one.kind == "root":
+        return power(args[0], fmpq(1, one.degree))
+    if one.kind == "angle":
+        return angle(*args)
+    if one.name == "polygamma":
+        number = args[0].rational()
+        assert number is not None
+        return polygamma(int(number.p), args[1])
+    rule = RULES.get(one.name)
+    return function(one.name, *args) if rule is None else rule(*args)
+
 
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
@@ -374,7 +550,7 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
             if not difference.is_zero and any(one.kind in WRITTEN_OUT for one in tower.generators):
                 exact, claimed = released(exact, known[naming], naming), released(claimed, known[naming], naming)
                 difference = exact - claimed
-        if not difference.is_zero and not injective.equal(exact, claimed):
+        if not difference.is_zero and not exponentials.equal(exact, claimed):
             return {
                 "proved": False,
                 "reason": f"the difference {text(difference)} is not zero by algebra",

@@ -1,7 +1,9 @@
-"""Forms go in; their exponentials, logarithms and powers come out, as products and sums over generators.
+"""Exponentials, logarithms, powers, sines and inverse sines of forms, as products and sums over generators.
 
 An exponential is a product over the terms of its argument, a logarithm a sum and a root a product over the factors of
 theirs, so that the laws of these functions are laws of polynomials. Factors are positive at the point of the check.
+Circular functions go through exp(i*a); every inverse one is the angle of a point (x, y). Two forms that differ as they
+are written are compared inside a one-to-one function too.
 """
 
 from __future__ import annotations
@@ -9,14 +11,24 @@ from __future__ import annotations
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
-from flint import fmpq, fmpz_poly
+from flint import arb, fmpq, fmpz_poly
 
-from gradcli.checks.forms.polynomials import Key, NotFound, exact_quotient, leading
-from gradcli.checks.forms.reals import NotReal, conjugate, positive_factors
-from gradcli.checks.forms.ring import Form, Generator
+from gradcli.checks.algebra.differential_field import Form, Generator, Key, NotFound, exact_quotient, leading
+from gradcli.checks.algebra.real_forms import (
+    NotReal,
+    ball,
+    certain_sign,
+    conjugate,
+    made_real,
+    positive_factors,
+    sign_of,
+)
+from gradcli.checks.evaluate.ball_numbers import precision
+from gradcli.checks.evaluate.interpretation import Undecided
 
 if TYPE_CHECKING:
-    from gradcli.checks.forms.tower import Tower
+    from gradcli.checks.algebra.differential_field import Form, Tower
+
 
 HALF = fmpq(1, 2)
 MOST_DEGREE = 24  # of a root; a finer power is an exponential of the logarithm
@@ -255,3 +267,190 @@ def general_power(base: Form, exponent: Form) -> Form:
     if number.q == 1 and abs(number.p) > 10**6:
         raise NotFound(f"a power of {number}")
     return power(base, number)
+
+
+MOST_COMPARED_DEGREE = 12
+COMPARED_BITS = 128
+
+
+def equal(one: Form, other: Form) -> bool:
+    """Whether two forms are equal at the point and around it; the signs that this needs are noted."""
+    kinds = kinds_in(one) | kinds_in(other)
+    for kind, test in (("root", by_powers), ("log", by_exponentials), ("angle", by_turns)):
+        try:
+            if kind in kinds and test(one, other):
+                return True
+        except (NotFound, NotReal, Undecided):
+            continue
+    return False
+
+
+def kinds_in(form: Form) -> set[str]:
+    """The kinds of generators that a form is written in."""
+    return {form.tower.generators[i].kind for i in form.tower.used(form)}
+
+
+def by_powers(one: Form, other: Form) -> bool:
+    """Equal powers of two numbers of one sign; the degree is that of their roots."""
+    tower = one.tower
+    used = {*tower.used(one), *tower.used(other)}
+    degree = lcm(*(tower.generators[i].degree for i in used if tower.generators[i].kind == "root"))
+    if degree > MOST_COMPARED_DEGREE or not (one**degree - other**degree).is_zero:
+        return False
+    side = certain_sign(one)
+    if side != certain_sign(other):
+        return False
+    tower.note(one, side)
+    tower.note(other, side)
+    tower.everywhere = False
+    return True
+
+
+def by_exponentials(one: Form, other: Form) -> bool:
+    """Equal exponentials of two real numbers."""
+    difference = one - other
+    whole = difference * whole_multiple(difference)
+    return bool((exp(whole) - 1).is_zero)
+
+
+def by_turns(one: Form, other: Form) -> bool:
+    """A difference that is a multiple of 2*pi, and small."""
+    difference = one - other
+    tower = difference.tower
+    whole = difference * whole_multiple(difference)
+    if not (exp(tower.i * whole) - 1).is_zero:
+        return False
+    with precision(COMPARED_BITS):
+        found = ball(whole, {})
+        size = abs(found if type(found) is arb else found.real)
+        if not size < 6:
+            return False
+    for index in tower.used(difference):
+        if tower.generators[index].kind == "angle":
+            _keep_continuous(*tower.generators[index].args)
+    tower.local, tower.everywhere = True, False
+    return True
+
+
+def whole_multiple(form: Form) -> int:
+    """What makes the coefficients of a form whole."""
+    return int(form.den.content()) if not form.den.is_constant() else int(form.den.leading_coefficient())
+
+
+def _keep_continuous(y: Form, x: Form) -> None:
+    """Note the signs that keep an angle away from its jump, where x < 0 and y = 0, and from division by zero."""
+    tower = y.tower
+    for arg in (y, x):
+        below = made_real(tower.poly(arg.den))
+        if tower.moves(below):
+            tower.note(below, certain_sign(below))
+    if not tower.moves(x) and sign_of(x) > 0:
+        return
+    kept = x if sign_of(x) > 0 else y
+    tower.note(kept, certain_sign(kept))
+
+
+RATIOS = (fmpq(1), fmpq(-1), fmpq(2), fmpq(-2), fmpq(1, 2), fmpq(-1, 2))  # of angles that may be related
+STEPS = 12  # of half a turn
+BITS = 160
+CLOSE = 80  # bits
+
+
+def sine_cosine(form: Form) -> tuple[Form, Form]:
+    """The sine and the cosine."""
+    i = form.tower.i
+    ahead = exp(i * form)
+    behind = ahead.inverse()
+    return (behind - ahead) * i / 2, (ahead + behind) / 2
+
+
+def hyperbolic(form: Form) -> tuple[Form, Form]:
+    """The hyperbolic sine and cosine."""
+    ahead = exp(form)
+    behind = ahead.inverse()
+    return (ahead - behind) / 2, (ahead + behind) / 2
+
+
+def angle(y: Form, x: Form) -> Form:
+    """The angle of the point (x, y); it is odd in y."""
+    tower = y.tower
+    beside = x.rational()
+    if y.is_zero and beside is not None and beside > 0:
+        return tower.zero
+    if leading(y.num) < 0:
+        return -angle(-y, x)
+    made = Generator("angle", [y, x])
+    known = tower.known.get(made.key())
+    if known is not None:
+        return tower.gen(known)
+    index = tower.index(made)
+    other = related(tower, index)
+    if other is None:
+        return tower.gen(index)
+    tower.relations[index] = (1, other)
+    return other
+
+
+def related(tower: Tower, index: int) -> Form | None:
+    """An angle by pi and an angle that is there already, where digits suggest it and algebra confirms it."""
+    itself = tower.gen(index)
+    for other in suggested(tower, index):
+        try:
+            if by_turns(itself, other):
+                return other
+        except (NotFound, NotReal, Undecided):
+            continue
+    return None
+
+
+def suggested(tower: Tower, index: int) -> list[Form]:
+    """What an angle seems to be by its digits: whole twelfths of pi beyond a multiple of an angle before it."""
+    found: list[Form] = []
+    with precision(BITS):
+        memo: dict[int, Any] = {}
+        size, step = ball(tower.gen(index), memo).real, arb.pi() / STEPS
+        multiples = [(tower.zero, size)]
+        for i, one in enumerate(tower.generators[:index]):
+            if one.kind == "angle" and i not in tower.relations:
+                beside = ball(tower.gen(i), memo).real
+                multiples += [(tower.gen(i) * ratio, size - beside * arb(ratio)) for ratio in RATIOS]
+        for form, rest in multiples:
+            steps = rest / step
+            if steps.is_finite():
+                nearest = round(float(steps.mid()))
+                if abs(steps - nearest) < arb(2) ** -CLOSE:
+                    found.append(form + tower.pi * fmpq(nearest, STEPS))
+    return found
+
+
+def atan(form: Form) -> Form:
+    number = form.rational()
+    if number is not None and abs(number) == 1:
+        return form.tower.number(number / 4) * form.tower.pi
+    return angle(form, form.tower.one)
+
+
+def asin(form: Form) -> Form:
+    number = form.rational()
+    if number is not None and abs(number * 2) in (1, 2):
+        return form.tower.number(number * (HALF if abs(number) == 1 else fmpq(1, 3))) * form.tower.pi
+    return angle(form, power(1 - form * form, HALF))
+
+
+def acos(form: Form) -> Form:
+    return form.tower.pi / 2 - asin(form)
+
+
+def asinh(form: Form) -> Form:
+    """It is odd; one sign of its argument serves both."""
+    if leading(form.num) < 0:
+        return -asinh(-form)
+    return log(form + power(form * form + 1, HALF))
+
+
+def acosh(form: Form) -> Form:
+    return log(form + power(form - 1, HALF) * power(form + 1, HALF))
+
+
+def atanh(form: Form) -> Form:
+    return (log(1 + form) - log(1 - form)) / 2

@@ -1,7 +1,8 @@
-"""Generators go in, each over those before it, and fractions come out in which the relations between them are applied.
+"""Fractions of polynomials in generators, each over those before it, with the relations between them applied.
 
-A relation is a power of a generator that equals a form of others, as i*i = -1 or a root's power. Everything has a
-budget; what is over it is `NotFound`, never a guess.
+A generator is a symbol or a function of forms; what it means is for those who make it. A relation is a power of a
+generator that equals a form of others, as i*i = -1 or a root's power. Everything has a budget; what is over it is
+`NotFound`, never a guess.
 """
 
 from __future__ import annotations
@@ -9,29 +10,252 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flint import Ordering, fmpq, fmpz_mpoly_ctx
+from flint import Ordering, fmpq, fmpz, fmpz_mpoly_ctx
 
-from gradcli.checks.forms.polynomials import (
-    GCD_PAIRS,
-    MOST_BITS,
-    MOST_POWER,
-    MOST_TERMS,
-    Full,
-    NotFound,
-    Spent,
-    Vanishing,
-    as_number,
-    exact_quotient,
-    height,
-    is_number,
-    leading,
-    over_of,
-    product,
-)
-from gradcli.checks.forms.ring import Form, Generator
+from gradcli.checks.evaluate.interpretation import Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+MOST_TERMS = 4_000
+MOST_PAIRS = 200_000  # of terms in one product
+MOST_POWER = 512
+MOST_BITS = 20_000  # of a coefficient
+EXPANDED = 100  # terms of a power; a longer one is a power of a generator
+GCD_PAIRS = 60_000  # beyond that a fraction is not reduced to lowest terms
+
+
+class NotFound(Undecided):
+    """A form is over its budget, or holds what it cannot carry; where nothing reads it, that does no harm."""
+
+
+class Full(Exception):
+    """There are more generators than the ring has; a larger ring may do."""
+
+
+class Spent(Exception):
+    """The budget of an attempt is spent."""
+
+
+class Vanishing(NotFound):
+    """A division by a form that is identically zero."""
+
+
+def as_number(value: Any) -> fmpq | None:
+    """A whole number or a fraction as flint has it; None for anything else."""
+    if isinstance(value, (int, fmpz, fmpq)):
+        return fmpq(value)
+    numerator = getattr(value, "numerator", None)
+    if numerator is None or isinstance(value, float):
+        return None
+    return fmpq(numerator, value.denominator)
+
+
+def product(a: Any, b: Any) -> Any:
+    """The product of two polynomials, within the budget."""
+    if len(a) * len(b) > MOST_PAIRS:
+        raise NotFound("a product of too many terms")
+    return a * b
+
+
+def exact_quotient(a: Any, b: Any) -> Any:
+    return a if b.is_one() else divmod(a, b)[0]
+
+
+def over_of(poly: Any, gen: Any) -> Any:
+    """The part of a polynomial, of degree 1 in a generator, that stands beside the generator."""
+    return divmod(poly, gen)[0]
+
+
+def leading(poly: Any) -> fmpz:
+    """The first coefficient; 0 of the polynomial 0."""
+    return fmpz(0) if poly.is_zero() else poly.leading_coefficient()
+
+
+class Key:
+    """A polynomial as a key of tables; `str` would do, but leaks memory in python-flint 0.9."""
+
+    __slots__ = ("hash", "poly")
+
+    def __init__(self, poly: Any) -> None:
+        self.poly = poly
+        self.hash = hash((tuple(poly.degrees()), tuple(poly.coeffs())))
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.hash == other.hash and bool(self.poly == other.poly)
+
+
+def is_number(poly: Any) -> bool:
+    """Whether a polynomial is a number; flint looks at every variable for that, so longer ones never get there."""
+    return len(poly) < 2 and bool(poly.is_constant())
+
+
+def height(poly: Any) -> int:
+    """The bits of the largest coefficient; of many, those of the first."""
+    if len(poly) > 64:
+        return int(leading(poly).bit_length())
+    return int(max(map(fmpz.bit_length, poly.coeffs()), default=0))
+
+
+def expected_terms(terms: int, n: int) -> int:
+    """At most how many terms a power has: n + terms - 1 over n."""
+    found = 1
+    for k in range(1, min(terms, n + 1)):
+        found = found * (n + terms - k) // k
+        if found > 10 * MOST_TERMS:
+            break
+    return found
+
+
+class Generator:
+    """What a generator is: its kind and, for a function, its arguments as forms.
+
+    symbol and literal (with a `value`, a rational), unknown (a symbol without a value), pi, i, exp (of `unit` times the
+    argument), log, root (of a `degree`), angle (of the point x, y, from arguments y, x), function (with a `name`),
+    held (a form that counts as a constant), named (one that is not written out), inverse (one over a form, likewise).
+    """
+
+    __slots__ = ("args", "complex", "degree", "kind", "name", "unit", "value")
+
+    def __init__(
+        self,
+        kind: str,
+        args: Sequence[Form] = (),
+        *,
+        name: str = "",
+        value: fmpq | None = None,
+        unit: fmpq | None = None,
+        degree: int = 1,
+        complex: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.args = list(args)
+        self.name = name
+        self.value = value
+        self.unit = unit
+        self.degree = degree
+        self.complex = complex
+
+    def key(self) -> tuple[Any, ...]:
+        """What tells generators apart: not the unit of an exponential, and not the degree of a root."""
+        return (self.kind, self.name, *[arg.key() for arg in self.args])
+
+
+class Form:
+    """A fraction of two polynomials of a tower, in lowest terms; with the operators of a number."""
+
+    __slots__ = ("den", "num", "tower")
+
+    def __init__(self, tower: Tower, num: Any, den: Any) -> None:
+        self.tower = tower
+        self.num = num
+        self.den = den
+
+    def __str__(self) -> str:
+        return str(self.num) if self.den.is_one() else f"({self.num})/({self.den})"
+
+    def key(self) -> tuple[Any, ...]:
+        """What tells forms of one tower apart."""
+        return Key(self.num), Key(self.den)
+
+    @property
+    def is_zero(self) -> bool:
+        return bool(self.num.is_zero())
+
+    def rational(self) -> fmpq | None:
+        """The form as a number, where it is one."""
+        if not (is_number(self.num) and is_number(self.den)):
+            return None
+        return fmpq(leading(self.num), leading(self.den))
+
+    @property
+    def is_lowest(self) -> bool:
+        """Whether common factors were looked for, so that there are none."""
+        return len(self.num) * len(self.den) <= GCD_PAIRS
+
+    def same(self, other: Form) -> bool:
+        """Whether two forms are written alike."""
+        return bool(self.num == other.num and self.den == other.den)
+
+    def __add__(self, other: Any) -> Form:
+        if not isinstance(other, Form):
+            number = as_number(other)
+            if number is None:
+                return NotImplemented
+            other = self.tower.number(number)
+        tower = self.tower
+        if self.den == other.den:
+            return tower.made(self.num + other.num, self.den)
+        if len(self.den) * len(other.den) > GCD_PAIRS:
+            common, known = tower.one.num, False
+        else:
+            common, known = self.den.gcd(other.den), self.is_lowest and other.is_lowest
+        left, right = exact_quotient(other.den, common), exact_quotient(self.den, common)
+        num = product(self.num, left) + product(other.num, right)
+        return tower.made(num, product(self.den, left), ((num, common),) if known else None)  # P. Henrici (1956)
+
+    def __mul__(self, other: Any) -> Form:
+        if not isinstance(other, Form):
+            number = as_number(other)
+            if number is None:
+                return NotImplemented
+            other = self.tower.number(number)
+        pairs = ((self.num, other.den), (other.num, self.den)) if self.is_lowest and other.is_lowest else None
+        return self.tower.made(product(self.num, other.num), product(self.den, other.den), pairs)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Form:
+        return Form(self.tower, -self.num, self.den)
+
+    def __pos__(self) -> Form:
+        return self
+
+    def __sub__(self, other: Any) -> Form:
+        return self.__add__(-other)
+
+    def __rsub__(self, other: Any) -> Form:
+        return (-self).__add__(other)
+
+    def inverse(self) -> Form:
+        """One over it; raises Vanishing."""
+        if self.is_zero:
+            raise Vanishing("division by an expression that vanishes")
+        if self.tower.inverting and len(self.num) > 1:
+            return self.tower.inverted(self)
+        return self.tower.made(self.den, self.num)
+
+    def __truediv__(self, other: Any) -> Form:
+        if isinstance(other, Form):
+            return self * other.inverse()
+        number = as_number(other)
+        if number is None:
+            return NotImplemented
+        if number == 0:
+            raise Vanishing("division by zero")
+        return self.__mul__(1 / number)
+
+    def __rtruediv__(self, other: Any) -> Form:
+        return self.inverse().__mul__(other)
+
+    def __pow__(self, n: int) -> Form:
+        if n < 0:
+            return self.inverse() ** -n
+        if n > MOST_POWER:
+            raise NotFound(f"a power of {n}")
+        tower = self.tower
+        terms = max(expected_terms(len(self.num), n), expected_terms(len(self.den), n))
+        if terms > MOST_TERMS and not tower.naming:
+            raise NotFound(f"more than {MOST_TERMS:,} terms in a power")
+        if terms > EXPANDED and tower.naming:
+            return tower.named(self.num) ** n / tower.named(self.den) ** n
+        return tower.made(self.num**n, self.den**n, () if self.is_lowest else None)
+
 
 SIZES = (16, 48)  # generators; a small ring is the faster one
 OVERHEAD = 8  # terms that an operation counts for, whatever its length

@@ -1,8 +1,4 @@
-"""What `symbolic` rules call `sp`: functions and constructors of our own, from forms and numbers to forms.
-
-Special functions are generators; the gamma function and its kin are moved to one argument among those that
-differ by a whole number. A function that is not here is a generator without derivative or digits.
-"""
+"""What `symbolic` rules call `sp`: functions and constructors of our own, from forms and numbers to forms."""
 
 from __future__ import annotations
 
@@ -11,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq
 
-from gradcli.checks.forms import angles
-from gradcli.checks.forms.exponentials import HALF, exp, general_power, log, power
-from gradcli.checks.forms.polynomials import NotFound, as_number, leading
-from gradcli.checks.forms.ring import Form, Generator
+from gradcli.checks.algebra import exponentials
+from gradcli.checks.algebra.differential_field import Form, Generator, NotFound, as_number, leading
+from gradcli.checks.algebra.exponentials import HALF, exp, general_power, log, power
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradcli.checks.forms.tower import Tower
+    from gradcli.checks.algebra.differential_field import Tower
+
 
 MOST_SHIFT = 40
 MOST_ARGUMENT = 200
@@ -135,7 +131,7 @@ def gamma(form: Form) -> Form:
     if number is not None and number == HALF:
         found = power(tower.pi, HALF)
     elif mirror is not None:
-        found = tower.pi / (angles.sine_cosine(tower.pi * base)[0] * gamma(1 - base))
+        found = tower.pi / (exponentials.sine_cosine(tower.pi * base)[0] * gamma(1 - base))
     else:
         found = function("gamma", base)
     for k in range(n):
@@ -151,7 +147,7 @@ def polygamma(n: int, form: Form) -> Form:
     tower = form.tower
     mirror = mirrored("polygamma", base, tower.number(n))
     if mirror is not None:
-        sine, cosine = angles.sine_cosine(tower.pi * base)
+        sine, cosine = exponentials.sine_cosine(tower.pi * base)
         cotangent = cosine / sine
         slopes = [fmpq(0), fmpq(1)]  # of the cotangent, as a polynomial in it: a derivative is -(1 + c**2) dP/dc
         for _ in range(n):
@@ -209,19 +205,19 @@ RULES: dict[str, Callable[..., Form]] = {
     "exp": exp,
     "log": log,
     "sqrt": lambda x: power(x, HALF),
-    "sin": lambda x: angles.sine_cosine(x)[0],
-    "cos": lambda x: angles.sine_cosine(x)[1],
-    "tan": tangent(angles.sine_cosine),
-    "sinh": lambda x: angles.hyperbolic(x)[0],
-    "cosh": lambda x: angles.hyperbolic(x)[1],
-    "tanh": tangent(angles.hyperbolic),
-    "asin": angles.asin,
-    "acos": angles.acos,
-    "atan": angles.atan,
-    "atan2": angles.angle,
-    "asinh": angles.asinh,
-    "acosh": angles.acosh,
-    "atanh": angles.atanh,
+    "sin": lambda x: exponentials.sine_cosine(x)[0],
+    "cos": lambda x: exponentials.sine_cosine(x)[1],
+    "tan": tangent(exponentials.sine_cosine),
+    "sinh": lambda x: exponentials.hyperbolic(x)[0],
+    "cosh": lambda x: exponentials.hyperbolic(x)[1],
+    "tanh": tangent(exponentials.hyperbolic),
+    "asin": exponentials.asin,
+    "acos": exponentials.acos,
+    "atan": exponentials.atan,
+    "atan2": exponentials.angle,
+    "asinh": exponentials.asinh,
+    "acosh": exponentials.acosh,
+    "atanh": exponentials.atanh,
     "erf": odd("erf"),
     "erfc": lambda x: 1 - odd("erf")(x),
     "erfinv": odd("erfinv"),

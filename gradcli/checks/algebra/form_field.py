@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq
 
+from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent, Vanishing
+from gradcli.checks.algebra.elementary_functions import Namespace
+from gradcli.checks.algebra.exponentials import HALF, log, power
+from gradcli.checks.algebra.real_forms import sign_of
 from gradcli.checks.evaluate.decimal_literals import last_unit
 from gradcli.checks.evaluate.interpretation import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt
-from gradcli.checks.forms.exponentials import HALF, log, power
-from gradcli.checks.forms.functions import Namespace
-from gradcli.checks.forms.places import sign_of
-from gradcli.checks.forms.polynomials import MOST_BITS, NotFound, Spent, Vanishing
-from gradcli.checks.forms.ring import Form, Generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gradcli.checks.forms.tower import Tower
+    from gradcli.checks.algebra.differential_field import Tower
     from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
+
 
 MOST_OPERATIONS = 20_000
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq
 
-from gradcli.checks.forms.polynomials import NotFound, leading
-from gradcli.checks.forms.reals import NotReal, made_real
-from gradcli.checks.forms.ring import Form
+from gradcli.checks.algebra.differential_field import Form, NotFound, leading
+from gradcli.checks.algebra.real_forms import NotReal, made_real
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gradcli.checks.forms.ring import Generator
-    from gradcli.checks.forms.tower import Tower
+    from gradcli.checks.algebra.differential_field import Generator, Tower
+
 
 MOST_SHOWN = 40  # terms
 HUGE = 10**300
