@@ -31,6 +31,7 @@ ROOMS = {
     "full": "gradcli.commands._full",
     "machine": "gradcli.rendering.machine",
     "package": "gradcli",
+    "prompt": "gradcli.prompt",
     "settings": "gradcli.commands._settings",
 }
 
@@ -71,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = guarded(argv)
+        code = load("prompt").converse(guarded) if not argv and on_terminal() else guarded(argv)
         if not sys.stdout.closed:  # as a script that `run` runs may leave it
             sys.stdout.flush()
         return code
@@ -85,6 +86,11 @@ def main(argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, Terminated) as stop:  # while the last of the output is written
         discard("stdout")
         return stopped(stop)
+
+
+def on_terminal() -> bool:
+    """Whether somebody types and reads."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def guarded(argv: Sequence[str]) -> int:

@@ -1,0 +1,159 @@
+"""The prompt: what is typed on a terminal, with readline and without, and what it says."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gradcli import cli, prompt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def told(lines: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What the prompt says to these lines."""
+    rest = iter(lines)
+
+    def ask(text: str) -> str:
+        line = next(rest, None)
+        if line is None:
+            raise EOFError
+        return line
+
+    assert prompt.converse(cli.guarded, ask) == 0
+    captured = capsys.readouterr()
+    return captured.out.partition("\n")[2] + captured.err
+
+
+@pytest.fixture(autouse=True)
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "gradcli" / "history"
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (["1 + 2", "ans*2", "ans + ans"], ["3.0\n6.0\n12.0\n"]),
+        (["x = 3", "x**2", ":grad"], ["9.0", "6.0"]),
+        (["def f(x):", "    return x**2 + 1", "", "f(2)"], ["5.0"]),
+        (["sum([1,", "2, 3])"], ["6.0"]),
+        (["x**2"], ["2*x"]),
+        ([":derive x**3"], ["3*x**2"]),
+        ([":grad x*y --at x=2,y=3"], ["gradient", "3.0", "2.0"]),
+        ([':check x**2 --claim "x = 2*x"'], ["PROVED"]),
+        ([":trace x*sin(x) --at x=2"], ["Backward"]),
+        ([":graph x*y"], ["mul"]),
+        ([":plot x**2"], ["d/dx", "┤"]),
+        ([":ops tanh"], ["tanh"]),
+        (["x = 3", ":names", ":forget", ":names", "x"], ["x = 3\n"]),
+        ([":help"], [":grad", ":quit", "ans"]),
+        ([":gradd x"], ["GC721", "did you mean", ":help"][:1]),
+        ([":grad"], ["GC721", "needs an expression"]),
+        (["1 +", "2"], ["GC", "2.0"]),
+        (["y = nope(3)", "4"], ["GC", "4.0"]),
+        (["1/0"], ["inf"]),
+        (["1 + 1", ":quit", "5 + 5"], ["2.0"]),
+    ],
+    ids=str,
+)
+def test_what_is_typed_is_answered(lines: list[str], shown: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(lines, capsys)
+    for text in shown:
+        assert text in found
+    assert "Traceback" not in found and "GC999" not in found
+    if ":quit" in lines:
+        assert "10.0" not in found
+
+
+def test_a_line_that_fails_is_not_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(["y = nope(3)", "z = 2", ":names"], capsys)
+    assert found.startswith("z = 2\n") and "unknown function" in found  # what `:names` shows, then the error
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [("x + 1", False), ("sin(", True), ("[1, 2", True), ("def f(x):", True), ("def f(x):\n  return x", True),
+     ("def f(x):\n  return x\n", False), ("x \\", True), ("f)(", True), (")", False)],
+)  # fmt: skip
+def test_what_is_not_complete_goes_on(text: str, more: bool) -> None:
+    assert prompt.unfinished(text) == more
+
+
+def test_completion_knows_commands_functions_and_names(capsys: pytest.CaptureFixture[str]) -> None:
+    one = prompt.Prompt(cli.guarded)
+    one.answer("speed = 3")
+    assert prompt.completions(one, ":de", ":de") == [":derive "]
+    assert "softmax(" in prompt.completions(one, "softm", "softm")
+    assert prompt.completions(one, "2*spe", "spe") == ["speed"]
+    assert prompt.completions(one, "", "") == []
+
+
+# --- on a real terminal ----------------------------------------------------------------------------------------------
+
+
+def conversation(keys: list[str], folder: Path, *, readline: bool = True) -> str:
+    """What a terminal of 80 columns shows; each text is typed when the prompt stands there."""
+    ours, theirs = pty.openpty()
+    code = "" if readline else "import sys; sys.modules['readline'] = None; "
+    root = os.path.dirname(os.path.dirname(cli.__file__))
+    environment = {**os.environ, "PYTHONPATH": root, "COLUMNS": "80", "TERM": "xterm", "XDG_STATE_HOME": str(folder)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{code}import sys; from gradcli import cli; sys.exit(cli.main([]))"],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True, start_new_session=True, cwd=folder,
+    )  # fmt: skip
+    os.close(theirs)
+    shown, waiting, seen = "", list(keys), 0
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        ready, _, _ = select.select([ours], [], [], 0.2)
+        if ready:
+            try:
+                read = os.read(ours, 65536)
+            except OSError:
+                break
+            if not read:
+                break
+            shown += read.decode()
+        prompts = len(re.findall(r"(?:>>>|\.\.\.) ", shown))
+        if waiting and prompts > seen:
+            seen = prompts
+            os.write(ours, waiting.pop(0).encode())
+    assert process.wait(timeout=20) == 0
+    os.close(ours)
+    return ESCAPE.sub("", shown)
+
+
+@pytest.mark.parametrize("readline", [True, False])
+def test_a_conversation_on_a_terminal(readline: bool, tmp_path: Path) -> None:
+    shown = conversation(["x = 3\r", "x**2\r", ":grad\r", "\x04"], tmp_path, readline=readline)
+    assert "gradcli" in shown and "9.0" in shown and re.search(r"x\s+3.0\s+6.0", shown)
+    assert "Traceback" not in shown
+
+
+def test_history_outlives_the_conversation(tmp_path: Path) -> None:
+    pytest.importorskip("readline")
+    conversation(["1 + 41\r", ":quit\r"], tmp_path)
+    assert "1 + 41" in (tmp_path / "gradcli" / "history").read_text()
+    assert "42.0" in conversation(["\x1b[A\x1b[A\r", ":quit\r"], tmp_path)  # the line before the last
+
+
+def test_completion_on_a_terminal(tmp_path: Path) -> None:
+    pytest.importorskip("readline")
+    assert "3*x**2" in conversation([":der\tx**3\r", ":quit\r"], tmp_path)
+
+
+def test_off_a_terminal_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    assert "Usage" in capsys.readouterr().out
