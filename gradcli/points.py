@@ -24,7 +24,7 @@ def read_point(
 ) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
     """The value of each name, and notes; texts are what `--at` takes, a mapping holds numbers, lists or arrays.
 
-    Raises GradcliError: GC1xx for a text that cannot be read, GC6xx for a file, GC333 for what is no number.
+    Raises GradcliError: GC1xx for a text that cannot be read, GC6xx for a file, GC333 for what is not a number.
 
     >>> read_point(["x=2,y=[1,2,3]"])[0]
     {'x': 2.0, 'y': array([1., 2., 3.])}

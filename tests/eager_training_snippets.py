@@ -520,7 +520,7 @@ _ASKED = {
     "no draws with a gradient": "D.Categorical(b).rsample()",
     "negative deviation": "D.Normal(a, a)",
     "negative deviation, unchecked": "y = D.Normal(a, a, validate_args=False).scale",
-    "a mean that is no number": "D.Normal(float('nan'), 1.0)",
+    "a mean that is not a number": "D.Normal(float('nan'), 1.0)",
     "value of another shape": "D.Normal(a, b).log_prob(torch.ones(2))",
     "value that is no tensor": "D.Normal(a, b).log_prob(1.0)",
     "class that does not exist": "D.Categorical(b).log_prob(torch.tensor(7))",

@@ -45,7 +45,7 @@ def differ(example: Mapping[str, Any]) -> bool:
 
 
 def number(text: Any) -> Decimal | str:
-    """The number that digits stand for; what is no number stays text."""
+    """The number that digits stand for; what is not a number stays text."""
     try:
         return Decimal(str(text).split("±")[0].strip("[] ").rstrip("."))
     except InvalidOperation:

@@ -521,7 +521,7 @@ BAD: list[tuple[str, Any, Any, str]] = [
     ("wrong shape", total, lambda x: np.ones(3), "df has shape [3], but `x` has [2]"),
     ("too few axes", total, lambda x: 1.0, "df has shape [], but `x` has [2]"),
     ("column", total, lambda x: 2 * x[:, None], "df has shape [2, 1], but `x` has [2]"),
-    ("array with a gradient", lambda x: x**2, lambda x: 2 * x, "its derivative is no gradient"),
+    ("array with a gradient", lambda x: x**2, lambda x: 2 * x, "its derivative is not a gradient"),
     ("empty", lambda x: x[:0], lambda x: x, "f returns an empty array"),
 ]  # fmt: skip
 
@@ -557,7 +557,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("missing argument", lambda x, y: x * y, {"at": {"x": 1.0}}, "`y` has no value"),
     ("too many", total, {"at": (1.0, 2.0)}, "takes 1 arguments"),
     ("nothing moves", total, {"at": {"x": np.array([1, 2])}}, "could move"),
-    ("unknown wrt", total, {"at": {"x": X2}, "wrt": ["y"]}, "`y` is no argument"),
+    ("unknown wrt", total, {"at": {"x": X2}, "wrt": ["y"]}, "`y` is not an argument"),
     ("text to move", lambda x, s: x, {"at": {"x": 1.0, "s": "a"}, "wrt": ["s"]}, "`s` cannot move"),
     ("two derivatives", total, {"at": X2, "jac": total}, "two derivatives"),
 ]

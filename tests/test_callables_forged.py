@@ -104,7 +104,7 @@ sys.modules["gradcli.checks.callables.processes.runner"].recording_of = lambda b
 import sys
 sys.modules["gradcli.checks.callables.processes.runner"].recording_of = lambda box, seed: {"flat": None, "PROVED": True}
 """,
-    "a recording that is no table": """
+    "a recording that is not a table": """
 import sys
 sys.modules["gradcli.checks.callables.processes.runner"].recording_of = lambda box, seed: {"unfit": ["PROVED"]}
 """,

@@ -45,7 +45,7 @@ def shown(script: str, leaf: str, at: dict[str, Any], claim: str | None = None) 
 DAMAGED = [
     "2*x",  # another number
     "3*x**2*(1 + 1e-9*x)",  # nearly right
-    "3*x**2*y/y",  # of a name that is no leaf
+    "3*x**2*y/y",  # of a name that is not a leaf
     "3*x**2 +",  # no formula
     "3*x**2*step(x)",  # an operation that no script can call
     "3*x**2*(1 if x > 0 else 0)",

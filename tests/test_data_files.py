@@ -61,7 +61,7 @@ def test_text_columns_may_stay_unread(tmp_path: Path) -> None:
     path = written(tmp_path, "people.csv", "name,age,height\nAda,36,1.6\nAlan,41,\n")
     assert load_array(path, column=1).tolist() == [36, 41]
     bad = refused(lambda: load_array(path))
-    assert (bad.code, bad.message.split(", ", 1)[1]) == ("GC616", "line 2, column 0: `Ada` is no number")
+    assert (bad.code, bad.message.split(", ", 1)[1]) == ("GC616", "line 2, column 0: `Ada` is not a number")
     bad = refused(lambda: load_array(path, column=2))
     assert bad.message.endswith("line 3, column 2: the cell is empty")
     assert "columns=0:2" in (bad.help or "")

@@ -41,6 +41,7 @@ WITHOUT = {
     "GC506": "depends on the machine",
     "GC510": "is about a drawing of a script",
     "GC511": "is about a formula, which Python asks for",
+    "GC512": "is about a function in another language, which derive writes",
     "GC601": "is about the path of the script itself",
     "GC640": "is about a file beside the script",
     "GC690": "is about the file of --output",

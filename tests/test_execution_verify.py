@@ -77,7 +77,7 @@ BROKEN: dict[str, Callable[[Graph], Node]] = {
     "no plain value": lambda g: made(g, "power", (g.leaf("x"),), n=[2]),
     "unknown name": lambda g: constant(g, "tau"),
     "not exact": lambda g: constant(g, 0.5),
-    "whole number is no int": lambda g: constant(g, Fraction(2)),
+    "whole number is not an int": lambda g: constant(g, Fraction(2)),
     "no int": lambda g: constant(g, True),
     "not in the table": unknown_data,
     "data has shape": misshapen_data,

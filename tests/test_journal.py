@@ -395,7 +395,7 @@ def test_what_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
     assert len(held(tmp_path)) == 30
     (tmp_path / NAME).rename(tmp_path / "elsewhere")
     (tmp_path / NAME).symlink_to("elsewhere")
-    works_in_memory(Journal(str(tmp_path)), "it is no ordinary file")
+    works_in_memory(Journal(str(tmp_path)), "it is not an ordinary file")
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can give files away")

@@ -31,7 +31,7 @@ def cases(start: int, count: int, strange: bool = True) -> Iterator[tuple[Tape, 
         text, values = make(seed)
         try:
             yield question(text, odd(seed, values) if strange else values)
-        except gradcli.GradcliError:  # the last value depends on no leaf, or is no number
+        except gradcli.GradcliError:  # the last value depends on no leaf, or is not a number
             continue
 
 

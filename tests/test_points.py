@@ -96,7 +96,7 @@ def test_workers_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert np.array_equal(loaded(tmp_path / "out.csv"), right(points))
     with open(source, "a") as text:
         text.write("1,2\n3,oops\n")
-    with pytest.raises(GradcliError, match=rf"in.csv:{COUNT + 3}, column 2: 'oops' is no number"):
+    with pytest.raises(GradcliError, match=rf"in.csv:{COUNT + 3}, column 2: 'oops' is not a number"):
         answer_points(SCRIPT, str(source), str(tmp_path / "other.csv"), jobs=2)
 
 
@@ -138,9 +138,9 @@ def test_shared_values_and_values_only(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ("x,y\n1,2\n3\n", "x*y", "GC617", "in.csv:3 has 1 cell, the first row has 2"),
         ("x,y\n1,2,\n3\n", "x*y", "GC617", "in.csv:2 has 3 cells"),
-        ("x,y\n1,2\n3,abc\n", "x*y", "GC616", "in.csv:3, column 2: 'abc' is no number"),
+        ("x,y\n1,2\n3,abc\n", "x*y", "GC616", "in.csv:3, column 2: 'abc' is not a number"),
         ("x,y\n1,2\n3,\n", "x*y", "GC616", "in.csv:3, column 2: the cell is empty"),
-        ("x,y\n1,2\n1_0,2\n", "x*y", "GC616", "in.csv:3, column 1: '1_0' is no number"),
+        ("x,y\n1,2\n1_0,2\n", "x*y", "GC616", "in.csv:3, column 1: '1_0' is not a number"),
         ("x,y\n1,2\n\n3,4\n", "x*y", "GC617", "in.csv:3"),
         ("x,y\n", "x*y", "GC614", "holds no point"),
         ("", "x*y", "GC614", "empty"),
@@ -319,7 +319,7 @@ def room(**others: Any) -> Any:
 @pytest.mark.parametrize(
     ("out", "told"),
     [
-        (lambda: np.empty(COUNT), "no pair"),
+        (lambda: np.empty(COUNT), "not a pair"),
         (lambda: (np.empty(COUNT), {"x": np.empty(COUNT)}), "with the leaves x, y"),
         (lambda: room(y=np.empty(COUNT, int)), r"`out\[1\]\['y'\]` holds int64, the results are float64"),
         (lambda: room(y=[0.0] * COUNT), "holds list"),

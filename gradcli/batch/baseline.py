@@ -111,7 +111,7 @@ def text(found: Iterable[Entry]) -> str:
 def read(path: str) -> Baseline:
     """The baseline in a file.
 
-    Raises GradcliError: GC601 where it cannot be read, GC640 where it is no baseline.
+    Raises GradcliError: GC601 where it cannot be read, GC640 where it is not a baseline.
     """
     try:
         with open(path, "rb") as file:
@@ -125,7 +125,7 @@ def read(path: str) -> Baseline:
     except (ValueError, RecursionError) as problem:
         raise malformed(path, f"it is not JSON: {visible(str(problem), 120)}") from None
     if not isinstance(data, dict) or data.get("baseline") != VERSION or not isinstance(data.get("checks"), list):
-        raise malformed(path, f'it is no object with "baseline": {VERSION} and a list "checks"')
+        raise malformed(path, f'it is not an object with "baseline": {VERSION} and a list "checks"')
     found = []
     for number, one in enumerate(data["checks"], 1):
         fields = set(one) if isinstance(one, dict) else set()
@@ -136,8 +136,10 @@ def read(path: str) -> Baseline:
 
 
 def malformed(path: str, why: str) -> GradcliError:
-    """The error for a file that is no baseline."""
-    return error("GC640", f"{visible(path, 200)} is no baseline: {why}", help="write it again: --write-baseline FILE")
+    """The error for a file that is not a baseline."""
+    return error(
+        "GC640", f"{visible(path, 200)} is not a baseline: {why}", help="write it again: --write-baseline FILE"
+    )
 
 
 def applied(report: Report, baseline: Baseline) -> Report:

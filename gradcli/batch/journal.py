@@ -244,7 +244,7 @@ def package_digest() -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """An option that is no plain data, as such: limits, arrays."""
+    """An option that is not plain data, as plain data: limits, arrays."""
     if hasattr(value, "as_dict"):
         return value.as_dict()
     if hasattr(value, "tolist"):
@@ -490,7 +490,7 @@ def _prepared(folder: str) -> str:
         # one that was there is not opened: closing it would drop the locks that this process may have on it
         state = os.lstat(path)
         if not stat.S_ISREG(state.st_mode):
-            raise _Unusable("it is no ordinary file")
+            raise _Unusable("it is not an ordinary file")
         check_own(state, "it")
     except OSError as wrong:
         if wrong.errno in (ENOSPC, EDQUOT):

@@ -195,7 +195,7 @@ def plan(
 ) -> PlanReport:
     """How value and gradient are computed when they are asked for again; see `execution.reports.PlanReport`.
 
-    Of an output that is no scalar, the value alone. Raises GradcliError as `evaluate` does.
+    Of an output that is not a scalar, the value alone. Raises GradcliError as `evaluate` does.
 
     >>> plan("(x*y + x)**2", at={"x": 2, "y": 3}).runs
     'straight line'
@@ -218,7 +218,7 @@ def why(
 ) -> Explanation:
     """Why the gradient of a scalar script is zero, NaN or huge at a point; of one leaf, if `tensor` names it.
 
-    Raises GradcliError as `grad` does, and GC206 where `tensor` is no leaf.
+    Raises GradcliError as `grad` does, and GC206 where `tensor` is not a leaf.
 
     >>> [(one.reason, one.line) for one in why("x*detach(x - 1) + floor(y)", at={"x": 1, "y": 2.5}).findings]
     [('times-zero', 1), ('detached', 1), ('step-function', 1)]

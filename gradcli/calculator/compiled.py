@@ -218,7 +218,7 @@ class Compiled:
     def plan(self, /, **leaves: Any) -> PlanReport:
         """How value and gradient are computed at points of these shapes.
 
-        Of an output that is no scalar, the value alone.
+        Of an output that is not a scalar, the value alone.
 
         >>> compile("sum(exp(x))").plan(x=[0.5, 1.5]).order[0].operation
         'exp'

@@ -79,7 +79,7 @@ class Names:
         return self.printed[node]
 
     def letter(self) -> str:
-        """A letter that is no name of the script."""
+        """A letter that is not a name of the script."""
         taken = {*self.shapes, *self.lowered.names.values(), *self.letters.values()}
         return next(name for place in count(1) if (name := f"u{place}") not in taken)
 

@@ -49,7 +49,9 @@ def places(out: Any, names: Sequence[str], count: int, shapes: Sequence[tuple[in
         found = [values, *[slopes[name] for name in names]]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError):
         told = ", ".join(map(visible, names)) or "none"
-        raise error("GC333", f"`out` is no pair of an array and a mapping with the leaves {told}", help=pair) from None
+        raise error(
+            "GC333", f"`out` is not a pair of an array and a mapping with the leaves {told}", help=pair
+        ) from None
     labels = ["`out[0]`", *[f"`out[1]['{visible(name)}']`" for name in names]]
     for label, place, shape in zip(labels, found, shapes, strict=True):
         kind = getattr(getattr(place, "dtype", None), "kind", "")
@@ -100,7 +102,7 @@ def spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
 
 
 def refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
-    """A keyword that is no leaf is a slip: the leaf that was meant would silently keep its default."""
+    """A keyword that is not a leaf is a slip: the leaf that was meant would silently keep its default."""
     leaves = lowered.program.leaves
     for name in point:
         if name not in leaves:

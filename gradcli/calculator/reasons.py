@@ -29,13 +29,13 @@ HUGE, TINY = 1e8, 1e-12
 def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping[str, Any], dtype: str) -> Explanation:
     """The reasons behind the gradients of a trace; with `wanted` of one leaf, and then small things too.
 
-    Raises GradcliError (GC206) for a name that is no leaf.
+    Raises GradcliError (GC206) for a name that is not a leaf.
     """
     leaves = lowered.program.leaves
     if wanted is not None and wanted not in leaves:
         near = did_you_mean(wanted, list(leaves))
         hint = f"did you mean {near}?" if near else f"the leaves are {', '.join(leaves)}"
-        raise error("GC206", f"{visible(wanted, 100)} is no leaf of the script", help=hint)
+        raise error("GC206", f"{visible(wanted, 100)} is not a leaf of the script", help=hint)
     story = _Story(result)
     found: list[Finding] = []
     if wanted is not None and leaves[wanted].const:
@@ -195,7 +195,7 @@ def _reason(story: _Story, index: int, towards: int) -> str:
 
 
 def _is_truth(story: _Story, index: int) -> bool:
-    """Whether a step gives truth values or positions: what reads it is no path of a gradient."""
+    """Whether a step gives truth values or positions: what reads it is not a path of a gradient."""
     return not story.steps[index].type.startswith(("f", "c"))
 
 

@@ -135,7 +135,7 @@ def value_text(lowered: Lowered) -> str:
     with building(output.builder, reachable([output])):
         text = next(formula_texts(output), None)
     if text is None:
-        raise error("GC512", "the value of the script has no closed form, so it is no function on its own")
+        raise error("GC512", "the value of the script has no closed form, so it is not a function on its own")
     return text
 
 

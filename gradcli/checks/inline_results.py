@@ -96,7 +96,7 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
                 stated.append(Stated(one, subject.judged, leaf=subject.leaf))
         elif one.item == "check" and one.text not in VERDICTS:
             guess = did_you_mean(one.text, VERDICTS)
-            problem = f"`{visible(one.text)}` is no verdict"
+            problem = f"`{visible(one.text)}` is not a verdict"
             hint = f"did you mean {guess}?" if guess else f"write one of {', '.join(VERDICTS)}"
         elif one.item == "check" and name in checks:
             stated.append(Stated(one, check=checks[name], leaf=subjects[checks[name]].leaf))

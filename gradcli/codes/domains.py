@@ -71,7 +71,7 @@ DOMAINS: dict[str, CodeDoc] = {
     "GC410": CodeDoc(
         "kink",
         "There is no unique derivative here: the slopes from the left and the right differ. A note of check.",
-        "At a kink a gradient is a convention; ours is PyTorch's and stands in gradcli ops NAME.",
+        "At a kink a gradient is a convention; ours is PyTorch's, and gradcli ops NAME shows it.",
         "abs(x)  # with --at x=0",
         "Check at another point, mark the line with # expect: kink, or use --allow-kink.",
     ),

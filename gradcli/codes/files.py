@@ -14,7 +14,7 @@ FILES: dict[str, CodeDoc] = {
     ),
     "GC611": CodeDoc(
         "data file cannot be read",
-        "The file does not exist, may not be read, or is no ordinary file but a folder, pipe or device.",
+        "The file does not exist, may not be read, or is not an ordinary file but a folder, pipe or device.",
         "Only ordinary files have a size that can be checked before reading, and an end.",
         'X = load("missing.csv")\nsum(X)',
         "Check the path, which is relative to the script.",
@@ -77,7 +77,7 @@ FILES: dict[str, CodeDoc] = {
     ),
     "GC640": CodeDoc(
         "baseline that does not fit",
-        "The file is no baseline of failing checks; or, as a note, entries of it no longer fail.",
+        "The file is not a baseline of failing checks; or, as a note, entries of it no longer fail.",
         "A baseline lets exactly the failures pass that it names.",
         '{"checks": {}}  # as a baseline',
         "Write the baseline again.",

@@ -21,7 +21,7 @@ NAMES: dict[str, CodeDoc] = {
     ),
     "GC203": CodeDoc(
         "a value is called",
-        "What stands in front of the brackets is a value, not a function.",
+        "What comes before the brackets is a value, not a function.",
         "x(3) is a call; a product with a name on the left needs its sign.",
         "x = 2\nx(3)",
         "Write x*(3); a function whose name the script has assigned needs another name for the value.",
@@ -43,7 +43,7 @@ NAMES: dict[str, CodeDoc] = {
     "GC206": CodeDoc(
         "no such leaf",
         "--wrt, --claim, --tensor or shared= names something that is not a leaf of the script.",
-        "A leaf is a name given a literal, or a free name; a computed name is no input.",
+        "A leaf is a name given a literal, or a free name; a computed name is not an input.",
         "y = x**2\ny  # with --at x=1 --wrt y",
         "Name a leaf; the message lists them.",
     ),
@@ -98,17 +98,17 @@ NAMES: dict[str, CodeDoc] = {
     ),
     "GC214": CodeDoc(
         "const that reads a leaf",
-        "const stands before a value that is computed from a leaf.",
+        "const comes before a value that is computed from a leaf.",
         "A constant never changes with the point: it is made of literals, data and other constants.",
         "const k = 2*x\nk*x  # with --at x=1",
         "Leave out const, make the leaf const too, or keep the value out of the gradient with detach(...).",
     ),
     "GC215": CodeDoc(
-        "append to what is no list",
+        "append to what is not a list",
         "A name that is appended to holds a number, an array or a parameter, or its value was taken before; += counts.",
         "Only a list of the same function grows, and values never change: y = path stays what path was.",
         "x = 2\nx.append(3)",
-        "Begin with path = [] or path = [x], append in the loop, and read path behind it.",
+        "Begin with path = [] or path = [x], append in the loop, and read path after it.",
     ),
     "GC216": CodeDoc(
         "declaration of an operation that does not fit",

@@ -84,7 +84,7 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC726": CodeDoc(
         "unknown code",
-        "There is no diagnostic with this code.",
+        "No diagnostic has this code.",
         "Codes are GC and three digits.",
         "gradcli explain GC000",
         "gradcli explain lists all codes.",
@@ -176,10 +176,10 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC745": CodeDoc(
         "command that cannot be audited",
-        "There is no command behind --, it cannot be started, or the system cannot copy a process.",
+        "No command follows --, it cannot be started, or the system cannot copy a process.",
         "An audit runs a command, and judges gradients in copies of its processes as they were at a call.",
         "gradcli audit -- pytset tests/",
-        "Write the command behind --, as you would type it alone.",
+        "Write the command after --, as you would type it alone.",
     ),
     "GC746": CodeDoc(
         "file without a saved point",

@@ -35,7 +35,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC305": CodeDoc(
         "index does not fit",
-        "An index lies outside its axis, there are more indices than axes, or an index is no whole number.",
+        "An index lies outside its axis, there are more indices than axes, or an index is not a whole number.",
         "Positions count from 0, or from -1 backwards. A truth value would make the size of the result depend on data.",
         "x = [1, 2, 3]\nx[3]",
         "Choose a position that exists; where(condition, x, 0) keeps the shape.",
@@ -98,7 +98,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC314": CodeDoc(
         "malformed claim",
-        "An assert is no equality, the shapes of its sides do not meet, or a --claim has another shape than its leaf.",
+        "An assert is not an equality, its sides have different shapes, or a --claim has not the shape of its leaf.",
         "A claim says that two expressions are equal on the domain; nothing else can be decided.",
         "assert x > 0\nx**2",
         "Write assert grad(y, x) == 2*x.",
@@ -146,7 +146,7 @@ SHAPES: dict[str, CodeDoc] = {
         "Give all of them as many points; what they share is named in shared=('W',).",
     ),
     "GC333": CodeDoc(
-        "value is no array of numbers",
+        "value is not an array of numbers",
         "A value given for a leaf, or an array for results, holds text, objects or numbers of a wrong kind.",
         "Values are numbers and arrays of numbers; objects are never read, as they could run code.",
         "x  # in Python: f(x='two')",

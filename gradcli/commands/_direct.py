@@ -114,7 +114,7 @@ def assigned(declared: Sequence[Operand], operands: list[str], given: dict[str, 
 
 
 def shielded(argv: Sequence[str]) -> list[str]:
-    """The arguments with a space before each operand that starts with a minus: it is no option to typer.
+    """The arguments with a space before each operand that starts with a minus: it is not an option to typer.
 
     What looks like a long option (`--word`) is left alone: if it is none, typer says so. `exposed` undoes it.
     """

@@ -72,7 +72,7 @@ def audit(
         args, show = tuple(saved["command"]), "all"
         os.chdir(saved["folder"])
     if not args:
-        raise error("GC745", "there is no command to audit", help="write it behind --: gradcli audit -- pytest tests/")
+        raise error("GC745", "there is no command to audit", help="write it after --: gradcli audit -- pytest tests/")
     for path in (json, junit):
         if path:
             output.expect(path)
@@ -120,7 +120,7 @@ def audit(
     return 0 if report_only else code
 
 
-ARGS = Operand("args", "COMMAND ...", "The command and its arguments, behind --.", required=False, rest=True)
+ARGS = Operand("args", "COMMAND ...", "The command and its arguments, after --.", required=False, rest=True)
 DECLARATION = Declaration(
     audit,
     (ARGS,),

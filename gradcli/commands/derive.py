@@ -96,11 +96,11 @@ def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[str | int, ...]]:
     for text in texts:
         match = SHAPE_TEXT.fullmatch(text)
         if match is None:
-            raise error("GC744", f"--shape {visible(text)} is no shape", help="write --shape A=m,n or --shape b=3")
+            raise error("GC744", f"--shape {visible(text)} is not a shape", help="write --shape A=m,n or --shape b=3")
         sizes = [size.strip() for size in match[2].split(",") if size.strip()]
         if any(size[0].isdigit() and not (size.isdecimal() and int(size)) for size in sizes):
             raise error(
-                "GC744", f"--shape {visible(text)} is no shape", help="a size is a name or a whole number from 1"
+                "GC744", f"--shape {visible(text)} is not a shape", help="a size is a name or a whole number from 1"
             )
         found[match[1]] = tuple([int(size) if size.isdecimal() else size for size in sizes])
     return found

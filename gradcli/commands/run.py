@@ -102,7 +102,7 @@ DECLARATION = Declaration(
     run,
     (FILE, ARGS),
     (
-        Option("--trace", kind="flag", help="Print the graphs that the file built, behind what it prints."),
+        Option("--trace", kind="flag", help="Print the graphs that the file built, after what it prints."),
         Option("--graph", metavar="FILE", help="Draw the graph of the last backward: FILE.svg, .html, .dot or .mmd."),
         ON,
         Option("--real-torch", kind="flag", help="The same as --on torch."),

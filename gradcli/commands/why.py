@@ -54,7 +54,7 @@ def why(
     """
     if not file.endswith(".py"):
         if args:
-            raise error("GC721", "arguments behind a script: only a Python file takes them")
+            raise error("GC721", "arguments after a script: only a Python file takes them")
         if on is not None or every > 1:
             raise error("GC721", "--on and --every are for Python files; a script has no tensors of its own")
         source, told = evaluation(output, file, at=at, wrt=None, dtype=dtype or "float64", backend="auto", limit=())

@@ -51,7 +51,7 @@ def read_npz(file: BinaryIO, request: Request) -> Loaded:
                 label = f"{request.path}:{member.filename}"
                 return finished(request, read_array(content, member.file_size, request, label))
     except ZIP_ERRORS as wrong:
-        raise damaged(request.path, f"it is no archive of arrays ({visible(str(wrong))})") from wrong
+        raise damaged(request.path, f"it is not an archive of arrays ({visible(str(wrong))})") from wrong
 
 
 def read_array(file: IO[bytes], size: int, request: Request, label: str) -> Any:
@@ -117,7 +117,7 @@ def check_directory(file: BinaryIO, path: str) -> None:
     tail = file.read()
     at = tail.rfind(END)
     if at < 0 or len(tail) - at < END_SIZE:
-        raise damaged(path, "it is no archive, or is cut off")
+        raise damaged(path, "it is not an archive, or is cut off")
     long_form = tail[max(at - LOCATOR_SIZE, 0) : at].startswith(END_64_LOCATOR)
     if long_form or int.from_bytes(tail[at + 12 : at + 16], "little") > LARGEST_DIRECTORY:
         raise too_large(path, "the archive's directory lists too much")

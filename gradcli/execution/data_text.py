@@ -1,4 +1,4 @@
-"""Tables and JSON arrays go in, arrays come out; a cell that is no number is named by its place."""
+"""Tables and JSON arrays go in, arrays come out; a cell that is not a number is named by its place."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def number(cell: str) -> float | None:
 
 
 def no_number(request: Request, line: int, column: int, cell: str) -> Exception:
-    what = f"`{visible(cell.strip(), 30)}` is no number" if cell.strip() else "the cell is empty"
+    what = f"`{visible(cell.strip(), 30)}` is not a number" if cell.strip() else "the cell is empty"
     return error(
         "GC616",
         f"{visible(request.path)}, line {line}, column {column}: {what}",

@@ -30,7 +30,7 @@ def leaf_value(xp: Any, node: Node, value: Any) -> Any:
     try:
         made = xp.numbers(value, node.type.kind)
     except (TypeError, ValueError) as wrong:
-        raise error("GC333", f"the value of {name} is no array of numbers: {wrong}", node.span) from wrong
+        raise error("GC333", f"the value of {name} is not an array of numbers: {wrong}", node.span) from wrong
     rank = len(shape)
     if made.shape[max(made.ndim - rank, 0) :] != shape:
         expected = _shape_text(shape)
@@ -92,7 +92,7 @@ def data_value(xp: Any, node: Node, value: Any) -> Any:
     try:
         return xp.numbers(value, node.type.kind)
     except (TypeError, ValueError) as wrong:
-        raise error("GC333", f"the data is no array of numbers: {wrong}", node.span) from wrong
+        raise error("GC333", f"the data is not an array of numbers: {wrong}", node.span) from wrong
 
 
 def _shape_text(shape: Shape) -> str:

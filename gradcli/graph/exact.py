@@ -44,5 +44,5 @@ def whole_or_fraction(value: Rational) -> Rational:
 
 
 def is_fraction(value: object) -> TypeGuard[Fraction]:
-    """Whether a value is a Fraction: what has a denominator and is no int."""
+    """Whether a value is a Fraction: what has a denominator and is not an int."""
     return type(value) is not int and type(value).__name__ == "Fraction"

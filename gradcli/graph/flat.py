@@ -85,7 +85,7 @@ class Table:
 def flatten(program: Program) -> Flat:
     """The flat form of a program: plain JSON values (dicts, lists, strings, numbers, None).
 
-    Raises TypeError for a parameter that is no static value.
+    Raises TypeError for a parameter that is not a static value.
     """
     return Table(program.outputs, program.builder.vocabulary, program.leaves).flat
 
@@ -156,7 +156,7 @@ def _to_json(value: Any) -> Any:
         return [_to_json(item) for item in value]
     if isinstance(value, Body):
         return {"body": _body_to_json(value)}
-    raise TypeError(f"a parameter of type {type(value).__name__} is no static value")
+    raise TypeError(f"a parameter of type {type(value).__name__} is not a static value")
 
 
 def _from_json(value: Any, vocabulary: Mapping[str, Primitive] | None = None) -> Any:

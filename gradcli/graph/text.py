@@ -136,7 +136,7 @@ def body_text(node: Node, longest: int = 400) -> str:
 def with_operands(template: str, operands: Mapping[str, str]) -> str:
     """A text about operands, such as `x = 0` or `y*x**(y - 1)`, with other names or formulas in their place.
 
-    A formula that is no name, number or call is bracketed where it stands beside an operator.
+    A formula that is not a name, number or call is bracketed where it stands beside an operator.
 
     >>> with_operands("x = 0, or -x/y", {"x": "a + b", "y": "c"})
     'a + b = 0, or -(a + b)/c'

@@ -90,7 +90,7 @@ def _check_params(node: Node) -> None:
         entries = value if isinstance(value, tuple) else (value,)
         for entry in entries:
             if not isinstance(entry, (*STATIC, tuple)):
-                raise Broken(node, f"the parameter {name} is no plain value")
+                raise Broken(node, f"the parameter {name} is not a plain value")
         if name in AXIS_PARAMS and any(isinstance(entry, int) and entry >= 0 for entry in entries):
             raise Broken(node, f"the parameter {name} counts axes from the front")
 
@@ -104,7 +104,7 @@ def _check_input(node: Node) -> None:
             if value not in NAMED:
                 raise Broken(node, "a constant with an unknown name")
         elif type(value) is not int and (not isinstance(value, Fraction) or value.denominator == 1):
-            raise Broken(node, "a constant is not exact, or a whole number is no int")
+            raise Broken(node, "a constant is not exact, or a whole number is not an int")
     if node.primitive is DATA:
         data = node.builder.data.get(node.params["digest"])
         if data is None:

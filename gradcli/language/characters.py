@@ -112,14 +112,14 @@ def stray(text: str, at: int, span: Span) -> Diagnostic:
     shown = f"`{char}`, {character_name(char)}," if drawable(char) else character_name(char)
     meant = looks_like(char)
     if meant == " ":
-        return Diagnostic("GC104", f"{shown} is no ordinary space", span, (), "type a space")
+        return Diagnostic("GC104", f"{shown} is not an ordinary space", span, (), "type a space")
     if meant is not None:
         message = f"{shown} is not `{visible(meant)}`"
         return Diagnostic("GC104", message, span, (), f"type `{visible(meant)}`")
     if char.isalpha():
         hint = "names are ASCII letters, digits, _ and Greek letters"
-        return Diagnostic("GC105", f"{shown} is no letter of a name", span, (), hint)
-    return Diagnostic("GC105", f"{shown} is no part of the language", span)
+        return Diagnostic("GC105", f"{shown} is not a letter of a name", span, (), hint)
+    return Diagnostic("GC105", f"{shown} is not part of the language", span)
 
 
 def looks_like(char: str) -> str | None:

@@ -24,7 +24,7 @@ PART = re.compile(r"\s*(ignore\b\s*(?:\[(?P<codes>[^\]]*)\])?(?P<reason>.*)|[^,]
 CODE = re.compile(r"GC[0-9]{3}\Z")
 NOT_IGNORED = {
     "GC808": "a script that cannot be run is not checked; # expect: error GC301 on the first line expects an error",
-    "GC809": "a crash is no verdict on the script",
+    "GC809": "a crash is not a verdict on the script",
     "GC811": "remove the suppression that it reports",
 }
 WHOLE_FILE = ("dtype", "seed")  # keys that cannot differ from line to line
@@ -136,7 +136,7 @@ def read_directive(comment: str, line: int, column: int) -> tuple[Directive, lis
         else:
             read = reader(value)
             if read is None:
-                problem(f"`{visible(value)}` is no value of `{key}`", f"write {expected}", part)
+                problem(f"`{visible(value)}` is not a value of `{key}`", f"write {expected}", part)
             directive.settings[SAME.get(key, key)] = read
         position = part.end() + 1
         if position > len(comment):
@@ -157,7 +157,7 @@ def read_suppression(
     elif wrong is not None and wrong in NOT_IGNORED:
         problem(f"{wrong} cannot be ignored", NOT_IGNORED[wrong], part)
     elif wrong is not None:
-        problem(f"`{visible(wrong)}` is no code", example, part)
+        problem(f"`{visible(wrong)}` is not a code", example, part)
     elif not directive.reason:
         problem("a suppression has a reason", example, part)
     directive.codes = tuple(dict.fromkeys(codes))
@@ -185,7 +185,7 @@ class Layout:
         self.judged = sorted(judged)
 
     def below(self, line: int) -> int:
-        """The first line below a comment that is no comment."""
+        """The first line below a comment that is not a comment."""
         walked: list[int] = []
         while line not in self.under and (not walked or self.source.line(line).lstrip().startswith("#")):
             walked.append(line)
@@ -211,7 +211,7 @@ class Layout:
                 problems.append(Diagnostic("GC134", f"`{key}` holds for a whole file", directive.span, (), hint))
         nearest = bisect_left(self.judged, directive.first)
         if not problems and not any(directive.covers(one) for one in self.judged[nearest : nearest + 1]):
-            message = "this directive stands where nothing is checked"
+            message = "this directive is placed where nothing is checked"
             hint = "write it beside an assert, the output or a rule; before the first statement it holds for the file"
             problems.append(Diagnostic("GC135", message, directive.span, (), hint, WARNING))
 

@@ -66,7 +66,7 @@ def read_expected(comment: str, line: int, column: int) -> tuple[Expected | None
     text = right.strip()
     message, hint = "", EXAMPLE
     if not equals or not match or (digest is None) != (closing is None):
-        message = "this is no expected result"
+        message = "this is not an expected result"
     elif item not in ITEMS or (digest is not None and digest not in DIGESTS):
         word, words = (item, ITEMS) if item not in ITEMS or digest is None else (digest, DIGESTS)
         guess = did_you_mean(word, words)
@@ -75,7 +75,7 @@ def read_expected(comment: str, line: int, column: int) -> tuple[Expected | None
     elif (item == "value") != (not name):
         message = "a value has no name" if name else f"`{item}` of what?"
     elif item == "grad" and not name.isidentifier():
-        message = f"`{visible(name)}` is no name of a leaf"
+        message = f"`{visible(name)}` is not a name of a leaf"
     elif digest is not None and item == "check":
         message, hint = "a verdict has no sum", "write #> check x = PROVED"
     elif not text:

@@ -194,10 +194,10 @@ class Reader:
         """The error for the present token, which cannot stand here."""
         name = self.names[self.at]
         if name in ("^", "_"):
-            return self.error("GC138", f"nothing stands in front of `{name}`", self.at)
+            return self.error("GC138", f"nothing comes before `{name}`", self.at)
         if not name or name in CLOSING:
             here = f"`{visible(name)}`" if name else "the end of the line"
-            return self.error("GC138", f"a value is expected in front of {here}", self.at)
+            return self.error("GC138", f"a value is expected before {here}", self.at)
         command = name.removeprefix("\\")
         known = [*FUNCTIONS, *RECIPROCALS, *GREEK, "frac", "sqrt", "sum", "prod", "top", "cdot"]
         guess = did_you_mean(command, known) if name[0] == "\\" else None
@@ -480,7 +480,7 @@ class Reader:
             self.at += 1
         self.expect("}", opened)
         if not re.fullmatch(r"[A-Za-z]\w*", text):
-            raise self.error("GC138", f"`{visible(text)}` is no name", opened, self.at - 1)
+            raise self.error("GC138", f"`{visible(text)}` is not a name", opened, self.at - 1)
         return text
 
     def subscript(self, text: str, matrix: bool) -> Part:
@@ -495,7 +495,7 @@ class Reader:
         if not self.indices.keys() & set(inner):
             suffix = "".join(piece.removeprefix("\\") for piece in inner)
             if not re.fullmatch(r"\w+", suffix):
-                raise self.error("GC138", f"`{visible(suffix)}` is no part of a name", first, max(first, end - 1))
+                raise self.error("GC138", f"`{visible(suffix)}` is not part of a name", first, max(first, end - 1))
             self.at = end + group
             name = f"{text}_{suffix}"
             return (
@@ -558,7 +558,7 @@ class Reader:
             below = self.names.index("}", self.at) + 1
             if self.names[below : below + 2] == above:
                 hint = "write grad(y, x) for the derivative of y by x"
-                raise self.error("GC138", "a derivative is no fraction here", first, below, hint)
+                raise self.error("GC138", "a derivative is not a fraction here", first, below, hint)
         top, bottom = self.digit_or_argument(), self.digit_or_argument()
         number = top.number and bottom.number
         return Part(f"{top.within(PRODUCT)}/{bottom.within(ATOM)}", PRODUCT, matrix=top.matrix, number=number)

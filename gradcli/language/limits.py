@@ -122,5 +122,5 @@ def read_amount(key: str, amount: object) -> int:
     if number is None or not 1 <= number <= LARGEST:
         shown = visible(amount if isinstance(amount, str) else repr(amount))
         sizes = "bytes, such as 65536 or 64KiB" if key == "text" else "a whole number, such as 1000"
-        raise error("GC702", f"`{shown}` is no value for the limit `{key}`", help=f"write {sizes}")
+        raise error("GC702", f"`{shown}` is not a value for the limit `{key}`", help=f"write {sizes}")
     return number

@@ -106,7 +106,7 @@ CALLS: dict[str, str] = {
     "lstsq": "write pinv(A) @ b",
     "backward": "write grad(y, x), or ask `gradcli grad`",
     "value_and_grad": "write grad(y, x); `gradcli grad` shows the value too",
-    "range": "range stands behind `for`; an array of numbers is arange(n)",
+    "range": "range follows `for`; an array of numbers is arange(n)",
     "list": "remove it: [a, b] is an array",
     "int": "write trunc(x); every number is a float",
     "bool": "write x != 0",
@@ -162,17 +162,17 @@ def word(kind: str) -> Message:
         return "GC121", "there are no conditional expressions", "write where(condition, a, b)"
     if kind == "for":
         hint = "write [x**2 for x in xs], or sum(x**2 for x in xs)"
-        return "GC120", "a comprehension stands in square brackets, a generator alone in a call", hint
+        return "GC120", "a comprehension is written in square brackets, a generator alone in a call", hint
     if kind == "None":
         hint = "None adds an axis in a subscript, x[None, :], or is an option's value, axis=None"
-        return "GC132", "`None` is no value", hint
+        return "GC132", "`None` is not a value", hint
     if kind == "in":
         hint = "it declares a leaf, x in (0, 1), or belongs to a for statement"
-        return "GC116", "`in` is no operator", hint
+        return "GC116", "`in` is not an operator", hint
     if kind == "is":
-        return "GC116", "`is` is no operator", "write `==`"
+        return "GC116", "`is` is not an operator", "write `==`"
     if kind == "not":
-        return "GC116", "`not` stands in front of a value", "write not (a == b), or a != b"
+        return "GC116", "`not` comes before a value", "write not (a == b), or a != b"
     if kind in PYTHON:
         return "GC118", f"`{kind}` is not part of the language", PYTHON_HELP.get(kind)
     return "GC132", f"`{kind}` is a reserved word", "it cannot stand inside an expression"
@@ -185,9 +185,9 @@ def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index
     """
     kind, before = kinds[i], kinds[i - 1] if i else NEWLINE
     if kind == STRING:
-        return "GC110", "a string is no value", _string_help(texts, i)
+        return "GC110", "a string is not a value", _string_help(texts, i)
     if kind == "..." or kind == ":":
-        what = "there is no `...`" if kind == "..." else "a slice stands only in the brackets after a value"
+        what = "there is no `...`" if kind == "..." else "a slice is allowed only in the brackets after a value"
         return "GC129", what, "write an index or a slice for each axis, such as x[:, 0]"
     if kind in ("*", "**") and call and before in ("(", ","):
         return "GC130", "there are no starred arguments", "write the arguments one by one"
@@ -228,12 +228,12 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
         if before == NAME and touching:
             hint = _string_help(texts, i)
             return "GC110", "there are no f-strings or other string prefixes", hint
-        return "GC110", "a string is no value", STRING_HELP
+        return "GC110", "a string is not a value", STRING_HELP
     if kind in (NAME, NUMBER, "(", "[", "True", "False", "None"):
         left = described(before, texts[i - 1])
         if kind == NUMBER and before == NUMBER and touching:
             joined = shown(texts[i - 1] + texts[i])
-            return "GC106", f"`{joined}` is no number", "a number has one decimal point"
+            return "GC106", f"`{joined}` is not a number", "a number has one decimal point"
         if kind == "[":
             return "GC129", f"the number {left} has no entries", "write a product with `*`"
         if kind == "(":
@@ -256,7 +256,7 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
     if kind == ":" and call:
         return "GC130", "a slice is an option's value only in load", "write load(path, columns=0:2)"
     if kind == ":" and inside:
-        return "GC129", "a slice stands only in the brackets after a value", "write it as in x[0:2]"
+        return "GC129", "a slice is allowed only in the brackets after a value", "write it as in x[0:2]"
     if kind in (NEWLINE, END):
         return "GC112", f"unexpected {token}", None
     return "GC131", f"unexpected {token} after the end of the expression", "start a new line, or use `;`"

@@ -77,7 +77,7 @@ def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Di
             if not alone:
                 span = Span(line, column, line, column + len(comment))
                 hint = "write it on a line of its own"
-                problems = [Diagnostic("GC136", "an expected result stands behind a statement", span, (), hint)]
+                problems = [Diagnostic("GC136", "an expected result follows a statement", span, (), hint)]
             elif expected is not None:
                 stated.append(expected)
                 if expected.directive is not None:

@@ -60,7 +60,11 @@ class BlockParser(HeaderParser):
                 break
             elif kind == INDENT:
                 span = Span(self.lines[i], 1, self.lines[i], max(self.columns[i], 2))
-                self.report(Diagnostic("GC111", "this line is indented without need", span, (), "remove the spaces"))
+                self.report(
+                    Diagnostic(
+                        "GC111", "this line is indented, but no block begins above it", span, (), "remove the spaces"
+                    )
+                )
                 self.blocks.append(Block("stray", span, self.body()))
                 i += 1
             else:

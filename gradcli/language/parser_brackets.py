@@ -297,7 +297,7 @@ class BracketParser(ComprehensionParser):
                 frame.keyword = -1
             elif isinstance(item, Expression):
                 if frame.keywords:
-                    message = "a value stands after a named argument"
+                    message = "a value follows a named argument"
                     raise self.stop("GC130", message, frame.item, i - 1, "put the values first")
                 frame.items.append(item)
             self.position = i + 1
@@ -380,9 +380,7 @@ class BracketParser(ComprehensionParser):
         span = self.span(frame.start, i)
         if frame.kind == BARS:
             if len(items) != 1 or frame.comma:
-                raise self.stop(
-                    "GC112", "one value stands between bars", frame.start, i, help="write abs(x) or norm(x)"
-                )
+                raise self.stop("GC112", "bars hold one value", frame.start, i, help="write abs(x) or norm(x)")
             function = Name("abs" if frame.closer == "|" else "norm", self.span(frame.start, frame.start))
             return Call(function, (items[0],), (), False, None, span)
         if frame.kind == CALL and type(frame.base) is Name:

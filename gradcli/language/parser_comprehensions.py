@@ -90,7 +90,7 @@ class ComprehensionParser(TokenReader):
         clauses = frame.clauses
         assert clauses is not None
         if self.kinds[i] == ",":
-            message = "a comprehension stands alone in its brackets"
+            message = "a comprehension must be alone in its brackets"
             hint = "put it in brackets of its own: sum([x**2 for x in xs], axis=0)"
             raise self.stop("GC120", message, i, help=hint)
         self.take(clauses, value)

@@ -42,7 +42,7 @@ class ExpressionParser(BracketParser):
     def expression(self, i: int, commas: bool = False) -> Expression:
         """Return the expression that starts at token `i`; self.position is then the token after it.
 
-        With `commas`, `a, b` is a Tuple. Raises Stop at the first thing that is no expression.
+        With `commas`, `a, b` is a Tuple. Raises Stop at the first thing that is not an expression.
         """
         kinds, texts, lines, columns = self.kinds, self.texts, self.lines, self.columns
         make, most = tuple.__new__, self.limits.nesting

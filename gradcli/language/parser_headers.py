@@ -65,7 +65,7 @@ class HeaderParser(RemarkParser):
             name = self.plain_name(at, "a parameter is a plain name")
             if name.id in params:
                 labels = ((params[name.id].span, "first here"),)
-                raise self.stop("GC124", f"the parameter `{messages.shown(name.id)}` stands twice", at, labels=labels)
+                raise self.stop("GC124", f"the parameter `{messages.shown(name.id)}` is given twice", at, labels=labels)
             params[name.id] = name
             at += 1
             if kinds[at] == ",":

@@ -71,7 +71,7 @@ class RemarkParser(SimpleParser):
                 self.expect = remark.expect
                 continue
             message, hint = remark.problem or (
-                "this remark stands where it has no meaning",
+                "this remark has no meaning here",
                 "write it beside an assert or the output; # expect: error GC301 on the first line",
             )
             self.report(Diagnostic("GC128", message, span, (), hint, ERROR, self.source))

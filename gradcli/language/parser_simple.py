@@ -46,7 +46,7 @@ DOMAINS = ("real", "positive", "nonnegative", "unit")
 DOMAIN_HELP = "write (0, 1), [0, inf), real, positive, nonnegative or unit"
 ITEM_HELP = "build a new array: where(mask, new, x) or concatenate([x[:i], new, x[i+1:]])"
 LOOP_ITEM_HELP = "collect the values with path = [] and path.append(new); else write where(mask, new, x)"
-APPEND_HELP = "write path = [] before the loop, path.append(x) in it, and read path behind it"
+APPEND_HELP = "write path = [] before the loop, path.append(x) in it, and read path after it"
 ENDS = frozenset((NEWLINE, END, ";"))
 
 
@@ -114,7 +114,7 @@ class SimpleParser(ExpressionParser):
         return Append(name, values[0], self.span(i, last))
 
     def parameters(self, call: Call) -> tuple[Name, ...] | None:
-        """Return the parameters of `f(x, y)` on the left of an equals sign, or None where it is no such form."""
+        """Return the parameters of `f(x, y)` on the left of an equals sign, or None where it has no such form."""
         if call.keywords or call.method or call.prefix is not None or self.depth or not call.args:
             return None
         names = tuple(one for one in call.args if type(one) is Name and self.plain(one))
@@ -215,7 +215,7 @@ class SimpleParser(ExpressionParser):
     def constant(self, i: int) -> Assign:
         """Return `const x = ...`."""
         if self.depth:
-            raise self.stop("GC123", "`const` stands only at the top level of a script", i, help="move it up")
+            raise self.stop("GC123", "`const` is allowed only at the top level of a script", i, help="move it up")
         if self.kinds[i + 1] in ENDS:
             raise self.stop("GC123", "`const` needs a name and a value", i, help="write const x = 2")
         value = self.expression(i + 1, True)
@@ -254,7 +254,7 @@ class SimpleParser(ExpressionParser):
     def declare(self, i: int, name: Name, shape: tuple[Expression, ...] | None, word: int) -> Declare:
         """Return the declaration that starts at token `i` and whose `in` is token `word`."""
         if self.depth:
-            message = "a declaration stands only at the top level of a script"
+            message = "a declaration is allowed only at the top level of a script"
             raise self.stop("GC123", message, i, word, help="move it up")
         domain = self.domain(word + 1)
         default = None
@@ -276,7 +276,7 @@ class SimpleParser(ExpressionParser):
             hint = f"did you mean `{guess}`?" if guess else DOMAIN_HELP
             if text == "range":
                 hint = "a loop starts with `for`: for i in range(3):"
-            raise self.stop("GC123", f"`{messages.shown(text)}` is no domain", i, help=hint)
+            raise self.stop("GC123", f"`{messages.shown(text)}` is not a domain", i, help=hint)
         if kind != "(" and kind != "[":
             what = messages.described(kind, text)
             raise self.stop("GC123", f"a domain is expected after `in`, not {what}", i, help=DOMAIN_HELP)
@@ -317,7 +317,7 @@ class SimpleParser(ExpressionParser):
         """Return the return statement at token `i`."""
         if not self.in_function:
             hint = "the output is the last expression: write it by itself"
-            raise self.stop("GC125", "`return` stands outside a function", i, help=hint)
+            raise self.stop("GC125", "`return` outside a function", i, help=hint)
         self.returned = True
         if self.kinds[i + 1] in ENDS:
             raise self.stop("GC125", "`return` has no value", i, help="write return and an expression")

@@ -69,7 +69,7 @@ def read_rtol(text: str, remark: Remark) -> None:
     if 0.0 < value < float("inf"):
         remark.rtol = value
     else:
-        remark.problem = (f"`{visible(text)}` is no tolerance", "write a positive number: # rtol=1e-8")
+        remark.problem = (f"`{visible(text)}` is not a tolerance", "write a positive number: # rtol=1e-8")
 
 
 def read_expectation(word: str, code: str | None, remark: Remark) -> None:

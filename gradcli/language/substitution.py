@@ -47,7 +47,7 @@ def replaced(node: Syntax, change: Callable[[Syntax], Syntax | None]) -> Syntax:
 
     made = copy(node)
     for field in node.fields:
-        if not (field == "function" and hasattr(node, "args")):  # the name of a function is no name of a value
+        if not (field == "function" and hasattr(node, "args")):  # the name of a function is not a name of a value
             setattr(made, field, inside(getattr(node, field)))
     return made
 

@@ -167,7 +167,7 @@ def pieces(node: Syntax, wide: set[int]) -> tuple[list[Task], int]:
             return [node.kind], ATOM
         opened, closed = "(" if node.low_open else "[", ")" if node.high_open else "]"
         return [opened, (node.low, LOOSEST), ", ", (node.high, LOOSEST), closed], ATOM
-    raise TypeError(f"{type(node).__name__} is no part of an expression")
+    raise TypeError(f"{type(node).__name__} is not part of an expression")
 
 
 def joined(nodes: tuple[Syntax, ...]) -> list[Task]:
@@ -239,7 +239,7 @@ def head(node: Statement) -> str:
         return f"for {node.target.id} in range({bounds}):"
     if isinstance(node, If):
         return f"if {expression_text(node.test, LOOSEST)}:"
-    raise TypeError(f"{type(node).__name__} is no statement")
+    raise TypeError(f"{type(node).__name__} is not a statement")
 
 
 def sizes(shape: tuple[Expression, ...] | None) -> str:

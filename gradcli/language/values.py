@@ -57,7 +57,7 @@ def parse_at(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Binding]:
     """Return the bindings of a text such as "x=2,y=[1,2,3],X=@data.npy,z=randn(3,4)", in order.
 
     A path runs to a comma in front of the next NAME= or to the end. Raises GC701 for text of another form or
-    a name given twice, GC1xx and GC5xx for a value that is no expression.
+    a name given twice, GC1xx and GC5xx for a value that is not an expression.
     """
     source = Source(text, "--at")
     text = source.text
@@ -135,7 +135,7 @@ def file_reference(source: Source, start: int, end: int) -> FileReference:
     path = source.text[start + 1 : end].strip()
     span = source.span(start, end)
     if not path or FORBIDDEN.search(path):
-        what = "the path after @ is missing" if not path else f"`{visible(path)}` is no path"
+        what = "the path after @ is missing" if not path else f"`{visible(path)}` is not a path"
         raise error("GC701", what, span, help="write X=@data.npy", source=source)
     return FileReference(path, span)
 

@@ -138,7 +138,7 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
     if name in lowerer.scope:
         return error(
             "GC206",
-            f"`{visible(name)}` is computed from other names, so it is no leaf",
+            f"`{visible(name)}` is computed from other names, so it is not a leaf",
             help="--wrt names leaves: " + ", ".join(lowerer.leaves),
         )
     guess = did_you_mean(name, lowerer.leaves)
@@ -171,7 +171,7 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
                 guess = did_you_mean(name, lowerer.leaves)
                 raise error(
                     "GC202",
-                    f"the claim reads `{visible(name)}`, which is no leaf of the script",
+                    f"the claim reads `{visible(name)}`, which is not a leaf of the script",
                     inner.uses.get(name),
                     help=f"did you mean `{guess}`?" if guess else "a claim sees leaves and --at names only",
                     source=source,

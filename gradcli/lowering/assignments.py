@@ -85,7 +85,7 @@ def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
 
 # --- lists --------------------------------------------------------------------------------------------
 
-LIST_HELP = "begin with path = [] or path = [x], and read path behind the loop that appends"
+LIST_HELP = "begin with path = [] or path = [x], and read path after the loop that appends"
 
 
 def _is_plain(statement: s.Assign) -> bool:
@@ -121,7 +121,7 @@ def _taken(lowerer: Lowerer, value: Any, targets: tuple[s.Name, ...]) -> Any:
 
 
 def append(lowerer: Lowerer, statement: s.Append) -> None:
-    """What `path.append(x)` does; raises GradcliError GC215 for what is no list, GC310 for another shape."""
+    """What `path.append(x)` does; raises GradcliError GC215 for what is not a list, GC310 for another shape."""
     name, span = statement.name.id, statement.span
     held = lowerer.names().get(name)
     if held is POISON:
@@ -129,7 +129,7 @@ def append(lowerer: Lowerer, statement: s.Append) -> None:
     if type(held) is not ScriptList:
         raise _no_list(lowerer, statement, held)
     if held.alias is not None:
-        hint = "values never change: take the value behind the last append"
+        hint = "values never change: take the value after the last append"
         message = f"`{visible(name)}` is appended to after its value was taken"
         raise error("GC215", message, span, labels=(held.alias,), help=hint)
     value = evaluate(lowerer, statement.value)
@@ -160,7 +160,7 @@ def _no_list(lowerer: Lowerer, statement: s.Append, held: Any) -> GradcliError:
         message = f"a function cannot append to `{name}`, a list of the script"
         hint = f"return the value, and write {name}.append(...) where the function is called"
     elif held is None:
-        message = f"`{name}` is appended to, but it is no list yet"
+        message = f"`{name}` is appended to, but it is not a list yet"
     elif lowerer.local is not None and len(lowerer.assigned[statement.name.id]) == lowerer.appended[statement.name.id]:
         message = f"`{name}` is a parameter, so nothing can be appended to it"
         hint = "values never change: return what is to be appended, or make a list in the function"
@@ -180,7 +180,7 @@ def _refuse_leaves(lowerer: Lowerer, target: s.Name, result: Any) -> None:
             name = visible(leaf.params["name"])
             raise error(
                 "GC214",
-                f"`const {visible(target.id)}` reads the leaf `{name}`, so it is no constant",
+                f"`const {visible(target.id)}` reads the leaf `{name}`, so it is not a constant",
                 target.span,
                 help=f"leave out const, make `{name}` const too, or stop its gradient with detach(...)",
             )

@@ -242,7 +242,7 @@ def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syn
 
 
 def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
-    """The error for a call of something that is no function, with the nearest name."""
+    """The error for a call of something that is not a function, with the nearest name."""
     name, span = syntax.function.id, syntax.function.span
     if lowerer.is_known(name) or name in ("pi", "e"):
         inside = ", ".join(unparse(arg) for arg in syntax.args) if len(syntax.args) == 1 else ""
@@ -253,7 +253,7 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
         labels = tuple((place, "assigned here") for place in assigned[:1])
         return error("GC203", f"`{visible(name)}` is a value here, not a function", span, labels=labels, help=hint)
     if name == "append" and syntax.method:
-        hint = "write it as a statement of its own, path.append(x), and read path behind it"
+        hint = "write it as a statement of its own, path.append(x), and read path after it"
         return error("GC137", "append has no value", syntax.span, help=hint)
     if name in messages.CALLS:
         return error("GC201", f"there is no function `{visible(name)}`", span, help=messages.CALLS[name])

@@ -90,7 +90,7 @@ def _list_target(lowerer: Lowerer, target: ScriptList, syntax: Call) -> Node:
         message = (
             f"{syntax.function.id} differentiates by a list, which had {read} of its {size} entries when it was read"
         )
-        raise error("GC207", message, syntax.args[1].span, help="read it behind the last append only")
+        raise error("GC207", message, syntax.args[1].span, help="read it only after the last append")
     return target.as_array(lowerer)
 
 

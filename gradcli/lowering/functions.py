@@ -117,7 +117,7 @@ def _bound(
     given = dict(zip(names, args, strict=False))
     for name, value in keywords.items():
         if name not in names or name in given:
-            problem = "is given twice" if name in given else "is no parameter of it"
+            problem = "is given twice" if name in given else "is not a parameter of it"
             raise error("GC205", f"{function.name.id}: `{visible(name)}` {problem}", syntax.span)
         given[name] = value
     if len(args) > len(names) or len(given) != len(names):
@@ -225,7 +225,7 @@ def _record_rule(lowerer: Lowerer, name: str, operands: Sequence[Node]) -> None:
         if outer not in nodes and not lowerer.is_const(outer):
             raise error(
                 "GC212",
-                f"`{visible(name)}` has a rule, but reads `{outer.params['name']}`, which is no operand of it",
+                f"`{visible(name)}` has a rule, but reads `{outer.params['name']}`, which is not an operand of it",
                 function.name.span,
                 labels=tuple((lowerer.uses[n], "read here") for n in [outer.params["name"]] if n in lowerer.uses),
                 help="a rule covers operands only: make it a parameter, or const",

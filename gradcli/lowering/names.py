@@ -348,7 +348,7 @@ def shape_of(value: Any, name: str) -> Shape:
         raise error("GC310", f"the value of `{visible(name)}` has rows of different lengths")
     for item in level:
         if not isinstance(item, (int, float, complex)):
-            raise error("GC333", f"the value of `{visible(name)}` holds something that is no number")
+            raise error("GC333", f"the value of `{visible(name)}` holds something that is not a number")
     return tuple(lengths)
 
 

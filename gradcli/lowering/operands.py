@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def number(names: Names, value: Any, syntax: Syntax | None = None) -> Node:
-    """A value as floats: truth values count as 0 and 1; raises GradcliError GC309 for what is no number."""
+    """A value as floats: truth values count as 0 and 1; raises GradcliError GC309 for what is not a number."""
     if type(value) is Node:
         if value.type.kind == "float":
             return value
@@ -31,7 +31,7 @@ def number(names: Names, value: Any, syntax: Syntax | None = None) -> Node:
         take = "take abs(z), real(z) or imag(z) of what fft returns"
         raise error("GC309", "complex numbers stand where real ones are needed", span, help=take)
     what = "text" if isinstance(value, str) else "None" if value is None else "a slice"
-    raise error("GC309", f"{what} stands where a number is needed", span)
+    raise error("GC309", f"{what} is used where a number is needed", span)
 
 
 def truth(names: Names, value: Any) -> Node:

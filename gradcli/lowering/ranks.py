@@ -223,7 +223,7 @@ def assumed_shapes(
                     others.update({name: tuple(ways)} if ways else {})
             demoted = any(name[0].isupper() and rank < MATRIX for name, rank in shapes.ranks.items())
             if first is not None and demoted and first.diagnostics[0].code == "GC307":
-                break  # a product of matrices and vectors that is no number: no reason to read a matrix as a vector
+                break  # a product of matrices and vectors that is not a number: no reason to read a matrix as a vector
             return named(shapes, others, problem)
         first = first or problem
         if not convention.arrays or not all(one.code.startswith(SHAPE_ERRORS) for one in problem.diagnostics):

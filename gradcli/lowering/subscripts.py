@@ -40,7 +40,7 @@ def slice_of(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
 
 
 def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
-    """x[items], or one of several values; raises GradcliError GC305 for what is no index."""
+    """x[items], or one of several values; raises GradcliError GC305 for what is not an index."""
     value, *items = operands
     if isinstance(value, tuple):
         position = lowerer.static(items[0], syntax.span) if len(items) == 1 else None
@@ -84,7 +84,7 @@ def index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
     if item.type.kind == "bool":
         raise error(
             "GC305",
-            "the size of the result would depend on data: a truth value is no index",
+            "the size of the result would depend on data: a truth value is not an index",
             syntax.span,
             help="use where(condition, x, 0)",
         )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Affine = tuple[Any, Any]  # a, b of a*turn + b
 
 MOST_COMPUTED = 100_000  # turns of which a position or condition that is not linear in the turn is computed one by one
-MOST_GATHERED = 2**22  # entries of an array of rows that is no part of the array they come from
+MOST_GATHERED = 2**22  # entries of an array of rows that is not part of the array they come from
 _COMPARED = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 
 
@@ -350,7 +350,7 @@ def _compare(name: str, difference: Any) -> bool:
 
 
 def _leaving(a: int, b: int, size: int) -> list[int]:
-    """The first turn in which a*turn + b is no position of an axis, if there is one."""
+    """The first turn in which a*turn + b is not a position of an axis, if there is one."""
     if not -size <= b < size:
         return [0]
     return [(size - b - 1) // a + 1 if a > 0 else (b + size) // -a + 1]

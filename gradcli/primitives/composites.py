@@ -106,7 +106,7 @@ def _logsumexp_call(x: Any, axis: int | Axes | None = None, keepdims: bool = Fal
 
 logsumexp: Primitive = composite(
     "logsumexp",
-    "The logarithm of the sum of exponentials, without overflow; over all entries unless told otherwise.",
+    "The logarithm of the sum of exponentials, without overflow; over all entries by default.",
     definition=lambda x, *, axis: log(sum_(exp(_shifted(x, axis)), axis=axis)) + peak(x, axis=axis),
     impl=_logsumexp_value,
     type_rule=_reduced,
@@ -147,7 +147,7 @@ def _log_softmax_call(x: Any, axis: int | Axes = -1) -> Any:
 
 softmax: Primitive = composite(
     "softmax",
-    "Exponentials divided by their sum, along the last axis unless told otherwise.",
+    "Exponentials divided by their sum, along the last axis by default.",
     definition=_softmax_definition,
     impl=_softmax_value,
     arity=1,
@@ -173,7 +173,7 @@ def _log_softmax_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
 
 log_softmax: Primitive = composite(
     "log_softmax",
-    "The logarithm of softmax, along the last axis unless told otherwise.",
+    "The logarithm of softmax, along the last axis by default.",
     definition=_log_softmax_definition,
     impl=_log_softmax_value,
     arity=1,

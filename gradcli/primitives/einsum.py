@@ -42,9 +42,9 @@ def parse_subscripts(subscripts: str, count: int) -> tuple[list[str], str]:
         output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     for c in output:
         if c not in letters:
-            raise error("GC323", f"the output letter {c!r} of {subscripts!r} stands in no operand")
+            raise error("GC323", f"the output letter {c!r} of {subscripts!r} appears in no operand")
         if output.count(c) > 1:
-            raise error("GC323", f"the output letter {c!r} of {subscripts!r} stands there twice")
+            raise error("GC323", f"the output letter {c!r} of {subscripts!r} appears there twice")
     return terms, output
 
 

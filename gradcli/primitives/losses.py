@@ -257,7 +257,7 @@ def _cosine_similarity(x1: Any, x2: Any, axis: int | None = None, eps: Any = 1e-
 
 cosine_similarity = composite(
     "cosine_similarity",
-    "The cosine of the angle between vectors, along axis 1 unless told otherwise; of two vectors, one number.",
+    "The cosine of the angle between vectors, along axis 1 by default; of two vectors, one number.",
     definition=_cosine_similarity,
     static=("axis", "eps"),
     domain=[REAL, REAL],

@@ -82,7 +82,7 @@ def _along(primitive: Primitive, x: Any, axis: int | None) -> Any:
 
 sort: Primitive = composite(
     "sort",
-    "The entries in ascending order, along the last axis unless told otherwise; equal ones keep their order.",
+    "The entries in ascending order, along the last axis by default; equal ones keep their order.",
     definition=lambda x, *, axis: take_along(x, argsort(x, axis=axis), axis=axis),
     impl=lambda xp, x, *, ranks, axis: xp.sort(x, axis=axis),
     arity=1,

@@ -260,7 +260,7 @@ def _diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 diagonal = composite(
     "diagonal",
-    "The diagonal of two axes, the first two unless told otherwise, along a new last axis.",
+    "The diagonal of two axes, the first two by default, along a new last axis.",
     definition=_diagonal,
     static=("offset", "axis1", "axis2"),
     domain=[REAL],

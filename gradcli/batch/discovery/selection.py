@@ -59,7 +59,7 @@ def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> S
 def parse_verdicts(text: str) -> frozenset[str]:
     """The verdicts of a text such as "DISAGREES,KINK", in upper or lower case.
 
-    Raises GradcliError GC721 for a word that is no verdict.
+    Raises GradcliError GC721 for a word that is not a verdict.
 
     >>> sorted(parse_verdicts("kink, disagrees"))
     ['DISAGREES', 'KINK']

@@ -1,4 +1,4 @@
-"""Tables of decimals: text to arrays and back; the error for a cell that is no number gives its line and column.
+"""Tables of decimals: text to arrays and back; the error for a cell that is not a number gives its line and column.
 
 These functions run in worker processes: reading and writing decimals takes longer than computing with them.
 """
@@ -30,7 +30,7 @@ def parsed(text: bytes, delimiter: str, count: int, path: str, line: int, wanted
 
     `wanted` columns alone are read: whatever stands in others is no matter.
 
-    Raises GradcliError: GC617 for a row of another length, GC616 for a cell that is no number.
+    Raises GradcliError: GC617 for a row of another length, GC616 for a cell that is not a number.
     """
     if not text.endswith(b"\n"):
         text += b"\n"
@@ -87,7 +87,7 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int, colu
 
 
 def _read(rows: Any, path: str, line: int) -> Iterator[list[str]]:
-    """The rows of a reader; GC614 for what is no table at all, such as a cell of a million characters."""
+    """The rows of a reader; GC614 for what is not a table at all, such as a cell of a million characters."""
     try:
         yield from rows
     except csv.Error as wrong:
@@ -104,12 +104,12 @@ def _number(cell: str, path: str, line: int, column: int) -> float:
             raise ValueError(plain)
         return float(plain)
     except ValueError:
-        what = f"{visible(plain, 40)!r} is no number" if plain else "the cell is empty"
+        what = f"{visible(plain, 40)!r} is not a number" if plain else "the cell is empty"
         raise error("GC616", f"{visible(path)}:{line}, column {column}: {what}", help=_cure(plain)) from None
 
 
 def _cure(cell: str) -> str:
-    """What to write instead of a cell that is no number."""
+    """What to write instead of a cell that is not a number."""
     if cell.strip("-?.").lower() in MISSING:
         return "write nan for a missing number"
     if re.fullmatch(r"[-+]?\d+,\d+", cell):

@@ -160,7 +160,7 @@ def rest_of_cell(file: BinaryIO) -> bytes:
 
 
 def not_text(path: str, first: bytes) -> GradcliError:
-    """GC614 for a file that is no table, with what it is if its first bytes tell."""
+    """GC614 for a file that is not a table, with what it is if its first bytes tell."""
     for sign, what, hint in SIGNS:
         if first.startswith(sign):
             return damaged(path, f"it is {what}, no UTF-8 text", hint)
@@ -190,7 +190,7 @@ class Stream(NamedTuple):
                 return
             raise error(
                 "GC618",
-                f"{visible(self.label)} keeps its columns behind each other",
+                f"{visible(self.label)} stores its columns one after the other",
                 help="save np.ascontiguousarray(x), or one array per leaf in an .npz file",
             )
         inner = self.shape[1:]
@@ -267,7 +267,7 @@ class ArchiveSource(Source):
                         self.streams[name] = member.filename, Stream(shape, fortran, dtype, content.tell(), label)
                     groups.append(Group(name, shape[1:], ()))
         except data_binary.ZIP_ERRORS as wrong:
-            raise damaged(path, f"it is no archive of arrays ({visible(str(wrong))})") from wrong
+            raise damaged(path, f"it is not an archive of arrays ({visible(str(wrong))})") from wrong
         if not self.streams:
             raise damaged(path, "it holds no array")
         counts = {stream.shape[0] if stream.shape else 1 for _, stream in self.streams.values()}
@@ -336,7 +336,7 @@ class ParquetSource(Source):
             if not str(column.type).startswith(NUMERIC):
                 raise error(
                     "GC615",
-                    f"{visible(self.told)}: column {visible(name)} holds {column.type}, no numbers",
+                    f"{visible(self.told)}: column {visible(name)} holds {column.type}, not numbers",
                     help="store it as float64",
                 )
             try:

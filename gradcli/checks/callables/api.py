@@ -142,7 +142,7 @@ def boxed(
     kind, derivative = derivative_of(grad, jac, vjp)
     called = getattr(f, "apply", f) if is_function_class(f) else f
     if not callable(called):
-        raise error("GC732", f"{visible(repr(f), 60)} is no function", help="give a function, and its gradient")
+        raise error("GC732", f"{visible(repr(f), 60)} is not a function", help="give a function, and its gradient")
     arguments = arguments_of(f, at, names, wrt)
     library = library_of(f, [one.given for one in arguments], kind in (OWN,))
     if kind == OWN and not library.differentiates:

@@ -72,7 +72,7 @@ class Box:
         if self.kind in (GRADIENT, PAIR) and self.size > 1:
             raise Failed(
                 "f",
-                f"f returns an array of shape {list(self.shape or ())}: its derivative is no gradient",
+                f"f returns an array of shape {list(self.shape or ())}: its derivative is not a gradient",
                 help="give the full Jacobian as jac=, or as vjp= a function (x, ct) that pulls a cotangent back",
             )
         weights = np.ones(self.size)

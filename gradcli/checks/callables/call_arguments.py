@@ -70,7 +70,7 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
         found.append(Argument(name, value, array, name in keywords))
     for name in wrt or ():
         if name not in given:
-            raise error("GC732", f"`{visible(name)}` is no argument that has a value", help=_meant(name, given))
+            raise error("GC732", f"`{visible(name)}` is not an argument that has a value", help=_meant(name, given))
         if is_complex(given[name]):
             raise error("GC732", f"`{visible(name)}` cannot move: {COMPLEX}", help=PARTS)
         if numbers(given[name]) is None:
@@ -253,7 +253,7 @@ class Form:
     def read(self, value: Any, names: Sequence[str]) -> list[Floats]:
         """The gradient of each of these arguments, in float64 and in its argument's shape (after f's, of a Jacobian).
 
-        Raises Failed where a part is missing, is no array of numbers, or has another shape.
+        Raises Failed where a part is missing, is not an array of numbers, or has another shape.
         """
         wanted = [one for one in self.arguments if one.name in names]
         if value is None:

@@ -50,7 +50,7 @@ class Library:
         try:
             array = np.asarray(value)
         except (ValueError, TypeError, RuntimeError) as problem:
-            what = f"{role} returns a {type(value).__name__} that is no array: {visible(str(problem), 100)}"
+            what = f"{role} returns a {type(value).__name__} that is not an array: {visible(str(problem), 100)}"
             raise Failed(role, what) from None
         if array.dtype.kind == "c":
             raise Failed(role, f"{role} returns complex numbers", help="check its real and its imaginary part")

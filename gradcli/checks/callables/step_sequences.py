@@ -29,7 +29,7 @@ TABLE = 9  # values in a difference table
 FINER = 7  # a second ladder begins so many rungs further down
 ORDER = RATIO**4  # how much the error shrinks from rung to rung
 UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
-ABOVE = 16.0  # a remainder of so many roundings is no rounding
+ABOVE = 16.0  # a remainder of so many roundings is not a rounding
 DECADES = 100.0
 
 

@@ -70,10 +70,10 @@ OUTER = ("add", "sub", "neg", "mul", "div", "sum", "name")
 
 INNER = Slip("inner derivative dropped", "the inner derivative is missing", 1, error_model.no_rule)
 PRODUCTS = Slip(
-    "product of derivatives", "the derivative of a product is no product of derivatives", 1, error_model.no_rule
+    "product of derivatives", "the derivative of a product is not a product of derivatives", 1, error_model.no_rule
 )
 QUOTIENTS = Slip(
-    "quotient of derivatives", "the derivative of a quotient is no quotient of derivatives", 1, error_model.no_rule
+    "quotient of derivatives", "the derivative of a quotient is not a quotient of derivatives", 1, error_model.no_rule
 )
 UNSQUARED = Slip(
     "denominator not squared", "the denominator of the quotient rule was not squared", 1, error_model.no_rule

@@ -164,12 +164,12 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
     ]
     made = f"{subject.node} made it at {story.at(entry.line)}"
     if before and not entry.sweeps:
-        told = f"$it.grad is None: it is no leaf, {made}, and the leaf itself has no name any more"
+        told = f"$it.grad is None: it is not a leaf, {made}, and the leaf itself has no name any more"
         return story.find("leaf-lost", name, entry.line, told)
     if before:
         return story.find("replaced", name, entry.line, f"$it.grad is None: it is not the leaf any more, {made}")
     return story.find(
-        "not-leaf", name, entry.line, f"$it.grad is None: it is no leaf, {made}, and retain_grad() was not called"
+        "not-leaf", name, entry.line, f"$it.grad is None: it is not a leaf, {made}, and retain_grad() was not called"
     )
 
 
