@@ -15,6 +15,7 @@ from typing import NamedTuple
 from gradcli.calculator.derivation_steps import steps_by
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
+from gradcli.calculator.quiz import Question
 from gradcli.calculator.self_contained import self_contained
 from gradcli.checks import check_script
 from gradcli.checks.diagnosis.formula_text import words
@@ -195,6 +196,21 @@ def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
 
     lines = {leaf: steps_by(lowered, leaf, names, lambda text: put(text, assumed.place)) for leaf in leaves}
     return replace(found, steps={leaf: [shown(step) for step in own] for leaf, own in lines.items()})
+
+
+def questions(script: str | Source, found: Derivation, limits: LimitsLike = None) -> Iterator[Question]:
+    """A question for the gradient by each leaf of a script whose gradient has been derived."""
+    source = script if isinstance(script, Source) else Source(script)
+    bounds = limits_of(limits)
+    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
+    parsed = parse(source, bounds)
+    subject = Subject(parsed, source, None, assumed_shapes(parsed, at={}, known=shapes, limits=bounds), bounds)
+    sizes = subject.small()[0]
+    place = next(places(subject.lowered(sizes), FIRST_SEEDS[0]))
+    for leaf, text in found.text.items():
+        axes = " x ".join(map(str, found.assumes.get(leaf, [])))
+        what = f"What is the gradient in {leaf}, which has the shape {axes}?" if axes else f"What is d/d{leaf}?"
+        yield Question(f"{found.expression}. {what}", source, leaf, {**place, **sizes}, leaf, text, None, bounds)
 
 
 def emitted(script: str | Source, found: Derivation, limits: LimitsLike = None) -> SelfContained:
@@ -482,4 +498,4 @@ def inside(value: Any, domain: Interval | None) -> Any:
     return domain.low + (domain.high - domain.low) * (value / 8 + 0.5)
 
 
-__all__ = ["derive", "emitted"]
+__all__ = ["derive", "emitted", "questions"]

@@ -70,6 +70,7 @@ ROOMS: dict[str, str] = {
     "plotting": "gradcli.calculator.plotting",
     "plugins": "gradcli.primitives.plugins",
     "primitives": "gradcli.primitives",
+    "quizzes": "gradcli.calculator.quiz",
     "reasons": "gradcli.rendering.reasons",
     "report": "gradcli.checks.report",
     "report_formats": "gradcli.rendering.formats",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.commands import room
+from gradcli.commands import _quiz, room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, allowed, load, names
 from gradcli.commands._views import derivation
@@ -35,6 +35,7 @@ def derive(
     style: str,
     steps: bool,
     emit: str | None,
+    quiz: bool,
     limit: tuple[str, ...],
 ) -> int:
     """The gradient as a formula, without a point.
@@ -53,6 +54,8 @@ def derive(
 
     With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that needs
     nothing of gradcli and has a test of its values at one point: run it, or give it to pytest.
+
+    With --quiz you are asked for the gradient instead; a wrong answer is diagnosed like a wrong claim.
 
     Examples:
       gradcli derive "mean((A@x - b)**2)" --wrt x
@@ -75,8 +78,14 @@ def derive(
         raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order")
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
     told: dict[str, Any] = {"style": style, "quantity": quantity, "order": order, "steps": steps, "limits": bounds}
+    if quiz:
+        _quiz.possible(output, script)
+        if hessian or jacobian or order > 1 or steps or emit is not None:
+            raise error("GC721", "--quiz asks for a gradient: leave out other questions")
     source = load(script, output, bounds)
     result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), **told)
+    if quiz:
+        return _quiz.quiz(output, list(deriving.questions(source, result, bounds)))
     if emit is not None:
         import dataclasses
 
@@ -128,6 +137,9 @@ EMIT = Option(
     choices=("numpy", "torch", "jax", "c"),
     help="Write the value and the gradient as a function, with a test.",
 )
+QUIZ = Option("--quiz", kind="flag", help="Ask for the gradient, and judge the answers.")
 STEPS = Option("--steps", kind="flag", help="Show the derivation line by line: rule, line, result.")
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
-DECLARATION = Declaration(derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, STEPS, EMIT, LIMIT, *OUTPUT))
+DECLARATION = Declaration(
+    derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, STEPS, EMIT, QUIZ, LIMIT, *OUTPUT)
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.commands import room
+from gradcli.commands import _quiz, room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
 from gradcli.commands._views import View
@@ -11,6 +11,7 @@ from gradcli.diagnostics import error
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
+    from gradcli.calculator import quiz as quizzes
     from gradcli.commands._shared import Output
     from gradcli.execution.reports import PlanReport
     from gradcli.execution.results import Trace
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gradcli.rendering import trace as listing
 else:
     calculator, listing, machine, planned = room("calculator"), room("trace"), room("machine"), room("planned")
+    quizzes = room("quizzes")
 
 
 def trace(
@@ -36,6 +38,7 @@ def trace(
     full: bool,
     turn: int | None,
     symbolic: bool,
+    quiz: bool,
 ) -> int:
     """The forward and the backward pass, step by step.
 
@@ -57,6 +60,9 @@ def trace(
     operation that mixes entries, such as a matrix product, has what it sends on for a cotangent ct instead:
     A @ x sends A.T @ ct to x.
 
+    With --quiz nothing is shown: you are asked for each local partial in turn. Type a formula, or its number at
+    this point; a wrong answer is diagnosed, an empty line shows the right one. Answers may come through a pipe.
+
     With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
     the order of work, blocks and threads, memory, and what the passes of the planner did.
 
@@ -65,6 +71,7 @@ def trace(
       gradcli trace "sin(x)*x" --at x=2 --symbolic
       gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
       gradcli trace "sin(x)*x" --at x=2 --style torch
+      gradcli trace "sin(x)*x" --at x=2 --quiz
       gradcli trace loss.grad --format json
       gradcli trace "sum(tanh(A@x)**2)" --at A=randn(300,200),x=randn(200) --plan
     """
@@ -77,13 +84,19 @@ def trace(
             "--style": style == "torch",
             "--turn": turn is not None,
             "--symbolic": symbolic,
+            "--quiz": quiz,
         }
         named = next((name for name, there in given.items() if there), None)
         if named is not None:
             raise error("GC721", f"{named} does not go with --plan")
         output.emit(planned_view(calculator.plan(source, **told)))
         return 0
+    if quiz:
+        _quiz.possible(output, script)
+        symbolic = True
     result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch", turn=turn, symbolic=symbolic)
+    if quiz:
+        return _quiz.quiz(output, list(quizzes.partial_questions(result)))
     output.emit(traced_view(result, all, full))
     return 0
 
@@ -117,4 +130,5 @@ ALL = Option("--all", kind="flag", help="Show every node, also those that nobody
 FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not their shape and norm.")
 TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, *OUTPUT))
+QUIZ = Option("--quiz", kind="flag", help="Ask for the local partials one after the other, and judge the answers.")
+DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT))

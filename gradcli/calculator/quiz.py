@@ -1,0 +1,140 @@
+"""Questions about derivatives, and what is wrong with an answer: it is judged like a hand-written claim."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gradcli.calculator.gradient_text import CLOSE, flat
+from gradcli.calculator.questions import prepare, value_question
+from gradcli.checks import check_script
+from gradcli.diagnostics import GradcliError
+from gradcli.language.bindings import names_in
+from gradcli.language.source import Source
+from gradcli.language.substitution import expression_of, replaced
+from gradcli.language.syntax import Name, Number
+from gradcli.language.unparse import unparse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from gradcli.execution.results import Passes, Trace
+    from gradcli.language.limits import Limits
+    from gradcli.language.syntax import Syntax
+
+HELD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")
+CONSTANTS = {"pi", "e", "inf", "nan"}
+SEED = 7
+
+
+class Judgement(NamedTuple):
+    """Whether an answer is right; None for one that cannot be read. The remarks say why not."""
+
+    right: bool | None
+    remarks: list[str]
+
+
+class Question(NamedTuple):
+    """A derivative to be found: that of `script` by `leaf`, at points of which `at` is the first.
+
+    `operand` is what the person sees where the script has `leaf`; `answer` is the right one, and `number` its value
+    there, where the question is about one point.
+    """
+
+    text: str
+    script: Source
+    leaf: str
+    at: dict[str, Any]
+    operand: str
+    answer: str
+    number: Any = None
+    limits: Limits | None = None
+
+    def judged(self, answer: str) -> Judgement:
+        """Whether a typed formula, or at a point a number, is the derivative; else what may be wrong with it."""
+        try:
+            claim = renamed(answer, self.operand, self.leaf)
+            report = check_script(
+                self.script, at=self.at, wrt=[], claims={self.leaf: claim}, limits=self.limits, seed=SEED
+            )
+        except (GradcliError, ValueError, AssertionError) as problem:
+            reason = problem.diagnostics[0].message if isinstance(problem, GradcliError) else "it is no expression"
+            return Judgement(None, [reason])
+        (check,) = [one for one in report.checks if one.kind == "claim"]
+        if check.verdict in HELD:
+            return Judgement(True, [])
+        own = names_in(expression_of(claim))  # a formula in other names is judged at the point, a number as well
+        if self.number is not None and not (own and own <= {*self.at} & self.names()) and self.has_the_number(claim):
+            return Judgement(True, ["that is the number at this point"])
+        readings = check.evidence.get("diagnosis") or ()
+        remarks = [str(one["text"]) for one in readings]  # type: ignore[attr-defined]
+        return Judgement(False, remarks or [check.message])
+
+    def names(self) -> set[str]:
+        """The names that the local script reads."""
+        return names_in(expression_of(self.script.text))
+
+    def has_the_number(self, claim: str) -> bool:
+        """Whether an answer has the right value at the point of the question."""
+        try:
+            question = value_question(prepare(claim, self.at, (), self.limits))
+            (found,) = question.run(question.values(self.at), "auto", "float64")
+        except (GradcliError, ValueError):
+            return False
+        ours, theirs = flat(found), flat(self.number)
+        ours = ours * len(theirs) if len(ours) == 1 else ours
+        close = [abs(x - y) <= CLOSE * max(1.0, abs(y)) for x, y in zip(ours, theirs, strict=False)]
+        return len(ours) == len(theirs) and all(close)
+
+
+def renamed(text: str, part: str, name: str) -> str:
+    """A formula with a name in place of a part."""
+    if part == name:
+        return text
+    span = expression_of(part).span
+
+    def change(node: Syntax) -> Syntax | None:
+        known = isinstance(node, (Name, Number)) or unparse(node) != part
+        return None if known else Name(name, span)
+
+    return unparse(replaced(expression_of(text), change))
+
+
+def partial_questions(trace: Trace) -> Iterator[Question]:
+    """A question for each local partial of a trace that has a formula and is no constant."""
+    passes: Trace | Passes = trace if trace.written is None else trace.written
+    forward = {step.index: step for step in passes.forward}
+    values = {(step.text if not step.inputs else f"v{step.index}"): step.value for step in passes.forward}
+    for step in passes.backward:
+        receivers = [sent.to for sent in step.contributions]
+        for sent in step.contributions:
+            own, to = forward.get(step.index), forward.get(sent.to)
+            if own is None or to is None or sent.partial is None or sent.summed or receivers.count(sent.to) > 1:
+                continue
+            operand = to.text
+            leaf = operand if operand.isidentifier() else f"v{sent.to}"
+            read = names_in(expression_of(sent.formula)) if sent.formula else set()
+            script = renamed(own.text, operand, leaf)
+            unknown = (read | names_in(expression_of(script))) - values.keys() - CONSTANTS
+            if not operand.isidentifier() and len(unknown) == 1:
+                (leaf,) = unknown  # the name that the script gave the operand
+                script = renamed(own.text, operand, leaf)
+            if not read or unknown - {leaf}:
+                continue
+            shown = f"{leaf} = {operand}" if leaf in read and leaf != operand else operand
+            at = {name: value for name, value in {**values, leaf: to.value}.items() if name.isidentifier()}
+            question = Question(
+                f"{own.text} sends its cotangent to {shown}. What is the local partial?",
+                Source(f"sum({script})" if getattr(sent.partial, "shape", ()) else script),
+                leaf,
+                at,
+                operand,
+                sent.formula,
+                sent.partial,
+            )
+            if question.has_the_number(sent.formula):  # the name was that of the operand
+                yield question
+
+
+__all__ = ["Judgement", "Question", "partial_questions"]
