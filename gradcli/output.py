@@ -36,7 +36,8 @@ ROOMS = {
 # the formats that an ending may mean; the first that the command has
 SUFFIXES = {
     ".json": ("json",), ".jsonl": ("jsonl",), ".csv": ("csv",), ".md": ("markdown", "mermaid"), ".tex": ("latex",),
-    ".svg": ("svg",), ".png": ("png",), ".html": ("html",), ".dot": ("dot",), ".gv": ("dot",), ".mmd": ("mermaid",),
+    ".svg": ("svg",), ".png": ("png",), ".html": ("html", "mathml"), ".dot": ("dot",), ".gv": ("dot",),
+    ".mmd": ("mermaid",),
 }  # fmt: skip
 LISTED = 40  # entries of an array that a table lists
 FULL = (ENOSPC, EDQUOT)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -19,10 +20,12 @@ from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.syntax import Call
+from gradcli.language.substitution import substituted
+from gradcli.language.syntax import Call, same
 from gradcli.lowering.ranks import assumed_shapes, nodes_of
 from gradcli.primitives import functions
 from gradcli.rendering.mathematics import latex
+from gradcli.rendering.mathml import mathml
 
 # script, leaf, the formula (None where there is none), and its verdict or why there is none
 TABLE = [
@@ -234,6 +237,63 @@ def test_the_command_writes_latex(capsys: pytest.CaptureFixture[str]) -> None:
     assert r"d/dx & $\frac{2}{m} A^{\top} (A x - b)$ \\" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("text", [*(row[2] for row in TABLE if row[2] is not None), *(text for text, _ in LATEX)])
+def test_every_formula_has_well_formed_mathml(text: str) -> None:
+    tree = ElementTree.fromstring(mathml(text, RANKS))
+    assert tree.tag == "math" and "@" not in "".join(tree.itertext()) and "**" not in "".join(tree.itertext())
+
+
+MATHML = [
+    ("x/2", "<mfrac><mi>x</mi><mn>2</mn></mfrac>"),
+    ("sqrt(lam)", "<msqrt><mi>λ</mi></msqrt>"),
+    ("A.T @ x", "<msup><mi>A</mi><mo>⊤</mo></msup><mo>&#x2062;</mo><mi>x</mi>"),
+    ("eye(n)", '<msub><mi mathvariant="normal">I</mi><mi>n</mi></msub>'),
+    ("x_1**2", "<msup><mrow><msub><mi>x</mi><mn>1</mn></msub></mrow><mn>2</mn></msup>"),
+    ("r = -b", "<mi>r</mi><mo>=</mo><mo>−</mo><mi>b</mi>"),
+]
+
+
+@pytest.mark.parametrize(("text", "inside"), MATHML)
+def test_mathml(text: str, inside: str) -> None:
+    assert mathml(text, {"A": 2, "x": 1, "b": 1}) == f"<math>{inside}</math>"
+
+
+# --- names for parts -----------------------------------------------------------------------------------------------
+
+PARTS = [  # script, leaf, the formula with names, what they stand for
+    ("r = A@x - b\ns = norm(r)\ns**2", "x", "2*A.T @ r", {"r": "A @ x - b"}),
+    ("p = sigmoid(X@w)\n-mean(y*log(p) + (1 - y)*log(1 - p))", "w", "-1/m*X.T @ (y - p)", {"p": "sigmoid(X @ w)"}),
+    (
+        "trace(inv(X.T@C@X)@A)",
+        "X",
+        "-(C @ X @ M @ A @ M + C.T @ X @ M.T @ A.T @ M.T)",
+        {"M": "inv(X.T @ C @ X)"},
+    ),
+    ("x = 2\nh = x**2\nh*sin(h)", "x", "2*x*(h*cos(h) + sin(h))", {"h": "x**2"}),
+]
+
+
+@pytest.mark.parametrize(("script", "leaf", "short", "parts"), PARTS)
+def test_parts_have_names(script: str, leaf: str, short: str, parts: dict[str, str]) -> None:
+    result = derive(script, wrt=[leaf])
+    assert result.short is not None and (result.short[leaf], result.parts) == (short, parts)
+    whole = short
+    for name in reversed(parts):
+        whole = substituted(whole, {name: parts[name]})
+    assert same(parse(Source(whole)), parse(Source(result.text[leaf]))), "the parts put back are the formula"
+
+
+def test_short_formulas_need_no_names() -> None:
+    assert derive("mean((A@x - b)**2)").parts is None
+
+
+def test_formulas_in_markdown_and_mathml(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["derive", "x**2/y", "--wrt", "x", "--format", "markdown"]) == 0
+    assert "- d/dx: $\\frac{2 x}{y}$ (`2*x/y`)" in capsys.readouterr().out
+    assert cli.main(["derive", "x**2/y", "--wrt", "x", "--format", "mathml"]) == 0
+    assert "<p>d/dx: <math><mfrac>" in capsys.readouterr().out
+
+
 # --- what is never shown ---------------------------------------------------------------------------------------------
 
 
@@ -423,3 +483,27 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_shape_that_cannot_be_read(shape: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["derive", "sum(exp(a*x))", "--shape", shape]) == 2
     assert "GC744" in capsys.readouterr().err
+
+
+DIRECTIONS = [  # script, leaf, the derivative along v, the Hessian times v
+    ("logsumexp(x)", "x", "v @ exp(x)/sum(exp(x))", "softmax(x)*(v - v @ exp(x)/sum(exp(x)))"),
+    ("mean((A@x - b)**2)", "x", "2/m*((A @ v) @ (A @ x - b))", "2/m*A.T @ (A @ v)"),
+    ("x**3", "x", "3*v*x**2", "6*v*x"),
+]
+
+
+@pytest.mark.parametrize(("script", "leaf", "first", "second"), DIRECTIONS)
+def test_directions(script: str, leaf: str, first: str, second: str) -> None:
+    result = derive(script, wrt=[leaf], quantity="hessian", direction="v")
+    assert result.text == {f"{leaf} along v": first, f"{leaf},{leaf} along v": second}
+    assert set(result.verdict.values()) == {"PROVED"}
+    for text in result.formula.values():
+        speaks_the_language(text, set(result.assumes))
+
+
+def test_an_array_along_a_direction(capsys: pytest.CaptureFixture[str]) -> None:
+    assert derive("tanh(W@x)", wrt=["x"], direction="v").text == {"x along v": "(W @ v)*(1 - tanh(W @ x)**2)"}
+    assert cli.main(["derive", "x*y", "--direction", "v"]) == 2
+    assert cli.main(["derive", "x*y", "--wrt", "x", "--direction", "y"]) == 2
+    assert cli.main(["derive", "sum(x**2)", "--direction", "v", "--hessian"]) == 0
+    assert "d2/dx2 along v  2*v" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from gradcli.calculator.derivation_steps import steps_by
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.quiz import Question
-from gradcli.calculator.self_contained import self_contained
+from gradcli.calculator.self_contained import LONG, named_parts, self_contained
 from gradcli.checks import check_script
 from gradcli.checks.diagnosis.formula_text import words
 from gradcli.checks.oracle import worker
@@ -30,7 +30,7 @@ from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.syntax import Binary, Call, FunctionDef, Name, Unary
+from gradcli.language.syntax import Assign, Binary, Call, FunctionDef, Name, Unary
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes, nodes_of
 from gradcli.transforms import derivatives
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from gradcli.execution.results import SelfContained
     from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Node
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
     from gradcli.lowering import Lowered
@@ -141,6 +142,7 @@ def derive(
     quantity: str = "gradient",
     order: int = 1,
     steps: bool = False,
+    direction: str | None = None,
     limits: LimitsLike = None,
 ) -> Derivation:
     """The derivatives of a script in closed form, leaf by leaf; see `execution.results.Derivation`.
@@ -148,7 +150,9 @@ def derive(
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
     `style` is that of formulas of numbers: "simplified", "factored", or "derived", which is how the rules make them.
     `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers goes on to higher derivatives.
-    With `steps` the first derivative by each leaf has the lines of its derivation.
+    With `direction`, a name, there is the derivative along it in place of the gradient (`x along v`), and for "hessian"
+    the Hessian times it as well (`x,x along v`). With `steps` the first derivative by each leaf has the lines of its
+    derivation.
     Raises GradcliError for a script that cannot be lowered, and GC511 where no leaf has a closed form.
 
     >>> derive("mean((A@x - b)**2)", wrt=["x"]).formula  # doctest: +SKIP
@@ -157,6 +161,9 @@ def derive(
     source = script if isinstance(script, Source) else Source(script)
     bounds = limits_of(limits)
     with uncollected(), pointing_into(source):
+        if direction is not None:
+            found = along(source, wrt, shapes or {}, style, direction, quantity == "hessian", bounds)
+            return with_parts(found, source, bounds)
         first = derived(source, wrt, shapes or {}, style, quantity == "jacobian", bounds)
         found = first
         if quantity == "hessian":
@@ -172,7 +179,25 @@ def derive(
                 key = f"{key},{leaf}"
                 if key not in found.formula:
                     break
+        found = with_parts(found, source, bounds)
         return with_steps(found, source, bounds) if steps else found
+
+
+def with_parts(found: Derivation, source: Source, limits: Limits) -> Derivation:
+    """The derivations with names for parts of long formulas, those of the script first."""
+    parsed = parse(source, limits)
+    assigned = any(isinstance(statement, Assign) for statement in parsed.statements)
+    if not assigned and all(len(text) <= LONG for text in found.text.values()):
+        return found
+    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
+    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=False)
+    subject = Subject(parsed, source, None, assumed, limits)
+    sizes = subject.primes(0)
+    try:
+        short, parts = named_parts(found.text, subject.lowered(sizes), sizes)
+    except GradcliError:  # a loop or a function: there are no parts to be named
+        return found
+    return replace(found, short=short, parts=parts) if parts else found
 
 
 def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
@@ -230,6 +255,73 @@ def emitted(script: str | Source, found: Derivation, limits: LimitsLike = None) 
                 yield from islice(places(lowered, seed), 1)
 
         return self_contained(found, lowered, sizes, points)
+
+
+def along(
+    source: Source,
+    wrt: Sequence[str] | None,
+    shapes: Mapping[str, Symbols],
+    style: str,
+    name: str,
+    twice: bool,
+    limits: Limits,
+) -> Derivation:
+    """The derivative by one leaf along a direction, and with `twice` the Hessian times the direction.
+
+    The first is the gradient of `sum(jvp(y, x, v)*u)` by u, which has the shape of y, the second that of
+    `jvp(y, x, v)` by x.
+    """
+    parsed = parse(source, limits)
+    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=False)
+    subject = Subject(parsed, source, wrt, assumed, limits)
+    sizes = subject.primes(0)
+    lowered = subject.lowered(sizes)
+    leaves = leaf_names(lowered)
+    taken = {node.id for node in nodes_of(parsed) if isinstance(node, Name)}
+    if len(leaves) > 1:
+        raise error("GC721", f"--direction moves one leaf, and there are {', '.join(leaves)}", help="choose with --wrt")
+    if name in taken or not name.isidentifier():
+        raise error(
+            "GC721", f"--direction {visible(name)} is no new name", help="take a name that is not in the script"
+        )
+    (output, *others) = lowered.program.outputs
+    if others:
+        raise error("GC307", f"a derivative along a direction needs one output, and this is {len(others) + 1} values")
+    (leaf,) = leaves
+    symbols = {size: symbol for symbol, size in sizes.items()}
+
+    def axes(node: Node) -> Symbols:
+        return tuple([symbols.get(n, n) for n in node.shape])
+
+    weight = next(letter for letter in COTANGENTS if letter not in {*taken, name})
+    known = {**assumed.shapes, name: axes(lowered.program.leaves[leaf].node)}
+    moved = f"jvp({lowered.text}, {leaf}, {name})"
+    text = f"{source.text}\nsum({moved}*{weight})"
+    found = derived(Source(text, source.name), [weight], {**known, weight: axes(output)}, style, False, limits)
+    found = renamed(found, weight, f"{leaf} along {name}")
+    if twice:
+        if output.shape:
+            raise error("GC307", "a Hessian needs a scalar output", output.span, help="leave out --hessian")
+        second = derived(Source(f"{source.text}\n{moved}", source.name), [leaf], known, style, False, limits)
+        second = renamed(second, leaf, f"{leaf},{leaf} along {name}")
+        made: dict[str, Any] = {
+            field: {**getattr(found, field), **getattr(second, field)}
+            for field in ("formula", "text", "verdict", "checked", "only", "missing")
+        }
+        found = replace(found, **made)
+    free = {one: own for one, own in found.assumes.items() if one != weight}
+    return replace(
+        found, expression=lowered.text, assumes=free, others={one: list(ranks) for one, ranks in assumed.others.items()}
+    )
+
+
+def renamed(found: Derivation, leaf: str, key: str) -> Derivation:
+    """The derivations with another key for one of them."""
+    made: dict[str, Any] = {
+        field: {key if name == leaf else name: value for name, value in getattr(found, field).items()}
+        for field in ("formula", "text", "verdict", "checked", "only", "missing")
+    }
+    return replace(found, **made)
 
 
 def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:

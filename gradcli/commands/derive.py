@@ -6,7 +6,7 @@ import re
 
 from gradcli.commands import _quiz, room
 from gradcli.commands._declaration import Declaration, Option
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, allowed, load, names
+from gradcli.commands._shared import EVALUATION, FORMATS, SCRIPT, allowed, load, names, presentation
 from gradcli.commands._views import derivation
 from gradcli.diagnostics import error, visible
 
@@ -32,6 +32,7 @@ def derive(
     hessian: bool,
     jacobian: bool,
     order: int,
+    direction: str | None,
     style: str,
     steps: bool,
     emit: str | None,
@@ -57,12 +58,16 @@ def derive(
 
     With --quiz you are asked for the gradient instead; a wrong answer is diagnosed like a wrong claim.
 
+    With --direction v the derivative is that along v, which has the shape of the leaf: the gradient times v,
+    or the Jacobian times v of an array; with --hessian also the Hessian times v.
+
     Examples:
       gradcli derive "mean((A@x - b)**2)" --wrt x
       gradcli derive "sum((Y - U@V.T)**2)"
       gradcli derive "x**2*exp(-x)" --order 3 --style factored
       gradcli derive "x**2*exp(-x)" --steps
       gradcli derive "logsumexp(x)" --hessian
+      gradcli derive "logsumexp(x)" --direction v --hessian
       gradcli derive "tanh(W@x + b)" --jacobian --wrt x,b
       gradcli derive "mean((A@x - b)**2)" --emit torch --output loss.py
       gradcli derive "sum(exp(a*x))" --shape a= --format json
@@ -74,10 +79,19 @@ def derive(
         raise error(
             "GC721", "--emit writes a value and its gradient: leave out --hessian, --jacobian, --order and --steps"
         )
+    if direction is not None and (jacobian or order > 1 or steps or emit is not None or quiz):
+        raise error("GC721", "--direction goes with --hessian, --style and --shape only")
     if steps and (hessian or order > 1):
         raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order")
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
-    told: dict[str, Any] = {"style": style, "quantity": quantity, "order": order, "steps": steps, "limits": bounds}
+    told: dict[str, Any] = {
+        "style": style,
+        "quantity": quantity,
+        "order": order,
+        "steps": steps,
+        "direction": direction,
+        "limits": bounds,
+    }
     if quiz:
         _quiz.possible(output, script)
         if hessian or jacobian or order > 1 or steps or emit is not None:
@@ -138,8 +152,12 @@ EMIT = Option(
     help="Write the value and the gradient as a function, with a test.",
 )
 QUIZ = Option("--quiz", kind="flag", help="Ask for the gradient, and judge the answers.")
+DIRECTION = Option(
+    "--direction", metavar="NAME", help="The derivative along a direction of this name; with --hessian times it."
+)
 STEPS = Option("--steps", kind="flag", help="Show the derivation line by line: rule, line, result.")
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
+FORMS = presentation(*FORMATS, "mathml")
 DECLARATION = Declaration(
-    derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, STEPS, EMIT, QUIZ, LIMIT, *OUTPUT)
+    derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, DIRECTION, STEPS, EMIT, QUIZ, LIMIT, *FORMS)
 )

@@ -71,7 +71,6 @@ def trace(
       gradcli trace "sin(x)*x" --at x=2 --symbolic
       gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
       gradcli trace "sin(x)*x" --at x=2 --style torch
-      gradcli trace "sin(x)*x" --at x=2 --quiz
       gradcli trace loss.grad --format json
       gradcli trace "sum(tanh(A@x)**2)" --at A=randn(300,200),x=randn(200) --plan
     """

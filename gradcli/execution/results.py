@@ -248,6 +248,7 @@ class Derivation(Shown):
     ranks that a name might have as well. `only` names formulas that depend on the sizes, with those that they are for,
     `missing` derivatives without a formula, with the reason. With `rows` they are those of an array: Jacobians.
     `steps`, if asked for, are the lines of the derivation by each leaf, `emitted` is a file in another language.
+    `short` is `text` with names for parts that are long and repeat, and `parts` what these stand for, if there are any.
     """
 
     expression: str
@@ -263,6 +264,8 @@ class Derivation(Shown):
     diagnostics: tuple[Diagnostic, ...] = ()
     steps: dict[str, list[DerivationStep]] | None = None
     emitted: str | None = None
+    short: dict[str, str] | None = None
+    parts: dict[str, str] | None = None
 
     def _rows(self) -> Iterator[tuple[str, object]]:
         yield "expression", self.expression
@@ -272,6 +275,9 @@ class Derivation(Shown):
 
 def derivative_label(key: str) -> str:
     """The name of a derivative: d/dx, d2/dx2, d2/dx dy."""
+    key, along, direction = key.partition(" along ")
+    if along:
+        return f"{derivative_label(key)} along {direction}"
     leaves = key.split(",")
     if len(leaves) == 1:
         return f"d/d{key}"

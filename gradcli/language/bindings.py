@@ -35,7 +35,7 @@ def with_names(
     made: dict[str, Syntax] = {}
     for name, text in reversed(list(given.items())):  # later names stand for more
         tree = expression_of(text)
-        if worth_a_name(tree):
+        if worth_a_name(tree, len(name) + 2):
             put_in(trees, made, name, tree)
     while len(made) < len(given) + MOST:
         long = [tree for tree in trees.values() if len(unparse(tree)) > longest]
@@ -88,11 +88,11 @@ def parts_of(tree: Syntax) -> Iterator[Syntax]:
         pending += [child for child in children(node) if not (isinstance(node, Call) and child is node.function)]
 
 
-def worth_a_name(node: Syntax) -> bool:
+def worth_a_name(node: Syntax, shortest: int = SHORTEST) -> bool:
     """Whether a name for a part makes a formula easier to read."""
     if not isinstance(node, (Binary, Call, Subscript, Transpose, Unary)) or not names_in(node):
         return False
-    return len(unparse(node)) >= SHORTEST and not (isinstance(node, Call) and node.function.id in ("len", "shape"))
+    return len(unparse(node)) >= shortest and not (isinstance(node, Call) and node.function.id in ("len", "shape"))
 
 
 def names_in(tree: Syntax) -> set[str]:

@@ -25,16 +25,18 @@ class Style(NamedTuple):
 
 
 class Formula(str):
-    """A text in the script language that may also be written as LaTeX."""
+    """A text in the script language that may also be written as LaTeX and as MathML."""
 
-    __slots__ = ("latex",)
+    __slots__ = ("latex", "mathml")
     latex: Callable[[], str]
+    mathml: Callable[[], str]
 
     @classmethod
-    def of(cls, text: str, latex: Callable[[], str]) -> Formula:
-        """A text with what writes it as LaTeX."""
+    def of(cls, text: str, latex: Callable[[], str], mathml: Callable[[], str]) -> Formula:
+        """A text with what writes it in these forms."""
         made = cls(text)
         made.latex = latex
+        made.mathml = mathml
         return made
 
 

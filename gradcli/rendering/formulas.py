@@ -30,8 +30,10 @@ def derivation(result: Derivation, style: Style) -> Document:
         blocks.append(Facts((("shapes", ", ".join(shapes), "code"),)))
     for leaf, steps in (result.steps or {}).items():
         blocks += [GAP, Line(f"Steps to {derivative_label(leaf)}", "title"), *lines(steps), GAP]
-    for leaf, text in result.text.items():
+    for leaf, text in (result.short or result.text).items():
         blocks.append(Facts(((derivative_label(leaf), mathematical(text, result), "title"),)))
+    for place, (name, text) in enumerate((result.parts or {}).items()):
+        blocks.append(Facts((("" if place else "where", mathematical(f"{name} = {text}", result), "code"),)))
     for leaf, reason in result.missing.items():
         blocks.append(Facts(((derivative_label(leaf), f"no closed form: {reason}", "doubt"),)))
     blocks += [Facts((row,)) for row in verdicts(result)]
@@ -58,9 +60,13 @@ def lines(steps: Sequence[DerivationStep]) -> Iterator[Block]:
 
 
 def mathematical(text: str, result: Derivation) -> Formula:
-    """A formula, and how it is written as LaTeX."""
+    """A formula, and how it is written as LaTeX and MathML."""
     ranks = {name: len(axes) for name, axes in result.assumes.items()}
-    return Formula.of(text, lambda: import_module("gradcli.rendering.mathematics").latex(text, ranks))
+    return Formula.of(
+        text,
+        lambda: import_module("gradcli.rendering.mathematics").latex(text, ranks),
+        lambda: import_module("gradcli.rendering.mathml").mathml(text, ranks),
+    )
 
 
 def shape_text(axes: Sequence[str | int]) -> str:
@@ -102,7 +108,7 @@ def notes(result: Derivation) -> Iterator[Block]:
     """What was assumed, and how to say otherwise."""
     if any(result.assumes.values()):
         layout = "a gradient has the shape of its leaf"
-        if any("," in key for key in result.text):
+        if any("," in key and " along " not in key for key in result.text):
             layout += "; of second derivatives rows stand for the first leaf, columns for the second"
         elif result.rows:
             layout = "rows stand for the entries of the output, columns for those of the leaf"

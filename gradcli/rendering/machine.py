@@ -56,6 +56,8 @@ def derivation(command: str, result: Derivation) -> Payload:
     """Formulas by leaf, with what they assume and how far they were checked."""
     names = ("expression", "formula", "text", "verdict", "assumes", "others", "checked", "only", "missing", "rows")
     fields: Payload = {name: getattr(result, name) for name in names}
+    if result.parts is not None:
+        fields |= {"short": result.short, "parts": result.parts}
     if result.emitted is not None:
         fields["emitted"] = result.emitted
     if result.steps is not None:

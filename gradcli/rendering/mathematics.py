@@ -8,6 +8,7 @@ from __future__ import annotations
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import (
+    Assign,
     Binary,
     Call,
     Compare,
@@ -63,9 +64,18 @@ def latex(text: str, ranks: Mapping[str, int]) -> str:
     >>> latex("2/m*A.T @ (A @ x - b)", {"A": 2, "x": 1, "b": 1})
     '\\frac{2}{m} A^{\\top} (A x - b)'
     """
-    (statement,) = parse(Source(text)).statements
+    statement = parsed(text)
+    writer = Mathematics(ranks)
+    if isinstance(statement, Assign):
+        return f"{writer.text(statement.targets[0])} = {writer.text(statement.value)}"
     assert isinstance(statement, ExpressionStatement)
-    return Mathematics(ranks).text(statement.value)
+    return writer.text(statement.value)
+
+
+def parsed(text: str) -> Syntax:
+    """The one statement of a text."""
+    (statement,) = parse(Source(text)).statements
+    return statement
 
 
 class Mathematics:

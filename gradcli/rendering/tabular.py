@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unicodedata import name
 
+from gradcli.execution.results import escaped
 from gradcli.rendering.document import Facts, Formula, Grid, Line
 from gradcli.rendering.text import visible
 
@@ -61,8 +62,23 @@ def markdown(document: Document) -> str:
 
 def markdown_fact(label: str, value: str, role: str) -> str:
     """One fact as an item; a value without a label belongs to the item before it."""
+    if isinstance(value, Formula):
+        return f"- {visible(label).translate(MARKDOWN)}: ${value.latex()}$ ({code_span(value)})"
     told = visible(value).translate(MARKDOWN) if role in ("text", "note", "key") else code_span(value)
     return f"- {visible(label).translate(MARKDOWN)}: {told}" if label else f"  - {told}"
+
+
+def mathml(document: Document) -> str:
+    """An HTML fragment: a paragraph for each fact, formulas as MathML."""
+    parts: list[str] = []
+    for block in document.blocks:
+        if isinstance(block, Line):
+            parts += [f"<p><code>{escaped(line)}</code></p>" for line in block.text.splitlines() if line]
+        elif isinstance(block, Facts):
+            for label, value, _ in block.rows:
+                told = value.mathml() if isinstance(value, Formula) else escaped(value)
+                parts.append(f"<p>{escaped(label)}: {told}</p>" if label else f"<p>{told}</p>")
+    return "\n".join(parts)
 
 
 def markdown_table(block: Grid) -> str:
