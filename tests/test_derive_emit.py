@@ -134,6 +134,12 @@ def test_what_a_target_lacks_says_so(target: str) -> None:
         source_file(function_of("iv(1, x)"), target)
 
 
+@pytest.mark.parametrize(("target", "name"), [("numpy", "value"), ("torch", "math"), ("c", "double"), ("c", "exp")])
+def test_names_that_mean_something_else_are_refused(target: str, name: str) -> None:
+    with pytest.raises(GradcliError, match="cannot be a name"):
+        source_file(function_of(f"{name}**2*x"), target)
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "loss.py"
     assert cli.main(["derive", "mean((A@x - b)**2)", "--emit", "numpy", "--output", str(path)]) == 0

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from gradcli.rendering.code.c_code import c_file
-from gradcli.rendering.code.python_code import python_file
+from gradcli.diagnostics import error, visible
+from gradcli.rendering.code.c_code import C_WORDS, c_file
+from gradcli.rendering.code.python_code import PYTHON_WORDS, python_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ TARGETS = ("numpy", "torch", "jax", "c")
 
 def source_file(function: SelfContained, target: str) -> str:
     """The text of a file for one of TARGETS; raises GradcliError GC512 for what the target lacks."""
+    reserved = C_WORDS if target == "c" else PYTHON_WORDS
+    for name in (*function.leaves, *function.sizes, *function.parts):
+        if name in reserved:
+            message = f"`{visible(name)}` cannot be a name in a file of --emit {target}"
+            raise error("GC512", message, help="give it another name in the script")
     return c_file(function) if target == "c" else python_file(function, target)
 
 

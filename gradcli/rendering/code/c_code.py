@@ -66,6 +66,15 @@ static double inverse(size_t n, const double *from, double *to)
     return det;
 }""",
 }
+C_WORDS = frozenset(
+    [
+        *SAME, *OTHERS.values(), *HELPERS, "value", "value_and_gradient", "main", "far", "wrong", "pow", "calloc",
+        "free", "puts", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
+        "short", "signed", "size_t", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
+        "volatile", "while",
+    ]
+)  # fmt: skip
 CONSTANTS = {"pi": "3.14159265358979323846", "e": "2.71828182845904523536", "inf": "INFINITY", "nan": "NAN"}
 LOGIC = {"and": "&&", "or": "||"}
 
@@ -489,4 +498,4 @@ def flat(value: object) -> list[float]:
     return [entry for item in value for entry in flat(item)] if isinstance(value, list) else [value]  # type: ignore[list-item]
 
 
-__all__ = ["c_file"]
+__all__ = ["C_WORDS", "c_file"]

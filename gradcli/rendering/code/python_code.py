@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from keyword import kwlist
 
 from gradcli.diagnostics import error, visible
 from gradcli.language.bindings import names_in
@@ -79,6 +80,9 @@ HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
     "var": "return {m}.mean((x - {m}.mean(x))**2)",
     "std": "return {m}.sqrt({m}.mean((x - {m}.mean(x))**2))",
 }
+PYTHON_WORDS = frozenset(
+    [*kwlist, "np", "torch", "jax", "jnp", "math", "value", "gradient", "value_and_gradient", "test_values"]
+)
 CONSTANTS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "nan": "math.nan"}
 LOGICAL = {"and": "logical_and", "or": "logical_or", "not": "logical_not"}
 
@@ -285,4 +289,4 @@ def python_file(function: SelfContained, target: str) -> str:
     )  # fmt: skip
 
 
-__all__ = ["python_file"]
+__all__ = ["PYTHON_WORDS", "python_file"]
