@@ -16,7 +16,15 @@ from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
 from gradcli.checks.callables.call_arguments import arguments_of
 from gradcli.checks.callables.examine import examined, opened
 from gradcli.checks.callables.failures import Failed, Listener
-from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TITLES, is_function_class, library_of, named_by
+from gradcli.checks.callables.gradient_libraries import (
+    EAGER,
+    JAX,
+    TITLES,
+    TORCH,
+    is_function_class,
+    library_of,
+    named_by,
+)
 from gradcli.checks.callables.judge import Verdict
 from gradcli.checks.expectations import GOOD
 from gradcli.checks.formatting import plain, point_text
@@ -171,7 +179,7 @@ def report_on(
     chosen = seed_of(shown, arguments) if judged.seed is None else judged.seed
     exact, rules, remarks = (
         recorded(box, record(chosen), chosen, judged.samples, judged.witnesses)
-        if box.library.name == EAGER and not judged.rtol
+        if box.library.name in (EAGER, TORCH, JAX) and not judged.rtol
         else ({}, [], [])
     )
     if exact.keys() >= {*box.names}:
@@ -246,7 +254,7 @@ def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Cal
 
 def recording_of(box: Box, seed: int) -> dict[str, Any]:
     """The program of a function of gradcli's own tensors as plain data; empty for any other function."""
-    if box.library.name != EAGER:
+    if box.library.name not in (EAGER, TORCH, JAX):
         return {}
     from gradcli.checks.callables.recorded import recording  # with all that judges scripts
 
@@ -297,8 +305,10 @@ def told(f: Any) -> str:
 
 
 def line_of(f: Any) -> int | None:
-    """The line that a function is defined in."""
-    target = getattr(f, "forward", f) if is_function_class(f) else f
+    """The line that a function is defined in; of a rule written by hand its backward's."""
+    owner = getattr(f, "__self__", f)
+    target = owner.backward if is_function_class(owner) else getattr(f, "bwd", None) or getattr(f, "jvp", None) or f
+    target = getattr(target, "__wrapped__", target)
     code = getattr(target, "__code__", None)
     return int(code.co_firstlineno) if code is not None else None
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import OutOfTime, told
-from gradcli.checks.callables.gradient_libraries import EAGER, is_function_class
+from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, is_function_class
 from gradcli.checks.callables.judge import Verdict
 from gradcli.checks.callables.processes.remote_calls import packed, unpacked
 from gradcli.checks.decide import finite_differences, kinks
@@ -28,6 +28,8 @@ from gradcli.checks.formatting import point_text
 from gradcli.checks.oracle import worker
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
+from gradcli.checks.traced.operations import Opaque
+from gradcli.checks.traced.traced_rule import is_rule, traced_rule
 from gradcli.checks.witnesses import witness_table
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 MOST_NODES, MOST_ENTRIES = 3_000, 5_000  # of a program that is worth it: what is larger is judged by values
 CLOSE = 1e-12  # two evaluations of the same operations, beside the largest value
+LOOSE = 1e-3  # the same where the function computes in float32 or less
+ROUNDED = 1e-5  # a relative error that numbers of float32 may make
 BESIDE = 3  # points at which the recording has to give the function's values
 COTANGENT = "ct"
 DECIDED = ("PROVED", "CERTIFIED", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS")
@@ -81,9 +85,11 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
             raise Unfit(str(found["unfit"]))
         program, subjects, rules = read(box, found, seed)
         verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
+        if box.library.name != EAGER:
+            verdicts = [(one, verdict) for one, verdict in verdicts if stands(found, one, verdict)]
         inside = [pair for pair in verdicts if pair[0].file is not None]
         own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
-        return Rigorous(own, inside, notes_on(program))
+        return Rigorous(own, inside, notes_on(program, found, box))
     except (OutOfTime, GradcliError):
         return Rigorous({}, [], [])
     except Unfit as problem:
@@ -98,6 +104,8 @@ def recording(box: Box, seed: int) -> Message:
 
     Of a `Function` the forward is the program, and its backward the gradients.
     """
+    if box.library.name in (TORCH, JAX):
+        return of_framework(box, seed)
     record = getattr(sys.modules.get(EAGER), "record", None)
     if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all():
         return {}
@@ -153,6 +161,26 @@ def of_class(box: Box, record: Any, seed: int) -> Message:
     return {**message(program, [output], dict(zip(kept, results, strict=True)), seed), "by hand": True}
 
 
+def of_framework(box: Box, seed: int) -> Message:
+    """The recording of a function of PyTorch or JAX with its backward."""
+    try:
+        rule = traced_rule(box, seed)
+        if rule is None:
+            return {}
+        large(rule.program, [*rule.outputs, *rule.gradients.values()])
+        return {
+            **message(rule.program, rule.outputs, rule.gradients, seed),
+            "by hand": True,
+            "cotangents": {str(k): node.params["name"] for k, node in rule.cotangents.items()},
+            "rule": is_rule(box.f),
+            "formats": rule.formats,
+        }
+    except (Opaque, Unfit) as problem:
+        return {"unfit": str(problem)}
+    except GradcliError:
+        return {}
+
+
 def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, Node], seed: int) -> Message:
     """A recording as plain data: one table of nodes, and which rows of it are what."""
     rules = [(rule, one) for rule in getattr(program, "rules", ()) for one in of_rule(rule, at_point(program), seed)]
@@ -206,12 +234,18 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
     values = at_point(program)
     for name in box.names:
         values[name] = box.x[box.slices[name]].reshape(box.shape_of(name))
-    same_values(box, program, outputs, seed)
+    formats = [str(name) for name in found.get("formats", ())]
+    loose = bool(formats) or box.float32 or single(box)
+    same_values(box, program, outputs, seed, loose)
     by_hand = bool(found.get("by hand"))
+    arriving = {int(k): str(name) for k, name in found.get("cotangents", {"0": COTANGENT}).items()}
+    note: str | None = None
     if by_hand:
-        ct = program.leaves[COTANGENT].node
-        values[COTANGENT] = cotangent_of(ct.type.shape, seed)
-        total, note = paired(outputs[0], ct), None
+        if not arriving or {*arriving.values()} - program.leaves.keys() or not {*arriving} <= {*range(len(outputs))}:
+            raise Unfit("no result of it has a gradient")
+        for k, name in arriving.items():
+            values[name] = cotangent_of(outputs[k].type.shape, seed + k)
+        total = added([paired(outputs[k], program.leaves[name].node) for k, name in arriving.items()])
     else:
         total, note = summed(outputs, seed)
     surfaces = kinks.surfaces([total])
@@ -220,18 +254,41 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         target = program.leaves[name].node
         if gradients[name].type != target.type:
             raise Unfit("")
-        kind, moving = ("vjp", (*box.names, COTANGENT)) if by_hand else ("gradient", tuple(box.names))
+        kind, moving = ("vjp", (*box.names, *arriving.values())) if by_hand else ("gradient", tuple(box.names))
         one = Subject(kind, gradients[name], values, moving, leaf=name, text=name, output=total, target=target)
         one.note, one.surfaces = note, surfaces
         subjects.append(one)
     if by_hand:
-        same_rule(box, subjects, values[COTANGENT])
+        pieces = [values[arriving[k]] if k in arriving else np.zeros(one.type.shape) for k, one in enumerate(outputs)]
+        same_rule(box, subjects, np.concatenate([piece.reshape(-1) for piece in pieces]), loose)
     else:
         same_gradient(box, subjects, total, outputs)
     for one in rules:
         assert one.output is not None
         one.surfaces = kinks.surfaces([one.output])
     return program, subjects, rules
+
+
+def stands(found: Message, one: Subject, verdict: Verdict) -> bool:
+    """Whether a verdict on a graph of PyTorch or JAX holds for the function.
+
+    Such a graph does not show what is detached, or computed under no_grad. Inside a rule nothing else is expected; of
+    any other function only what is right counts. Constants of float32 are off by what a refutation may see.
+    """
+    if verdict.verdict in ("PROVED", "CERTIFIED", "IMPRECISE"):
+        return True
+    if not found.get("rule"):
+        return False
+    if verdict.verdict != "DISAGREES" or not found.get("formats"):
+        return True
+    assert one.output is not None and one.target is not None
+    exact, claimed = evaluated([*derivatives.grad(one.output, [one.target]), one.judged], one.values)
+    return bool(np.abs(exact - claimed).max(initial=0.0) > ROUNDED * np.abs(exact).max(initial=0.0))
+
+
+def single(box: Box) -> bool:
+    """Whether some argument has fewer digits than float64."""
+    return any(one.array is not None and np.asarray(one.array).dtype != np.float64 for one in box.arguments)
 
 
 def rule_of(one: Message, nodes: Sequence[Node]) -> Subject:
@@ -253,12 +310,18 @@ def rule_of(one: Message, nodes: Sequence[Node]) -> Subject:
 
 def summed(outputs: Sequence[Node], seed: int) -> tuple[Node, str | None]:
     """A combination of all outputs, and what a report calls it."""
-    total, note = combined(outputs[0], seed)
-    for k, output in enumerate(outputs[1:], 1):
-        node, _ = combined(output, seed + k)
+    _, note = combined(outputs[0], seed)
+    total = added([combined(output, seed + k)[0] for k, output in enumerate(outputs)])
+    return total, note if len(outputs) == 1 else "of a combination of all outputs"
+
+
+def added(scalars: Sequence[Node]) -> Node:
+    """The sum of some scalars."""
+    total = scalars[0]
+    for node in scalars[1:]:
         with building(node.builder, reachable([total, node])) as builder:
-            total, note = builder.call("add", total, node), "of a combination of all outputs"
-    return total, note
+            total = builder.call("add", total, node)
+    return total
 
 
 def cotangent_of(shape: tuple[int, ...], seed: int) -> Floats:
@@ -313,19 +376,24 @@ def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any], *m
             program: Program = record(named, *example)
     except Exception as problem:  # whatever the function of a user raises on stand-ins
         raise Unfit(told(problem)) from None
-    order = reachable(program.outputs)
-    entries = max((node.type.size for node in order), default=0)
-    if len(order) > MOST_NODES or entries > MOST_ENTRIES:
-        raise Unfit("")
+    large(program, program.outputs)
     if {*names} - program.leaves.keys():
         raise Unfit("")
     return program
 
 
+def large(program: Program, nodes: Sequence[Node]) -> None:
+    """Unfit where a program is too large to be worth it."""
+    order = reachable(nodes)
+    entries = max((node.type.size for node in order), default=0)
+    if len(order) > MOST_NODES or entries > MOST_ENTRIES:
+        raise Unfit("")
+
+
 # --- whether it stands for the function ---------------------------------------------------------------------------
 
 
-def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int) -> None:
+def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, loose: bool = False) -> None:
     """Unfit unless the recording gives the function's values at the point and at points beside it."""
     ways = [np.zeros(box.x.size), *(0.01 * d for d in finite_differences.seeded_directions(box.x, BESIDE, seed))]
     for way in ways:
@@ -335,7 +403,7 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int) 
             values[name] = x[box.slices[name]].reshape(box.shape_of(name))
         own = box.value(x)
         found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, values)])
-        if not same_value(found, own):
+        if not same_value(found, own, LOOSE if loose else CLOSE):
             raise Unfit("recorded once, it does not give its own values again")
 
 
@@ -348,11 +416,13 @@ def same_gradient(box: Box, subjects: Sequence[Subject], total: Node, outputs: S
             raise Unfit("its backward pass sends something else than its operations would")
 
 
-def same_rule(box: Box, subjects: Sequence[Subject], cotangent: Floats) -> None:
+def same_rule(box: Box, subjects: Sequence[Subject], cotangent: Floats, loose: bool = False) -> None:
     """Unfit unless the recorded backward gives what the real one sends."""
     sent = box.pullback(box.x, cotangent.reshape(-1), at_the_point=True)
     for one in subjects:
-        if not same_number(one, sent[box.slices[str(one.leaf)]]):
+        here = sent[box.slices[str(one.leaf)]]
+        found = evaluated([one.judged], one.values)[0].reshape(-1)
+        if not same_number(one, here) and not same_value(found, here, LOOSE if loose else CLOSE):
             raise Unfit("its backward pass sends something else when it is recorded")
 
 
@@ -363,12 +433,12 @@ def same_number(subject: Subject, sent: Floats) -> bool:
     return bool((gap | (found == sent) | (np.isnan(found) & np.isnan(sent))).all())
 
 
-def same_value(found: Floats, own: Floats) -> bool:
+def same_value(found: Floats, own: Floats, close: float = CLOSE) -> bool:
     """Whether two evaluations of the same operations agree, beside the largest value."""
     if found.shape != own.shape or not np.array_equal(np.isfinite(found), np.isfinite(own)):
         return False
     both = np.isfinite(own)
-    return bool((np.abs(found - own)[both] <= CLOSE * np.abs(own[both]).max(initial=0.0)).all())
+    return bool((np.abs(found - own)[both] <= close * np.abs(own[both]).max(initial=0.0)).all())
 
 
 # --- the verdicts -------------------------------------------------------------------------------------------------
@@ -407,8 +477,12 @@ def blamed(verdict: Verdict, inside: Sequence[tuple[Subject, Verdict]]) -> Verdi
     return verdict._replace(message=f"{verdict.message}; the rule of {name} is wrong, at line {wrong.line}")
 
 
-def notes_on(program: Program) -> list[str]:
+def notes_on(program: Program, found: Message, box: Box) -> list[str]:
     """What a reader should know of the graph."""
+    if box.library.name != EAGER:
+        formats = [*found.get("formats", ()), *(["float32"] if box.float32 or single(box) else [])]
+        told = f"it computes in {' and '.join(dict.fromkeys(formats))}: judged as a formula, for real numbers"
+        return [told] if formats else []
     held = sum(1 for node in reachable(program.outputs) if node.primitive.name == "detach")
     return ["f detaches a value: it is held here, as backward holds it"] if held else []
 

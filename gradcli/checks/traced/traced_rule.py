@@ -1,0 +1,230 @@
+"""Forward and backward of a PyTorch or JAX function as one program of ours, for the oracles to judge.
+
+A `torch.autograd.Function` is traced at two points, with other cotangents: graphs that differ hold something that only
+looks constant, such as what NumPy computed. Everything is recorded in float64, so a verdict is about the formulas, for
+real numbers, at the shapes of the point. Nothing here imports a framework: whoever hands in its function has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.checks.callables.box import OWN
+from gradcli.checks.callables.failures import Failed
+from gradcli.checks.callables.gradient_libraries import JAX, TORCH, is_function_class, is_tensor, kind_of
+from gradcli.checks.traced import aten_graph, jaxpr_graph
+from gradcli.checks.traced.operations import Opaque, constant
+from gradcli.diagnostics import GradcliError
+from gradcli.graph.builder import Builder
+from gradcli.graph.node import Node
+from gradcli.graph.program import Leaf, Program
+from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.callables.box import Box
+
+    Floats = NDArray[np.floating[Any]]
+
+COTANGENT = "ct"
+TITLES = {TORCH: "torch.autograd.Function", JAX: "jax.custom_vjp or custom_jvp"}
+
+
+class Rule(NamedTuple):
+    """A function and its backward as nodes: results, which of them a cotangent arrives at, what is sent back.
+
+    `formats` are those of fewer digits than float64 that the function computes in.
+    """
+
+    program: Program
+    outputs: list[Node]
+    cotangents: dict[int, Node]
+    gradients: dict[str, Node]
+    formats: list[str]
+
+
+def is_rule(f: Any) -> bool:
+    """Whether f is a rule itself, a Function or a function with a custom derivative, or one that `wraps` it."""
+    f = getattr(f, "__wrapped__", f) if kind_of(f) is None else f
+    return is_function_class(getattr(f, "__self__", f)) or (kind_of(f) == JAX and hasattr(f, "nondiff_argnums"))
+
+
+def traced_rule(box: Box, seed: int) -> Rule | None:
+    """The program of a box's function and of its backward; None where there is nothing to trace.
+
+    Raises Opaque where it has something that no program of ours stands for.
+    """
+    if box.kind != OWN or box.library.name not in (TORCH, JAX) or not np.isfinite(box.x).all():
+        return None
+    builder = Builder(catalogue(), entries=2**40)
+    leaves = {name: builder.leaf(name, box.shape_of(name)) for name in box.names}
+    try:
+        with box.listener.hearing("f", False):
+            read = of_torch if box.library.name == TORCH else of_jax
+            outputs, cotangents, gradients, formats = read(box, builder, list(leaves.values()), seed)
+    except (Opaque, Failed):
+        raise
+    except GradcliError as problem:
+        raise Opaque(problem.diagnostics[0].message) from None
+    except Exception as problem:  # an operation may have other parameters in another version of its framework
+        if os.environ.get("GRADCLI_DEBUG"):
+            raise
+        raise Opaque(f"its graph cannot be read ({type(problem).__name__})") from None
+    values = {name: box.x[box.slices[name]].reshape(box.shape_of(name)) for name in box.names}
+    inputs = {name: Leaf(name, node, values[name]) for name, node in leaves.items()}
+    for node in cotangents.values():
+        name = node.params["name"]
+        inputs[name] = Leaf(name, node, np.zeros(node.type.shape))
+    return Rule(Program(builder, inputs, outputs), outputs, cotangents, gradients, sorted({*formats}))
+
+
+def arrays_at(box: Box, x: Floats) -> list[Floats]:
+    """The arguments that are judged, as arrays of float64."""
+    return [np.array(x[box.slices[name]].reshape(box.shape_of(name)), np.float64) for name in box.names]
+
+
+def second_points(box: Box, seed: int) -> list[Floats]:
+    """A point far from the given one, with other signs, and one beside it."""
+    rng = np.random.default_rng(seed)
+    far = -0.7 * np.roll(box.x, 1) + 0.1 * rng.uniform(0.5, 1.5, box.x.size) * (1 + np.abs(box.x))
+    return [far, box.x * (1 + 0.01 * rng.uniform(0.5, 1.5, box.x.size))]
+
+
+def call(box: Box, moved: Sequence[Any]) -> Any:
+    """f with tensors for the arguments that are judged, and the others as they are given."""
+    given = box.given(box.x, False)
+    if box.library.name == TORCH:  # a copy in the graph, whose entries Python may read: it does not move
+        lifted = sys.modules[TORCH].ops.aten.lift_fresh_copy.default
+        given = {name: lifted(value) if is_tensor(value) else value for name, value in given.items()}
+    return box.spread(box.f, {**given, **dict(zip(box.names, moved, strict=True))})
+
+
+def sent_to(builder: Builder, shapes: Sequence[tuple[int, ...]], places: Sequence[int]) -> dict[int, Node]:
+    """A leaf for the cotangent of each result that one arrives at."""
+    names = [COTANGENT] if len(places) == 1 else [f"{COTANGENT}{k}" for k in range(len(places))]
+    return {place: builder.leaf(name, shapes[place]) for place, name in zip(places, names, strict=True)}
+
+
+# --- PyTorch ------------------------------------------------------------------------------------------------------
+
+
+def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
+    """Results, cotangents, gradients and formats of a function of PyTorch's tensors."""
+    torch = sys.modules[TORCH]
+
+    def tensors_of(value: Any) -> list[Any]:
+        found = value if isinstance(value, (list, tuple)) else [value]
+        if not all(is_tensor(one) for one in found):
+            raise Opaque("it returns something else than tensors")
+        return list(found)
+
+    def leaf_of(array: Any) -> Any:
+        return torch.as_tensor(array).detach().clone().requires_grad_()
+
+    def first_call(kind: Any) -> list[Any]:
+        with torch.enable_grad():
+            return tensors_of(call(box, [leaf_of(one).detach().to(kind).requires_grad_() for one in example]))
+
+    example = [torch.from_numpy(array) for array in arrays_at(box, box.x)]
+    kind = torch.float64
+    try:
+        first = first_call(kind)
+    except RuntimeError:  # its own tensors are of float32, and do not go with others
+        kind = torch.float32
+        first = first_call(kind)
+    places = [k for k, one in enumerate(first) if one.requires_grad]
+    shapes = [tuple(one.shape) for one in first]
+
+    def both(*given: Any) -> Any:
+        with torch.enable_grad():
+            moved = [one.detach().requires_grad_() for one in given[len(places) :]]
+            results = tensors_of(call(box, moved))
+            ends = [results[k] for k in places]
+            sent = torch.autograd.grad(ends, moved, list(given[: len(places)]), allow_unused=True) if ends else []
+        return [*(one.detach() for one in results), *(one if one is not None else None for one in sent)]
+
+    def cotangents(seed: int) -> list[Any]:
+        draw = np.random.default_rng(seed)
+        return [torch.from_numpy(draw.uniform(0.5, 1.5, shapes[k])).to(first[k].dtype) for k in places]
+
+    def tensors_at(x: Floats) -> list[Any]:
+        return [torch.from_numpy(array).to(kind) for array in arrays_at(box, x)]
+
+    graph = aten_graph.traced(both, [*cotangents(seed), *tensors_at(box.x)])
+    reason = "it cannot be traced at a second point"
+    for x in second_points(box, seed):
+        try:
+            other = aten_graph.traced(both, [*cotangents(seed + 1), *tensors_at(x)])
+        except Opaque as problem:
+            reason = str(problem)
+            continue
+        if not aten_graph.alike(graph, other):
+            raise Opaque("traced at two points it gives two graphs: does it compute with NumPy, or keep state?")
+        break
+    else:
+        raise Opaque(reason)
+    sent = sent_to(builder, shapes, places)
+    formats: list[str] = []
+    found = aten_graph.Reading(builder, graph, [*sent.values(), *leaves], formats).outputs()
+    outputs, back = found[: len(first)], found[len(first) :]
+    return outputs, sent, _gradients(box, builder, leaves, back), formats
+
+
+# --- JAX ----------------------------------------------------------------------------------------------------------
+
+
+def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
+    """Results, cotangents, gradients and formats of a function of JAX's arrays."""
+    jax = sys.modules[JAX]
+    example = [jax.numpy.asarray(array) for array in arrays_at(box, box.x)]
+
+    def forward(*moved: Any) -> Any:
+        return jax.tree_util.tree_leaves(call(box, moved))
+
+    graph = jaxpr_graph.traced(forward, example)
+    kinds = [one.dtype.kind for one in graph.out_avals]
+    shapes = [tuple(map(int, one.shape)) for one in graph.out_avals]
+    places = [k for k, kind in enumerate(kinds) if kind in "fV"]
+
+    def backward(*given: Any) -> Any:
+        _, back = jax.vjp(forward, *given[len(places) :])
+        seeds: list[Any] = [np.zeros(shape, jax.dtypes.float0) for shape in shapes]
+        for k, ct in zip(places, given, strict=False):
+            seeds[k] = ct
+        return back(seeds)
+
+    cts = [jax.numpy.ones(shapes[k], graph.out_avals[k].dtype) for k in places]
+    back = jaxpr_graph.traced(backward, [*cts, *example])
+    sent = sent_to(builder, shapes, places)
+    formats: list[str] = []
+    reading = jaxpr_graph.Reading(builder, formats)
+    outputs = [_node(builder, one) for one in reading.outputs(graph, leaves)]
+    found = [_node(builder, one) for one in reading.outputs(back, [*sent.values(), *leaves])]
+    return outputs, sent, _gradients(box, builder, leaves, found), formats
+
+
+# --- inner --------------------------------------------------------------------------------------------------------
+
+
+def _node(builder: Builder, x: Any) -> Node:
+    return x if isinstance(x, Node) else constant(builder, jaxpr_graph.numbers(x))
+
+
+def _gradients(box: Box, builder: Builder, leaves: list[Node], back: Sequence[Any]) -> dict[str, Node]:
+    """What is sent to each argument that is judged; zeros where nothing is."""
+    found = {}
+    for name, leaf, node in zip(box.names, leaves, [*back, *[None] * (len(leaves) - len(back))], strict=True):
+        found[name] = builder.constant(0, leaf.type.shape) if node is None else node
+        if found[name].type.shape != leaf.type.shape:
+            raise Opaque("its backward sends an array of another shape")
+    return found
+
+
+__all__ = ["Rule", "is_rule", "traced_rule"]

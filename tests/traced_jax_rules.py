@@ -1,0 +1,136 @@
+"""Hand-written rules of JAX as people write them, each with a right rule and one with a typical mistake."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+class Case(NamedTuple):
+    """A right rule, a wrong one, and the arguments."""
+
+    name: str
+    right: Any
+    mistake: Any
+    at: tuple[Any, ...]
+
+
+V = (0.5, -1.25, 2.0)
+W = (1.0, 2.0, 0.5)
+X = ((0.5, -1.25, 2.0), (1.5, 0.75, -0.5))
+M = ((2.0, 0.5, 0.25), (-0.75, 1.5, -0.5), (0.125, 0.5, 3.0))
+
+
+def with_vjp(f: Any, bwd: Any) -> Any:
+    """A custom_vjp that saves its arguments; bwd(g, *args) gives what is sent back."""
+    made = jax.custom_vjp(lambda *xs: f(*xs))
+    made.defvjp(lambda *xs: (f(*xs), xs), lambda xs, g: bwd(g, *xs))
+    return made
+
+
+def with_jvp(f: Any, push: Any) -> Any:
+    """A custom_jvp; push(xs, ts) gives the tangent."""
+    made = jax.custom_jvp(lambda *xs: f(*xs))
+    made.defjvp(lambda xs, ts: (f(*xs), push(xs, ts)))
+    return made
+
+
+def vjp(name: str, f: Any, right: Any, mistake: Any, *at: Any) -> Case:
+    return Case(name, with_vjp(f, right), with_vjp(f, mistake), at)
+
+
+def jvp(name: str, f: Any, right: Any, mistake: Any, *at: Any) -> Case:
+    return Case(name, with_jvp(f, right), with_jvp(f, mistake), at)
+
+
+def _layer_norm(x: Any, w: Any, b: Any) -> Any:
+    return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * w + b
+
+
+def _layer_norm_back(g: Any, x: Any, w: Any, b: Any, whole: bool = True) -> Any:
+    r = lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+    h, u = (x - x.mean(-1, keepdims=True)) * r, g * w
+    sent = r * (u - h * (u * h).mean(-1, keepdims=True) - (u.mean(-1, keepdims=True) if whole else 0))
+    return sent, (g * h).sum(0), g.sum(0)
+
+
+def _nondiff(right: bool) -> Any:
+    @partial(jax.custom_vjp, nondiff_argnums=(1,))
+    def power(x: Any, n: Any) -> Any:
+        return x**n
+
+    power.defvjp(lambda x, n: (x**n, x), lambda n, x, g: ((n if right else 1) * g * x ** (n - 1),))
+    return lambda x: power(x, 3)
+
+
+def _zeros(right: bool) -> Any:
+    f = jax.custom_jvp(lambda x, y: jnp.sin(x) * y)
+
+    def rule(xs: Any, ts: Any) -> Any:
+        (x, y), (tx, ty) = xs, ts
+        zero = jax.custom_derivatives.SymbolicZero
+        sent = jnp.zeros_like(x)
+        sent += 0 if isinstance(tx, zero) else (jnp.cos(x) if right else -jnp.cos(x)) * y * tx
+        sent += 0 if isinstance(ty, zero) else jnp.sin(x) * ty
+        return jnp.sin(x) * y, sent
+
+    f.defjvp(rule, symbolic_zeros=True)
+    return f
+
+
+def _tree(right: bool) -> Any:
+    def inner(p: Any) -> Any:
+        return {"a": p["w"] * p["x"], "b": p["x"].sum()}
+
+    f = jax.custom_vjp(inner)
+    f.defvjp(lambda p: (inner(p), p), lambda p, g: ({"w": g["a"] * p["x"], "x": g["a"] * p["w"] + (g["b"] if right else 0)},))
+    return lambda x, w: f({"x": x, "w": w})
+
+
+def _saved_norm(g: Any, x: Any, cube: bool) -> Any:
+    n = jnp.sqrt(x @ x)
+    return (g / n - x * (x @ g) / (n**3 if cube else n**2),)
+
+
+def _scan_sum(x: Any) -> Any:
+    return lax.scan(lambda c, v: (c * 0.5 + v, c * 0.5 + v), 0.0, x)[1]
+
+
+CASES = [
+    vjp("log1pexp", lambda x: jnp.log1p(jnp.exp(x)), lambda g, x: (g * (1 - 1 / (1 + jnp.exp(x))),), lambda g, x: (g / (1 + jnp.exp(x)),), 0.7),
+    vjp("unit_vector", lambda x: x / jnp.sqrt(x @ x), lambda g, x: _saved_norm(g, x, True), lambda g, x: _saved_norm(g, x, False), V),
+    vjp("layer_norm", _layer_norm, _layer_norm_back, partial(_layer_norm_back, whole=False), X, W, V),
+    vjp("matmul", lambda a, b: a @ b, lambda g, a, b: (g @ b.T, a.T @ g), lambda g, a, b: (g @ b, a.T @ g), X, M),
+    vjp("softmax", jax.nn.softmax, lambda g, x: ((lambda s: s * (g - (g * s).sum(-1, keepdims=True)))(jax.nn.softmax(x)),), lambda g, x: (g * jax.nn.softmax(x),), X),
+    vjp("logsumexp", lambda x: jax.nn.logsumexp(x), lambda g, x: (g * jax.nn.softmax(x),), lambda g, x: (g * jnp.exp(x),), V),
+    vjp("gelu", lambda x: jax.nn.gelu(x, approximate=False), lambda g, x: (g * (jax.scipy.stats.norm.cdf(x) + x * jax.scipy.stats.norm.pdf(x)),),
+        lambda g, x: (g * jax.scipy.stats.norm.cdf(x),), V),
+    vjp("clip", lambda x: jnp.clip(x, -1, 1), lambda g, x: (jnp.where((x > -1) & (x < 1), g, 0),), lambda g, x: (g,), V),
+    vjp("where_sqrt", lambda x: jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1)), 0), lambda g, x: (jnp.where(x > 0, g / (2 * jnp.sqrt(jnp.where(x > 0, x, 1))), 0),),
+        lambda g, x: (jnp.where(x > 0, g / jnp.sqrt(jnp.where(x > 0, x, 1)), 0),), V),
+    vjp("cumsum", jnp.cumsum, lambda g, x: (jnp.cumsum(g[::-1])[::-1],), lambda g, x: (jnp.cumsum(g),), V),
+    vjp("index", lambda x: x[jnp.array([0, 2, 0])] * x[1], lambda g, x: (jnp.zeros(3).at[jnp.array([0, 2, 0])].add(g * x[1]).at[1].add((g * x[jnp.array([0, 2, 0])]).sum()),),
+        lambda g, x: (jnp.zeros(3).at[jnp.array([0, 2, 0])].set(g * x[1]).at[1].add((g * x[jnp.array([0, 2, 0])]).sum()),), V),
+    vjp("einsum", lambda a, b: jnp.einsum("ij,kj->ik", a, b), lambda g, a, b: (jnp.einsum("ik,kj->ij", g, b), jnp.einsum("ik,ij->kj", g, a)),
+        lambda g, a, b: (jnp.einsum("ik,kj->ij", g, b), 2 * jnp.einsum("ik,ij->kj", g, a)), X, M),
+    vjp("logdet", lambda a: jnp.log(jnp.linalg.det(a)), lambda g, a: (g * jnp.linalg.inv(a).T,), lambda g, a: (g * jnp.linalg.inv(a),), M),
+    vjp("jit_inside", jax.jit(lambda x: jnp.tanh(x) * x), jax.jit(lambda g, x: (g * (jnp.tanh(x) + x * (1 - jnp.tanh(x) ** 2)),)), jax.jit(lambda g, x: (g * jnp.tanh(x),)), V),
+    vjp("scan", _scan_sum, lambda g, x: (lax.scan(lambda c, v: (c * 0.5 + v, c * 0.5 + v), 0.0, g, reverse=True)[1],),
+        lambda g, x: (lax.scan(lambda c, v: (c * 0.5 + v, c * 0.5 + v), 0.0, g)[1],), V),
+    vjp("max", lambda x: x.max(), lambda g, x: (g * (x == x.max()),), lambda g, x: (g * jnp.ones(3),), V),
+    vjp("huber", lambda x: jnp.where(jnp.abs(x) < 1, x * x / 2, jnp.abs(x) - 0.5).sum(), lambda g, x: (g * jnp.clip(x, -1, 1),), lambda g, x: (g * x,), V),
+    vjp("silu", jax.nn.silu, lambda g, x: (g * jax.nn.sigmoid(x) * (1 + x * (1 - jax.nn.sigmoid(x))),), lambda g, x: (g * jax.nn.sigmoid(x),), V),
+    vjp("logit", lambda p: jnp.log(p / (1 - p)), lambda g, p: (g / (p * (1 - p)),), lambda g, p: (g / p,), 0.3),
+    vjp("concatenate", lambda x, y: jnp.concatenate([x * 2, y[::-1]]), lambda g, x, y: (2 * g[:3], g[3:][::-1]), lambda g, x, y: (2 * g[:3], g[3:]), V, W),
+    jvp("cube_jvp", lambda x: x**3, lambda xs, ts: 3 * xs[0] ** 2 * ts[0], lambda xs, ts: 3 * xs[0] * ts[0], V),
+    jvp("product_jvp", lambda x, y: x * jnp.exp(y), lambda xs, ts: ts[0] * jnp.exp(xs[1]) + xs[0] * jnp.exp(xs[1]) * ts[1], lambda xs, ts: ts[0] * jnp.exp(xs[1]), V, W),
+    jvp("norm_jvp", lambda x: jnp.sqrt((x * x).sum()), lambda xs, ts: (xs[0] * ts[0]).sum() / jnp.sqrt((xs[0] * xs[0]).sum()), lambda xs, ts: (xs[0] * ts[0]).sum() / (xs[0] * xs[0]).sum(), V),
+    Case("nondiff_argnums", _nondiff(True), _nondiff(False), (V,)),
+    Case("symbolic_zeros", _zeros(True), _zeros(False), (V, W)),
+    Case("pytrees", _tree(True), _tree(False), (V, W)),
+    Case("vmapped", jax.vmap(with_vjp(lambda x: jnp.sin(x) * x, lambda g, x: (g * (jnp.sin(x) + x * jnp.cos(x)),))), jax.vmap(with_vjp(lambda x: jnp.sin(x) * x, lambda g, x: (g * jnp.sin(x),))), (V,)),
+]  # fmt: skip
