@@ -87,7 +87,9 @@ def _tree(right: bool) -> Any:
         return {"a": p["w"] * p["x"], "b": p["x"].sum()}
 
     f = jax.custom_vjp(inner)
-    f.defvjp(lambda p: (inner(p), p), lambda p, g: ({"w": g["a"] * p["x"], "x": g["a"] * p["w"] + (g["b"] if right else 0)},))
+    f.defvjp(
+        lambda p: (inner(p), p), lambda p, g: ({"w": g["a"] * p["x"], "x": g["a"] * p["w"] + (g["b"] if right else 0)},)
+    )
     return lambda x, w: f({"x": x, "w": w})
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812  # as everybody writes it
 from torch import Tensor
 from torch.autograd import Function
 
@@ -73,16 +73,37 @@ def unary(name: str, value: Any, right: Any, mistake: Any, at: Tensor = V) -> No
 
 unary("square", lambda x: x**2, lambda g, x: 2 * g * x, lambda g, x: g * x)
 unary("cube", lambda x: x.pow(3), lambda g, x: 3 * g * x**2, lambda g, x: 3 * g * x)
-unary("sigmoid", torch.sigmoid, lambda g, x: g * torch.sigmoid(x) * (1 - torch.sigmoid(x)), lambda g, x: g * torch.sigmoid(x))
+unary(
+    "sigmoid",
+    torch.sigmoid,
+    lambda g, x: g * torch.sigmoid(x) * (1 - torch.sigmoid(x)),
+    lambda g, x: g * torch.sigmoid(x),
+)
 unary("tanh", torch.tanh, lambda g, x: g * (1 - torch.tanh(x) ** 2), lambda g, x: g * (1 - torch.tanh(x)))
-unary("swish", lambda x: x * torch.sigmoid(x), lambda g, x: g * torch.sigmoid(x) * (1 + x * (1 - torch.sigmoid(x))),
-      lambda g, x: g * torch.sigmoid(x) * (1 + x))
-unary("silu", F.silu, lambda g, x: g * torch.sigmoid(x) * (1 + x * (1 - torch.sigmoid(x))), lambda g, x: g * torch.sigmoid(x))
-unary("mish", F.mish, lambda g, x: g * (torch.tanh(F.softplus(x)) + x * (1 - torch.tanh(F.softplus(x)) ** 2) * torch.sigmoid(x)),
-      lambda g, x: g * (torch.tanh(F.softplus(x)) + x * (1 - torch.tanh(F.softplus(x)) ** 2)))
-unary("gelu_erf", lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
-      lambda g, x: g * (0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)),
-      lambda g, x: g * (0.5 * (1 + torch.erf(x / math.sqrt(2))) + torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)))
+unary(
+    "swish",
+    lambda x: x * torch.sigmoid(x),
+    lambda g, x: g * torch.sigmoid(x) * (1 + x * (1 - torch.sigmoid(x))),
+    lambda g, x: g * torch.sigmoid(x) * (1 + x),
+)
+unary(
+    "silu",
+    F.silu,
+    lambda g, x: g * torch.sigmoid(x) * (1 + x * (1 - torch.sigmoid(x))),
+    lambda g, x: g * torch.sigmoid(x),
+)
+unary(
+    "mish",
+    F.mish,
+    lambda g, x: g * (torch.tanh(F.softplus(x)) + x * (1 - torch.tanh(F.softplus(x)) ** 2) * torch.sigmoid(x)),
+    lambda g, x: g * (torch.tanh(F.softplus(x)) + x * (1 - torch.tanh(F.softplus(x)) ** 2)),
+)
+unary(
+    "gelu_erf",
+    lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
+    lambda g, x: g * (0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)),
+    lambda g, x: g * (0.5 * (1 + torch.erf(x / math.sqrt(2))) + torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)),
+)
 
 
 def _tanh_gelu(c: float) -> Any:
@@ -94,56 +115,166 @@ def _tanh_gelu(c: float) -> Any:
     return formula
 
 
-unary("gelu_tanh", lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-      _tanh_gelu(0.134145), _tanh_gelu(0.134))
+unary(
+    "gelu_tanh",
+    lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    _tanh_gelu(0.134145),
+    _tanh_gelu(0.134),
+)
 unary("gelu_library", lambda x: F.gelu(x, approximate="tanh"), _tanh_gelu(0.134145), _tanh_gelu(0.044715))
-unary("softplus", lambda x: x.clamp(min=0) + torch.log1p(torch.exp(-x.abs())), lambda g, x: g * torch.sigmoid(x),
-      lambda g, x: g / (1 + torch.exp(x)))
+unary(
+    "softplus",
+    lambda x: x.clamp(min=0) + torch.log1p(torch.exp(-x.abs())),
+    lambda g, x: g * torch.sigmoid(x),
+    lambda g, x: g / (1 + torch.exp(x)),
+)
 unary("relu", F.relu, lambda g, x: g * (x > 0).to(g.dtype), lambda g, x: g * (x > -3).to(g.dtype))
-unary("leaky_relu", lambda x: F.leaky_relu(x, 0.01), lambda g, x: torch.where(x > 0, g, 0.01 * g), lambda g, x: torch.where(x > 0, g, 0.1 * g))
-unary("elu", lambda x: F.elu(x), lambda g, x: g * torch.where(x > 0, torch.ones_like(x), x.exp()),
-      lambda g, x: g * torch.where(x > 0, torch.ones_like(x), x.exp() - 1))
+unary(
+    "leaky_relu",
+    lambda x: F.leaky_relu(x, 0.01),
+    lambda g, x: torch.where(x > 0, g, 0.01 * g),
+    lambda g, x: torch.where(x > 0, g, 0.1 * g),
+)
+unary(
+    "elu",
+    lambda x: F.elu(x),
+    lambda g, x: g * torch.where(x > 0, torch.ones_like(x), x.exp()),
+    lambda g, x: g * torch.where(x > 0, torch.ones_like(x), x.exp() - 1),
+)
 unary("clamp", lambda x: x.clamp(-1, 1), lambda g, x: g * ((x >= -1) & (x <= 1)), lambda g, x: g)
-unary("safe_sqrt", lambda x: torch.sqrt(x + 1e-8), lambda g, x: g / (2 * torch.sqrt(x + 1e-8)), lambda g, x: g / torch.sqrt(x + 1e-8), P)
+unary(
+    "safe_sqrt",
+    lambda x: torch.sqrt(x + 1e-8),
+    lambda g, x: g / (2 * torch.sqrt(x + 1e-8)),
+    lambda g, x: g / torch.sqrt(x + 1e-8),
+    P,
+)
 unary("reciprocal", lambda x: 1 / x, lambda g, x: -g / x**2, lambda g, x: g / x**2)
-unary("log_cosh", lambda x: torch.log(torch.cosh(x)), lambda g, x: g * torch.tanh(x), lambda g, x: g * torch.tanh(x) ** 2)
+unary(
+    "log_cosh", lambda x: torch.log(torch.cosh(x)), lambda g, x: g * torch.tanh(x), lambda g, x: g * torch.tanh(x) ** 2
+)
 unary("abs", torch.abs, lambda g, x: g * x.sign(), lambda g, x: g)
-unary("hard_sigmoid", lambda x: F.hardsigmoid(x), lambda g, x: g * ((x > -3) & (x < 3)) / 6, lambda g, x: g * ((x > -3) & (x < 3)) / 3)
+unary(
+    "hard_sigmoid",
+    lambda x: F.hardsigmoid(x),
+    lambda g, x: g * ((x > -3) & (x < 3)) / 6,
+    lambda g, x: g * ((x > -3) & (x < 3)) / 3,
+)
 unary("softsign", lambda x: x / (1 + x.abs()), lambda g, x: g / (1 + x.abs()) ** 2, lambda g, x: g / (1 + x.abs()))
-unary("gaussian", lambda x: torch.exp(-x * x), lambda g, x: -2 * g * x * torch.exp(-x * x), lambda g, x: -g * x * torch.exp(-x * x))
+unary(
+    "gaussian",
+    lambda x: torch.exp(-x * x),
+    lambda g, x: -2 * g * x * torch.exp(-x * x),
+    lambda g, x: -g * x * torch.exp(-x * x),
+)
 unary("cumsum", lambda x: x.cumsum(-1), lambda g, x: g.flip(-1).cumsum(-1).flip(-1), lambda g, x: g.cumsum(-1), X)
-unary("cumprod", lambda x: x.cumprod(-1), lambda g, x: (g * x.cumprod(-1)).flip(-1).cumsum(-1).flip(-1) / x,
-      lambda g, x: (g * x.cumprod(-1)).cumsum(-1) / x, X)
-unary("logsumexp", lambda x: torch.logsumexp(x, -1), lambda g, x: g.unsqueeze(-1) * torch.softmax(x, -1),
-      lambda g, x: g.unsqueeze(-1) * x.exp(), X)
-unary("softmax", lambda x: torch.softmax(x, -1), lambda g, x: (lambda s: s * (g - (g * s).sum(-1, keepdim=True)))(torch.softmax(x, -1)),
-      lambda g, x: (lambda s: g * s * (1 - s))(torch.softmax(x, -1)), X)
-unary("softmax_by_hand", lambda x: (lambda e: e / e.sum(-1, keepdim=True))((x - x.amax(-1, keepdim=True)).exp()),
-      lambda g, x: (lambda s: s * (g - (g * s).sum(-1, keepdim=True)))(torch.softmax(x, -1)),
-      lambda g, x: (lambda s: s * (g - (g * s).sum()))(torch.softmax(x, -1)), X)
-unary("log_softmax", lambda x: torch.log_softmax(x, -1), lambda g, x: g - torch.softmax(x, -1) * g.sum(-1, keepdim=True),
-      lambda g, x: g - torch.softmax(x, -1), X)
-unary("l2_normalise", lambda x: x / x.norm(), lambda g, x: (lambda n: g / n - x * (x @ g) / n**3)(x.norm()), lambda g, x: g / x.norm())
+unary(
+    "cumprod",
+    lambda x: x.cumprod(-1),
+    lambda g, x: (g * x.cumprod(-1)).flip(-1).cumsum(-1).flip(-1) / x,
+    lambda g, x: (g * x.cumprod(-1)).cumsum(-1) / x,
+    X,
+)
+unary(
+    "logsumexp",
+    lambda x: torch.logsumexp(x, -1),
+    lambda g, x: g.unsqueeze(-1) * torch.softmax(x, -1),
+    lambda g, x: g.unsqueeze(-1) * x.exp(),
+    X,
+)
+unary(
+    "softmax",
+    lambda x: torch.softmax(x, -1),
+    lambda g, x: (lambda s: s * (g - (g * s).sum(-1, keepdim=True)))(torch.softmax(x, -1)),
+    lambda g, x: (lambda s: g * s * (1 - s))(torch.softmax(x, -1)),
+    X,
+)
+unary(
+    "softmax_by_hand",
+    lambda x: (lambda e: e / e.sum(-1, keepdim=True))((x - x.amax(-1, keepdim=True)).exp()),
+    lambda g, x: (lambda s: s * (g - (g * s).sum(-1, keepdim=True)))(torch.softmax(x, -1)),
+    lambda g, x: (lambda s: s * (g - (g * s).sum()))(torch.softmax(x, -1)),
+    X,
+)
+unary(
+    "log_softmax",
+    lambda x: torch.log_softmax(x, -1),
+    lambda g, x: g - torch.softmax(x, -1) * g.sum(-1, keepdim=True),
+    lambda g, x: g - torch.softmax(x, -1),
+    X,
+)
+unary(
+    "l2_normalise",
+    lambda x: x / x.norm(),
+    lambda g, x: (lambda n: g / n - x * (x @ g) / n**3)(x.norm()),
+    lambda g, x: g / x.norm(),
+)
 unary("norm", lambda x: x.norm(), lambda g, x: g * x / x.norm(), lambda g, x: g * x / x.norm() ** 2)
-unary("safe_norm", lambda x: torch.sqrt((x * x).sum(-1) + 1e-12), lambda g, x: g.unsqueeze(-1) * x / torch.sqrt((x * x).sum(-1) + 1e-12).unsqueeze(-1),
-      lambda g, x: 2 * g.unsqueeze(-1) * x / torch.sqrt((x * x).sum(-1) + 1e-12).unsqueeze(-1), X)
+unary(
+    "safe_norm",
+    lambda x: torch.sqrt((x * x).sum(-1) + 1e-12),
+    lambda g, x: g.unsqueeze(-1) * x / torch.sqrt((x * x).sum(-1) + 1e-12).unsqueeze(-1),
+    lambda g, x: 2 * g.unsqueeze(-1) * x / torch.sqrt((x * x).sum(-1) + 1e-12).unsqueeze(-1),
+    X,
+)
 unary("gradient_scale", lambda x: x * 1.0, lambda g, x: g, lambda g, x: -g)  # a gradient reversal is no derivative
-unary("rms_norm", lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6),
-      lambda g, x: (lambda r: r * g - x * r**3 * (g * x).mean(-1, keepdim=True))(torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)),
-      lambda g, x: (lambda r: r * g - x * r**2 * (g * x).mean(-1, keepdim=True))(torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), X)
-unary("glu", lambda x: x[..., :1] * torch.sigmoid(x[..., 1:2]),
-      lambda g, x: torch.cat([g * x[..., 1:2].sigmoid(), g * x[..., :1] * x[..., 1:2].sigmoid() * (1 - x[..., 1:2].sigmoid()), torch.zeros_like(g)], -1),
-      lambda g, x: torch.cat([g * x[..., 1:2].sigmoid(), g * x[..., :1] * x[..., 1:2].sigmoid(), torch.zeros_like(g)], -1), X)
-unary("max_pool", lambda x: F.max_pool1d(x.unsqueeze(0), 2, stride=1).squeeze(0),
-      lambda g, x: (lambda m: F.pad(g * m, (0, 1)) + F.pad(g * ~m, (1, 0)))(x[:, :-1] >= x[:, 1:]),
-      lambda g, x: F.pad(g, (0, 1)) + F.pad(g, (1, 0)), X)
-unary("inverse", torch.linalg.inv, lambda g, a: -torch.linalg.inv(a).mT @ g @ torch.linalg.inv(a).mT,
-      lambda g, a: -torch.linalg.inv(a) @ g @ torch.linalg.inv(a), M)
-unary("det", torch.linalg.det, lambda g, a: g * torch.linalg.det(a) * torch.linalg.inv(a).mT, lambda g, a: g * torch.linalg.inv(a).mT, M)
+unary(
+    "rms_norm",
+    lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6),
+    lambda g, x: (lambda r: r * g - x * r**3 * (g * x).mean(-1, keepdim=True))(
+        torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+    ),
+    lambda g, x: (lambda r: r * g - x * r**2 * (g * x).mean(-1, keepdim=True))(
+        torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+    ),
+    X,
+)
+unary(
+    "glu",
+    lambda x: x[..., :1] * torch.sigmoid(x[..., 1:2]),
+    lambda g, x: torch.cat(
+        [
+            g * x[..., 1:2].sigmoid(),
+            g * x[..., :1] * x[..., 1:2].sigmoid() * (1 - x[..., 1:2].sigmoid()),
+            torch.zeros_like(g),
+        ],
+        -1,
+    ),
+    lambda g, x: torch.cat(
+        [g * x[..., 1:2].sigmoid(), g * x[..., :1] * x[..., 1:2].sigmoid(), torch.zeros_like(g)], -1
+    ),
+    X,
+)
+unary(
+    "max_pool",
+    lambda x: F.max_pool1d(x.unsqueeze(0), 2, stride=1).squeeze(0),
+    lambda g, x: (lambda m: F.pad(g * m, (0, 1)) + F.pad(g * ~m, (1, 0)))(x[:, :-1] >= x[:, 1:]),
+    lambda g, x: F.pad(g, (0, 1)) + F.pad(g, (1, 0)),
+    X,
+)
+unary(
+    "inverse",
+    torch.linalg.inv,
+    lambda g, a: -torch.linalg.inv(a).mT @ g @ torch.linalg.inv(a).mT,
+    lambda g, a: -torch.linalg.inv(a) @ g @ torch.linalg.inv(a),
+    M,
+)
+unary(
+    "det",
+    torch.linalg.det,
+    lambda g, a: g * torch.linalg.det(a) * torch.linalg.inv(a).mT,
+    lambda g, a: g * torch.linalg.inv(a).mT,
+    M,
+)
 unary("logdet", torch.logdet, lambda g, a: g * torch.linalg.inv(a).mT, lambda g, a: g * torch.linalg.inv(a), M)
 unary("trace_square", lambda a: (a @ a).trace(), lambda g, a: 2 * g * a.mT, lambda g, a: 2 * g * a, M)
-unary("flip_roll", lambda x: x.flip(-1).roll(1, -1) * x, lambda g, x: g * x.flip(-1).roll(1, -1) + (g * x).roll(-1, -1).flip(-1),
-      lambda g, x: g * x.flip(-1).roll(1, -1) + (g * x).roll(1, -1).flip(-1), X)
+unary(
+    "flip_roll",
+    lambda x: x.flip(-1).roll(1, -1) * x,
+    lambda g, x: g * x.flip(-1).roll(1, -1) + (g * x).roll(-1, -1).flip(-1),
+    lambda g, x: g * x.flip(-1).roll(1, -1) + (g * x).roll(1, -1).flip(-1),
+    X,
+)
 unary("diag_embed", lambda x: torch.diag_embed(x**2).sum(0), lambda g, x: 2 * x * g, lambda g, x: x * g)
 unary("in_place", lambda x: x.clone().mul_(2).add_(x * x), lambda g, x: g * (2 + 2 * x), lambda g, x: g * (2 + x))
 
@@ -170,36 +301,136 @@ def several(name: str, value: Any, right: Any, mistake: Any, *at: Any, wrong: st
 
 
 several("mul", lambda x, y: x * y, lambda g, x, y: (g * y, g * x), lambda g, x, y: (g * x, g * y), V, W)
-several("matmul", lambda a, b: a @ b, lambda g, a, b: (g @ b.mT, a.mT @ g), lambda g, a, b: (g @ b.mT, g.mT @ a), X, M, wrong="b")
-several("linear", lambda x, w, b: x @ w.t() + b, lambda g, x, w, b: (g @ w, g.t() @ x, g.sum(0)),
-        lambda g, x, w, b: (g @ w, g.t() @ x, g.mean(0)), X, M, W, wrong="b")
-several("bilinear", lambda x, a, y: x @ a @ y, lambda g, x, a, y: (g * (a @ y), g * torch.outer(x, y), g * (a.t() @ x)),
-        lambda g, x, a, y: (g * (a @ y), g * torch.outer(y, x), g * (a.t() @ x)), V, M, W, wrong="a")
-several("einsum", lambda a, b: torch.einsum("ij,kj->ik", a, b), lambda g, a, b: (torch.einsum("ik,kj->ij", g, b), torch.einsum("ik,ij->kj", g, a)),
-        lambda g, a, b: (torch.einsum("ik,kj->ij", g, b), torch.einsum("ki,ij->kj", g.mT, a) * 2), X, M, wrong="b")
-several("cosine", lambda x, y: (x @ y) / (x.norm() * y.norm()),
-        lambda g, x, y: ((lambda c: (g * (y / (x.norm() * y.norm()) - c * x / x.norm() ** 2), g * (x / (x.norm() * y.norm()) - c * y / y.norm() ** 2)))((x @ y) / (x.norm() * y.norm()))),
-        lambda g, x, y: (g * y / (x.norm() * y.norm()), g * x / (x.norm() * y.norm())), V, W)
-several("huber", lambda x, y: F.huber_loss(x, y), lambda g, x, y: (g * (x - y).clamp(-1, 1) / 3, -g * (x - y).clamp(-1, 1) / 3),
-        lambda g, x, y: (g * (x - y).clamp(-1, 1), -g * (x - y).clamp(-1, 1)), V, W)
-several("mse", lambda x, y: F.mse_loss(x, y), lambda g, x, y: (2 * g * (x - y) / 3, 2 * g * (y - x) / 3), lambda g, x, y: (2 * g * (x - y) / 3, 2 * g * (x - y) / 3), V, W, wrong="y")
-several("bce_logits", lambda x, y: F.binary_cross_entropy_with_logits(x, y), lambda g, x, y: (g * (x.sigmoid() - y) / 3, -g * x / 3),
-        lambda g, x, y: (g * (x.sigmoid() - y), -g * x / 3), V, t(0.25, 0.5, 0.75), wrong="x")
-several("focal", lambda x: ((1 - x.sigmoid()) ** 2 * -F.logsigmoid(x)).sum(),
-        lambda g, x: (lambda p: g * (1 - p) ** 2 * (2 * p * p.log() + p - 1))(x.sigmoid()),
-        lambda g, x: (lambda p: g * (1 - p) ** 2 * (p - 1))(x.sigmoid()), V)
-several("solve", lambda a, b: torch.linalg.solve(a, b), lambda g, a, b: (lambda u: (-torch.outer(u, torch.linalg.solve(a, b)), u))(torch.linalg.solve(a.mT, g)),
-        lambda g, a, b: (lambda u: (-torch.outer(u, torch.linalg.solve(a, b)), u))(torch.linalg.solve(a, g)), M, W)
-several("rotary", lambda q, c, s: q * c + torch.cat([-q[..., 1:], q[..., :1]], -1) * s,
-        lambda g, q, c, s: (g * c + torch.cat([(g * s)[..., 1:], -(g * s)[..., :1]], -1), g * q, g * torch.cat([-q[..., 1:], q[..., :1]], -1)),
-        lambda g, q, c, s: (g * c + torch.cat([-(g * s)[..., 1:], (g * s)[..., :1]], -1), g * q, g * torch.cat([-q[..., 1:], q[..., :1]], -1)),
-        t(0.5, -1.25), t(0.8, 0.6), t(0.6, -0.3), wrong="q")
-several("layer_norm_library", lambda x, w, b: F.layer_norm(x, (3,), w, b),
-        lambda g, x, w, b: (lambda h, r, u: (r * (u - u.mean(-1, True) - h * (u * h).mean(-1, True)), (g * h).sum(0), g.sum(0)))(
-            (x - x.mean(-1, True)) * (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(), (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(), g * w),
-        lambda g, x, w, b: (lambda h, r, u: (r * (u - h * (u * h).mean(-1, True)), (g * h).sum(0), g.sum(0)))(
-            (x - x.mean(-1, True)) * (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(), (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(), g * w),
-        X, W, V, wrong="x")
+several(
+    "matmul",
+    lambda a, b: a @ b,
+    lambda g, a, b: (g @ b.mT, a.mT @ g),
+    lambda g, a, b: (g @ b.mT, g.mT @ a),
+    X,
+    M,
+    wrong="b",
+)
+several(
+    "linear",
+    lambda x, w, b: x @ w.t() + b,
+    lambda g, x, w, b: (g @ w, g.t() @ x, g.sum(0)),
+    lambda g, x, w, b: (g @ w, g.t() @ x, g.mean(0)),
+    X,
+    M,
+    W,
+    wrong="b",
+)
+several(
+    "bilinear",
+    lambda x, a, y: x @ a @ y,
+    lambda g, x, a, y: (g * (a @ y), g * torch.outer(x, y), g * (a.t() @ x)),
+    lambda g, x, a, y: (g * (a @ y), g * torch.outer(y, x), g * (a.t() @ x)),
+    V,
+    M,
+    W,
+    wrong="a",
+)
+several(
+    "einsum",
+    lambda a, b: torch.einsum("ij,kj->ik", a, b),
+    lambda g, a, b: (torch.einsum("ik,kj->ij", g, b), torch.einsum("ik,ij->kj", g, a)),
+    lambda g, a, b: (torch.einsum("ik,kj->ij", g, b), torch.einsum("ki,ij->kj", g.mT, a) * 2),
+    X,
+    M,
+    wrong="b",
+)
+several(
+    "cosine",
+    lambda x, y: (x @ y) / (x.norm() * y.norm()),
+    lambda g, x, y: (
+        lambda c: (
+            g * (y / (x.norm() * y.norm()) - c * x / x.norm() ** 2),
+            g * (x / (x.norm() * y.norm()) - c * y / y.norm() ** 2),
+        )
+    )((x @ y) / (x.norm() * y.norm())),
+    lambda g, x, y: (g * y / (x.norm() * y.norm()), g * x / (x.norm() * y.norm())),
+    V,
+    W,
+)
+several(
+    "huber",
+    lambda x, y: F.huber_loss(x, y),
+    lambda g, x, y: (g * (x - y).clamp(-1, 1) / 3, -g * (x - y).clamp(-1, 1) / 3),
+    lambda g, x, y: (g * (x - y).clamp(-1, 1), -g * (x - y).clamp(-1, 1)),
+    V,
+    W,
+)
+several(
+    "mse",
+    lambda x, y: F.mse_loss(x, y),
+    lambda g, x, y: (2 * g * (x - y) / 3, 2 * g * (y - x) / 3),
+    lambda g, x, y: (2 * g * (x - y) / 3, 2 * g * (x - y) / 3),
+    V,
+    W,
+    wrong="y",
+)
+several(
+    "bce_logits",
+    lambda x, y: F.binary_cross_entropy_with_logits(x, y),
+    lambda g, x, y: (g * (x.sigmoid() - y) / 3, -g * x / 3),
+    lambda g, x, y: (g * (x.sigmoid() - y), -g * x / 3),
+    V,
+    t(0.25, 0.5, 0.75),
+    wrong="x",
+)
+several(
+    "focal",
+    lambda x: ((1 - x.sigmoid()) ** 2 * -F.logsigmoid(x)).sum(),
+    lambda g, x: (lambda p: g * (1 - p) ** 2 * (2 * p * p.log() + p - 1))(x.sigmoid()),
+    lambda g, x: (lambda p: g * (1 - p) ** 2 * (p - 1))(x.sigmoid()),
+    V,
+)
+several(
+    "solve",
+    lambda a, b: torch.linalg.solve(a, b),
+    lambda g, a, b: (lambda u: (-torch.outer(u, torch.linalg.solve(a, b)), u))(torch.linalg.solve(a.mT, g)),
+    lambda g, a, b: (lambda u: (-torch.outer(u, torch.linalg.solve(a, b)), u))(torch.linalg.solve(a, g)),
+    M,
+    W,
+)
+several(
+    "rotary",
+    lambda q, c, s: q * c + torch.cat([-q[..., 1:], q[..., :1]], -1) * s,
+    lambda g, q, c, s: (
+        g * c + torch.cat([(g * s)[..., 1:], -(g * s)[..., :1]], -1),
+        g * q,
+        g * torch.cat([-q[..., 1:], q[..., :1]], -1),
+    ),
+    lambda g, q, c, s: (
+        g * c + torch.cat([-(g * s)[..., 1:], (g * s)[..., :1]], -1),
+        g * q,
+        g * torch.cat([-q[..., 1:], q[..., :1]], -1),
+    ),
+    t(0.5, -1.25),
+    t(0.8, 0.6),
+    t(0.6, -0.3),
+    wrong="q",
+)
+several(
+    "layer_norm_library",
+    lambda x, w, b: F.layer_norm(x, (3,), w, b),
+    lambda g, x, w, b: (
+        lambda h, r, u: (r * (u - u.mean(-1, True) - h * (u * h).mean(-1, True)), (g * h).sum(0), g.sum(0))
+    )(
+        (x - x.mean(-1, True)) * (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(),
+        (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(),
+        g * w,
+    ),
+    lambda g, x, w, b: (lambda h, r, u: (r * (u - h * (u * h).mean(-1, True)), (g * h).sum(0), g.sum(0)))(
+        (x - x.mean(-1, True)) * (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(),
+        (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt(),
+        g * w,
+    ),
+    X,
+    W,
+    V,
+    wrong="x",
+)
 
 
 def _attention(g: Tensor, q: Tensor, k: Tensor, v: Tensor, root: float = math.sqrt(3)) -> Any:
@@ -209,8 +440,16 @@ def _attention(g: Tensor, q: Tensor, k: Tensor, v: Tensor, root: float = math.sq
     return s @ k, s.mT @ q, p.mT @ g
 
 
-several("attention", lambda q, k, v: torch.softmax(q @ k.mT / math.sqrt(3), -1) @ v, _attention, lambda *xs: _attention(*xs, root=1.0),
-        t([0.5, -1.0, 0.25]), X, t([1.0, -0.5], [0.25, 2.0]), wrong="qk")
+several(
+    "attention",
+    lambda q, k, v: torch.softmax(q @ k.mT / math.sqrt(3), -1) @ v,
+    _attention,
+    lambda *xs: _attention(*xs, root=1.0),
+    t([0.5, -1.0, 0.25]),
+    X,
+    t([1.0, -0.5], [0.25, 2.0]),
+    wrong="qk",
+)
 
 
 @rule(X, torch.tensor([2, 0]))
@@ -244,7 +483,9 @@ def conv1d() -> Any:
     def right(ctx: Any, g: Tensor, turned: bool = True) -> Any:
         x, w = ctx.saved_tensors
         kernel = w.flip(-1) if turned else w
-        return torch.einsum("nowk,ock->ncw", windows(F.pad(g, (1, 1))), kernel), torch.einsum("now,ncwk->ock", g, windows(x))
+        return torch.einsum("nowk,ock->ncw", windows(F.pad(g, (1, 1))), kernel), torch.einsum(
+            "now,ncwk->ock", g, windows(x)
+        )
 
     return forward, right, lambda ctx, g: right(ctx, g, False)
 
@@ -256,7 +497,11 @@ def scaled_by_option() -> Any:
         ctx.save_for_backward(x)
         return (x**2 * ctx.k).sum() if how == "sum" else x
 
-    return forward, lambda ctx, g: (2 * g * ctx.k * ctx.saved_tensors[0], None, None), lambda ctx, g: (2 * g * ctx.saved_tensors[0], None, None)
+    return (
+        forward,
+        lambda ctx, g: (2 * g * ctx.k * ctx.saved_tensors[0], None, None),
+        lambda ctx, g: (2 * g * ctx.saved_tensors[0], None, None),
+    )
 
 
 @rule(V, W)

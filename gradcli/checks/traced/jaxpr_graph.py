@@ -157,8 +157,6 @@ class Reading:
         return pointwise("add", [result, numbers(operand)], self.builder)
 
     def triangle(self, params: dict[str, Any], a: Any, b: Any) -> Node:
-        if params.get("conjugate_a") and False:
-            raise Opaque("")
         return operations.triangle(
             numbers(a),
             numbers(b),

@@ -41,7 +41,7 @@ class Row(NamedTuple):
     ours: str | Callable[..., Any]
     aten: str = ""
     jax: str = ""
-    params: dict[str, str] = {}  # noqa: RUF012  # never changed
+    params: dict[str, str] = {}  # never changed
 
 
 # --- operands -----------------------------------------------------------------------------------------------------
@@ -483,7 +483,9 @@ TABLE = (
     Row(filled, "masked_fill"),
     Row(finite, "isfinite", "is_finite"),
     # what leaves values as they are
-    Row(same, "detach alias clone contiguous lift lift_fresh lift_fresh_copy _to_copy to positive", "copy stop_gradient"),
+    Row(
+        same, "detach alias clone contiguous lift lift_fresh lift_fresh_copy _to_copy to positive", "copy stop_gradient"
+    ),
     Row(copied, "copy copy_to"),
     Row(same, "", "convert_element_type reduce_precision optimization_barrier copy_p"),
     # shapes that stand as such in a formula
@@ -533,9 +535,7 @@ JAX = {name: row for row in TABLE for name in row.jax.split()}
 # --- movement -----------------------------------------------------------------------------------------------------
 
 
-def moved(
-    builder: Builder, xs: Sequence[Node], run: Callable[[list[NDArray[np.float64]]], Any]
-) -> list[Node]:
+def moved(builder: Builder, xs: Sequence[Node], run: Callable[[list[NDArray[np.float64]]], Any]) -> list[Node]:
     """The results of an operation that only moves entries about, or leaves zeros; `run` does it on plain arrays.
 
     It is run on the numbers of the entries, from 1 on, so the result tells what has come from where; run on other

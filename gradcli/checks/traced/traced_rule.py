@@ -25,7 +25,7 @@ from gradcli.graph.program import Leaf, Program
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
 
 COTANGENT = "ct"
-TITLES = {TORCH: "torch.autograd.Function", JAX: "jax.custom_vjp or custom_jvp"}
 
 
 class Rule(NamedTuple):
@@ -225,6 +224,3 @@ def _gradients(box: Box, builder: Builder, leaves: list[Node], back: Sequence[An
         if found[name].type.shape != leaf.type.shape:
             raise Opaque("its backward sends an array of another shape")
     return found
-
-
-__all__ = ["Rule", "is_rule", "traced_rule"]

@@ -1,0 +1,215 @@
+"""Rules of PyTorch and JAX go in, proofs and refutations come out: right ones are never refused, wrong ones never passed.
+
+Each case has a right rule and one with a typical mistake. What cannot be traced is named, and judged by its values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli import GradcliError, check_callable
+from gradcli.checks.callables.processes.process import check_target
+from gradcli.testing import assert_gradient
+
+pytestmark = pytest.mark.peers
+torch = pytest.importorskip("torch")
+jax = pytest.importorskip("jax")
+
+import traced_jax_rules  # noqa: E402
+import traced_torch_rules  # noqa: E402
+
+RIGHT = ("PROVED", "CERTIFIED")
+# the rules of the prototype, and those that the others do not resemble; the rest is deep
+PROTOTYPE = {"gelu_tanh", "layer_norm_library", "matmul", "written_slices", "two_results", "non_differentiable"}
+JAX_FIRST = {"log1pexp", "unit_vector", "index", "symbolic_zeros", "pytrees"}
+NUMERICAL = {("logdet", "jax")}  # what no operation of ours stands for: JAX's LU decomposition
+BY_VALUES = {"max", "pytrees", "nondiff_argnums"}  # mistakes that leave the exact verdict to the values
+
+
+def cases() -> list[Any]:
+    found = []
+    for case in traced_torch_rules.CASES:
+        marks = () if case.name in PROTOTYPE else (pytest.mark.deep,)
+        found.append(pytest.param("torch", case, id=f"torch-{case.name}", marks=marks))
+    for case in traced_jax_rules.CASES:
+        marks = () if case.name in JAX_FIRST else (pytest.mark.deep,)
+        found.append(pytest.param("jax", case, id=f"jax-{case.name}", marks=marks))
+    return found
+
+
+def report_of(library: str, case: Any, which: str) -> Any:
+    if library == "jax":
+        return check_callable(getattr(case, which), at=tuple(map(np.asarray, case.at)))
+    return check_callable(traced_torch_rules.made(case, getattr(case, which)), at=case.at)
+
+
+@pytest.mark.parametrize(("library", "case"), cases())
+def test_a_right_rule_is_proved_and_its_mistake_refuted(library: str, case: Any) -> None:
+    right = report_of(library, case, "right")
+    allowed = (*RIGHT, "AGREES") if (case.name, library) in NUMERICAL else RIGHT
+    assert all(one.verdict in allowed for one in right.checks), right
+    wrong = report_of(library, case, "mistake")
+    refuted = [one for one in wrong.checks if one.verdict == "DISAGREES"]
+    assert refuted, wrong
+    assert {one.verdict for one in wrong.checks} <= {"DISAGREES", *allowed, "AGREES"}
+    if case.name not in BY_VALUES and (case.name, library) not in NUMERICAL:
+        assert all(one.message.startswith("the exact derivative") for one in refuted), wrong
+
+
+# --- what cannot be traced ----------------------------------------------------------------------------------------
+
+X = torch.tensor([0.5, -1.25, 2.0], dtype=torch.float64)
+
+
+def function(forward: Any, backward: Any, **more: Any) -> Any:
+    methods = {"forward": forward, "backward": backward, **more}
+    return type("Rule", (torch.autograd.Function,), {name: staticmethod(one) for name, one in methods.items()})
+
+
+def keeping(value: Any) -> Any:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return value(x)
+
+    return forward
+
+
+def saved(formula: Any) -> Any:
+    return lambda ctx, g: formula(g, *ctx.saved_tensors)
+
+
+def through_numpy(x: Any) -> Any:
+    return torch.from_numpy(np.sin(x.detach().numpy()))
+
+
+OPAQUE = {
+    "branch": (lambda x: x**2 if x.sum() > 0 else -x, lambda g, x: 2 * g * x, "branches on values"),
+    "item": (lambda x: x**2 * 2 if x[0].item() > 0 else x, lambda g, x: 4 * g * x, "item()"),
+    "numpy": (through_numpy, lambda g, x: g * x.cos(), "NumPy"),
+    "mask": (lambda x: x * torch.from_numpy((x.detach().numpy() > 0) + 0.0), lambda g, x: g * (x > 0), "NumPy"),
+    "backward in numpy": (torch.sin, lambda g, x: g * torch.from_numpy(np.cos(x.detach().numpy())), "NumPy"),
+}
+
+
+@pytest.mark.parametrize("name", OPAQUE)
+def test_what_cannot_be_traced_is_named_and_judged_by_values(name: str) -> None:
+    value, formula, reason = OPAQUE[name]
+    report = check_callable(function(keeping(value), saved(formula)), at=(X,))
+    assert [one.verdict for one in report.checks] == ["AGREES"], report
+    assert any(reason in one.message for one in report.diagnostics), report.diagnostics
+    wrong = check_callable(function(keeping(value), saved(lambda g, x: 1.5 * formula(g, x))), at=(X,))
+    assert [one.verdict for one in wrong.checks] == ["DISAGREES"], wrong
+
+
+def test_a_custom_operation_is_named() -> None:
+    @torch.library.custom_op("gradclitests::cube", mutates_args=())
+    def cube(x: torch.Tensor) -> torch.Tensor:
+        return x**3
+
+    report = check_callable(function(keeping(cube), saved(lambda g, x: 3 * g * x**2)), at=(X,))
+    assert [one.verdict for one in report.checks] == ["AGREES"]
+    assert any("gradclitests::cube" in one.message for one in report.diagnostics)
+
+
+JAX_OPAQUE = {
+    "while_loop": lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1],
+    "pure_callback": lambda x: jax.pure_callback(lambda v: np.asarray(v) * 8, jax.ShapeDtypeStruct((3,), np.float64), x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JAX_OPAQUE)
+def test_what_jax_hides_is_named(name: str) -> None:
+    for factor, verdict in ((8.0, "AGREES"), (4.0, "DISAGREES")):
+        rule = traced_jax_rules.with_vjp(JAX_OPAQUE[name], lambda g, x, factor=factor: (factor * g,))
+        report = check_callable(rule, at=(np.array([0.5, -1.25, 2.0]),))
+        assert [one.verdict for one in report.checks] == [verdict]
+        assert any(name in one.message for one in report.diagnostics), report.diagnostics
+
+
+# --- formats, contexts, plain functions ---------------------------------------------------------------------------
+
+
+def test_float32_is_judged_as_a_formula_and_said() -> None:
+    rule = function(keeping(torch.exp), saved(lambda g, x: g * x.exp()))
+    report = check_callable(rule, at=(X.float(),))
+    assert [one.verdict for one in report.checks] == ["PROVED"]
+    assert any("float32" in one.message for one in report.diagnostics)
+    kernel = torch.tensor([[1.0, 2.0, 3.0]])
+    layer = function(lambda ctx, x: x @ kernel.t(), lambda ctx, g: g @ kernel)
+    assert [one.verdict for one in check_callable(layer, at=(X.float()[None],)).checks] == ["PROVED"]
+
+
+def test_a_rounded_constant_of_float32_refutes_nothing() -> None:
+    rounded = torch.tensor(2 / np.pi).sqrt()
+    rule = function(keeping(lambda x: x * x * rounded), saved(lambda g, x: 2 * g * x * (2 / np.pi) ** 0.5))
+    assert "DISAGREES" not in [one.verdict for one in check_callable(rule, at=(X,)).checks]
+
+
+def test_contexts_that_are_set_up_apart_and_vmap() -> None:
+    def set_up(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    good = function(
+        lambda x, w: x * w, lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]), setup_context=set_up
+    )
+    assert [one.verdict for one in check_callable(good, at=(X, X + 1)).checks] == ["PROVED", "PROVED"]
+    mapped = function(lambda x: x**2, saved(lambda g, x: 2 * g * x), setup_context=set_up)
+    mapped.generate_vmap_rule = True
+    assert [one.verdict for one in check_callable(torch.vmap(mapped.apply), at=(X,)).checks] == ["PROVED"]
+
+
+def test_a_plain_function_is_refuted_by_its_values_only() -> None:
+    """Its graph does not show what is computed under no_grad."""
+
+    def held(x: Any) -> Any:
+        with torch.no_grad():
+            factor = x * 2
+        return factor * x
+
+    (check,) = check_callable(held, at=(X,)).checks
+    assert check.verdict == "DISAGREES" and check.evidence["basis"] == "numerical"
+    (check,) = check_callable(lambda x: torch.softmax(x, 0) * x, at=(X,)).checks
+    assert check.verdict == "PROVED"
+
+
+def test_assert_gradient_takes_a_function() -> None:
+    rule = function(keeping(torch.exp), saved(lambda g, x: g * x.exp()))
+    assert_gradient(rule, at=(X,), require="certified")
+    with pytest.raises(AssertionError, match="the exact derivative"):
+        assert_gradient(function(keeping(torch.exp), saved(lambda g, x: g * x)), at=(X,))
+
+
+RULE = """
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x
+"""
+
+
+def test_the_command_line_names_the_line_of_backward(tmp_path: Any) -> None:
+    path = tmp_path / "ops.py"
+    path.write_text(RULE)
+    report = check_target(f"{path}:Square", at=["x=[1,2]"])
+    (check,) = report.checks
+    assert check.verdict == "DISAGREES" and check.line == 11, report
+    assert check.message.startswith("the exact derivative"), report
+    path.write_text(RULE.replace("g * x", "2 * g * x"))
+    assert [one.verdict for one in check_target(f"{path}:Square", at=["x=[1,2]"]).checks] == ["PROVED"]
+
+
+def test_nothing_to_judge_is_said() -> None:
+    with pytest.raises(GradcliError):
+        check_callable(function(keeping(torch.exp), saved(lambda g, x: g)), at=())
