@@ -139,7 +139,7 @@ def test_functions_of_pytorch(tmp_path: Path) -> None:
     assert code == 1
     assert verdicts(found) == {
         "Cube": "DISAGREES",
-        "Square": "AGREES",
+        "Square": "PROVED",
         "Step": "SURROGATE",
         "Reversed": "SURROGATE",
         "Quiet": "NOT JUDGED",
@@ -148,6 +148,88 @@ def test_functions_of_pytorch(tmp_path: Path) -> None:
     assert "lie on meta" in found["__main__.Away"]["message"]
     assert found["__main__.Quiet"]["calls_without_gradient"] == 1
     assert found["__main__.Reversed"]["expected"] == "SURROGATE" and found["__main__.Reversed"]["passed"]
+
+
+OPERATIONS = """
+import torch
+
+def defined(name, factor):
+    @torch.library.custom_op(f"audited::{name}", mutates_args=())
+    def cube(x: torch.Tensor) -> torch.Tensor:
+        return x**3
+
+    def backward(ctx, g):
+        return factor * g * ctx.x**2
+
+    def set_up(ctx, inputs, output):
+        (ctx.x,) = inputs
+
+    cube.register_autograd(backward, setup_context=set_up)
+    return cube
+
+x = torch.tensor([0.5, -1.5], requires_grad=True)
+for name, factor in (("right", 3), ("wrong", 2)):
+    defined(name, factor)(x).sum().backward()
+"""
+
+
+@pytest.mark.peers
+def test_custom_operations_of_pytorch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code, found = audited(tmp_path, OPERATIONS)
+    assert code == 1
+    told = {name: (one["verdict"], one["line"]) for name, one in found.items()}
+    assert told == {"audited::right": ("AGREES", 9), "audited::wrong": ("DISAGREES", 9)}
+
+
+BOUNDARIES = """
+import numpy as np
+from scipy.integrate import solve_bvp
+from scipy.optimize import NonlinearConstraint, minimize
+
+def rises(x, y, p):
+    return np.vstack((y[1], -p[0]**2 * np.sin(y[0])))
+
+def rises_jac(x, y, p):
+    by_y = np.zeros((2, 2, x.size))
+    by_y[0, 1] = 1
+    by_y[1, 0] = -p[0]**2 * np.cos(y[0])
+    by_p = np.zeros((2, 1, x.size))
+    by_p[1, 0] = -p[0] * np.sin(y[0])  # wrong: the factor 2
+    return by_y, by_p
+
+def ends(ya, yb, p):
+    return np.array([ya[0], yb[0]**2, ya[1] - p[0]])
+
+def ends_jac(ya, yb, p):
+    return np.array([[1, 0], [0, 0], [0, 1.0]]), np.array([[0, 0], [2*yb[0], 0], [0, 0.0]]), np.array([[0], [0], [-1.0]])
+
+x = np.linspace(0, 1, 5)
+solve_bvp(rises, ends, x, np.vstack((np.sin(3*x), np.cos(3*x))), p=[3.0], fun_jac=rises_jac, bc_jac=ends_jac, max_nodes=10)
+
+def circle(x):
+    return np.array([x[0]**2 + x[1]**2, x[0]*x[1]])
+
+def circle_jac(x):
+    return np.array([[2*x[0], 2*x[1]], [x[1], x[0]]])
+
+def circle_hess(x, v):
+    return np.array([[2*v[0], v[1]], [v[1], v[0]]])  # wrong: the last 2
+
+bounds = NonlinearConstraint(circle, [0, 0.1], [2, 1], jac=circle_jac, hess=circle_hess)
+minimize(lambda x: x[0] + x[1], [1.0, 0.5], constraints=bounds, method="trust-constr", options={"maxiter": 2})
+"""
+
+
+def test_boundary_values_and_nonlinear_constraints(tmp_path: Path) -> None:
+    code, found = audited(tmp_path, BOUNDARIES)
+    assert code == 1
+    assert verdicts(found) == {
+        "rises_jac": "DISAGREES",
+        "ends_jac": "AGREES",
+        "circle_jac": "AGREES",
+        "circle_hess": "DISAGREES",
+    }
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """JAX: a `custom_vjp`, right and wrong. Needs JAX.
 
 $ gradcli check --python samples/python/jax_rule.py:log1pexp --at x=[-1.5,0.2,2]
-AGREES
+PROVED
 $ gradcli check --python samples/python/jax_rule.py:wrong_log1pexp --at x=[-1.5,0.2,2]
-DISAGREES (numerical)
+DISAGREES exactly
 """
 
 from __future__ import annotations

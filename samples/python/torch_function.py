@@ -1,11 +1,11 @@
 """PyTorch: custom functions with hand-written backward passes. Needs PyTorch.
 
 $ gradcli check --python samples/python/torch_function.py:Swish --at x=[-1.5,0.2,2]
-AGREES
+PROVED
 $ gradcli check --python samples/python/torch_function.py:WrongSwish --at x=[-1.5,0.2,2]
-DISAGREES (numerical)
+DISAGREES exactly: consistent with a slip at `x*sigmoid(x)`
 $ gradcli check --python samples/python/torch_function.py:energy --at x=[-1.5,0.2,2]
-AGREES
+PROVED
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ _HERE = __name__.rpartition(".")[0]
 # the module of a library that is changed: the watcher that does it, by its function `watch`
 WATCHERS = {
     "torch.autograd.function": f"{_HERE}.torch_functions",
+    "torch._library.custom_ops": f"{_HERE}.torch_functions",
     "jax._src.custom_derivatives": f"{_HERE}.jax_rules",
     "autograd.core": f"{_HERE}.autograd_primitives",
     **{
@@ -30,7 +31,7 @@ WATCHERS = {
         for name in (
             "optimize._minimize", "optimize._lsq.least_squares", "optimize._root", "optimize._minpack_py",
             "optimize._optimize", "optimize._lbfgsb_py", "optimize._tnc", "optimize._slsqp_py", "optimize._zeros_py",
-            "optimize._root_scalar", "integrate._ivp.ivp", "integrate._odepack_py",
+            "optimize._root_scalar", "integrate._ivp.ivp", "integrate._odepack_py", "integrate._bvp",
         )
     },
 }  # fmt: skip

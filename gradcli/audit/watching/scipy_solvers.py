@@ -1,4 +1,4 @@
-"""Watches `jac=`, `hess=`, `hessp=`, `fprime=` and `Dfun=` of SciPy's solvers, and the constraints of `minimize`.
+"""Watches derivatives that SciPy's solvers are given (`jac=`, `hess=`, `fprime=`, ...), and constraints of `minimize`.
 
 The function that a solver is given is replaced by one that counts its calls. What a solver returns, and which points it
 visits, does not change.
@@ -7,6 +7,7 @@ visits, does not change.
 from __future__ import annotations
 
 import inspect
+from copy import copy
 from functools import wraps
 
 from gradcli.audit.watching import recorder
@@ -47,7 +48,9 @@ SOLVERS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "root_scalar": (("fprime2", "fprime", FIRST), ("fprime", "f", FIRST)),
     "solve_ivp": (("jac", "fun", SECOND),),
     "odeint": (("Dfun", "func", FIRST),),
+    "solve_bvp": (),  # of its own: a Jacobian for each point of its mesh
 }
+MOST_NODES = 4  # of a mesh at which the right side of a boundary value problem is judged
 RETURNS_PAIR = {"fmin_l_bfgs_b", "fmin_tnc"}  # without `fprime` their function returns (value, gradient)
 
 
@@ -100,6 +103,8 @@ def replaced(
             kind = TRANSPOSED if name in ("fsolve", "leastsq", "odeint", "root") and turned else kind
             if callable(f):
                 changed[parameter] = counted(role, way, kind, derivative, f, caller)
+    if name == "solve_bvp":
+        changed |= of_boundary_problem(given, caller)
     if name == "minimize" and given.get("constraints"):
         changed["constraints"] = constrained(given["constraints"], caller)
     args = tuple(changed.get(key, value) for key, value in zip(order, args, strict=False)) + args[len(order) :]
@@ -107,7 +112,20 @@ def replaced(
 
 
 def constrained(constraints: Any, caller: str) -> Any:
-    """Constraints of `minimize` with their `jac` replaced; dictionaries only."""
+    """Constraints of `minimize` with their `jac`, and of a NonlinearConstraint its `hess`, replaced."""
+    if type(constraints).__name__ == "NonlinearConstraint" and callable(constraints.fun):
+        f, jac, hess = constraints.fun, constraints.jac, constraints.hess
+        constraints = copy(constraints)
+        if callable(jac):
+            constraints.jac = counted("jac= of a NonlinearConstraint", FIRST, GRADIENT, jac, f, caller)
+            if callable(hess):
+
+                def weighted(x: Any, v: Any) -> Any:
+                    found = jac(x)
+                    return found.T @ v if getattr(found, "ndim", 1) > 1 else found * v
+
+                constraints.hess = counted("hess= of a NonlinearConstraint", FIRST, GRADIENT, hess, weighted, caller)
+        return constraints
     if isinstance(constraints, dict):
         if callable(constraints.get("jac")) and callable(constraints.get("fun")):
             role = "jac= of a constraint"
@@ -119,7 +137,49 @@ def constrained(constraints: Any, caller: str) -> Any:
     return constraints
 
 
-def counted(role: str, way: str, kind: str, derivative: Any, f: Any, caller: str) -> Any:
+def of_boundary_problem(given: Arguments, caller: str) -> Arguments:
+    """`fun_jac` and `bc_jac` of `solve_bvp`, replaced."""
+    found: Arguments = {}
+    for parameter, function, make in (("fun_jac", "fun", mesh_subject), ("bc_jac", "bc", ends_subject)):
+        derivative, f = given.get(parameter), given.get(function)
+        if callable(derivative) and callable(f):
+            found[parameter] = counted(f"{parameter}= of solve_bvp", FIRST, GRADIENT, derivative, f, caller, make)
+    return found
+
+
+def mesh_subject(f: Any, derivative: Any, args: tuple[Any, ...]) -> Subject:
+    """The right side of a boundary value problem at the first points of its mesh, by y and the parameters."""
+    import numpy as np
+
+    x, y, *p = (np.asarray(one, np.float64) for one in args)
+    x, y = x[:MOST_NODES], y[:, :MOST_NODES]
+
+    def jacobian(y: Any, *p: Any) -> Any:
+        found = derivative(x, y, *p)
+        by_y, *by_p = found if isinstance(found, tuple) else (found,)
+        whole = np.einsum("ija,ab->iajb", np.asarray(by_y), np.eye(x.size))
+        return (whole, *(np.moveaxis(np.asarray(one), 2, 1) for one in by_p[: len(p)]))
+
+    names = ["y", "p"][: 1 + len(p)]
+    return lambda y, *p: np.asarray(f(x, y, *p)), {"jac": jacobian, "names": names}, (y, *p)
+
+
+def ends_subject(f: Any, derivative: Any, args: tuple[Any, ...]) -> Subject:
+    """The boundary conditions of such a problem, by both ends and the parameters."""
+    import numpy as np
+
+    point = tuple(np.array(one, np.float64) for one in args)
+    names = ["ya", "yb", "p"][: len(point)]
+    return (
+        lambda *ends: np.asarray(f(*ends)),
+        {"jac": lambda *ends: tuple(np.asarray(one) for one in derivative(*ends)), "names": names},
+        point,
+    )
+
+
+def counted(
+    role: str, way: str, kind: str, derivative: Any, f: Any, caller: str, make: Callable[..., Subject] | None = None
+) -> Any:
     """A derivative that is counted at each call; the derivative itself where it is not to be watched."""
     if hasattr(derivative, MARK) or not recorder.wanted(module_of(derivative)):
         return derivative
@@ -133,7 +193,9 @@ def counted(role: str, way: str, kind: str, derivative: Any, f: Any, caller: str
                 gradient,
                 args,
                 lambda call: recorder.snapshot(
-                    gradient, call, lambda: subject(way, kind, derivative, f, args, options)
+                    gradient,
+                    call,
+                    lambda: make(f, derivative, args) if make else subject(way, kind, derivative, f, args, options),
                 ),
             )
 

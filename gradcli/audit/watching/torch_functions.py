@@ -1,4 +1,4 @@
-"""Watches `apply` of every subclass of `torch.autograd.Function`."""
+"""Watches `apply` of every subclass of `torch.autograd.Function`, and custom operations with `register_autograd`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def watch(module: ModuleType) -> None:
-    """Replace `Function.apply`."""
+    """Replace `Function.apply`, or `CustomOpDef.__call__`."""
+    if hasattr(module, "CustomOpDef"):
+        watch_operations(module)
+        return
     torch = module.torch  # not yet whole
     function = module.Function
     apply = function.apply.__func__
@@ -32,6 +35,37 @@ def watch(module: ModuleType) -> None:
 
     watched.__name__, watched.__qualname__, watched.__doc__ = apply.__name__, apply.__qualname__, apply.__doc__
     function.apply = classmethod(watched)
+
+
+def watch_operations(module: ModuleType) -> None:
+    """Replace the call of a custom operation. One that is called as `torch.ops.NAMESPACE.NAME` is not seen."""
+    definition = module.CustomOpDef
+    call = definition.__call__
+    rules = recorder.state.rules
+
+    def watched(self: Any, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        backward = getattr(self, "_backward_fn", None)
+        if backward is not None and recorder.watching():
+            with recorder.guarded():
+                if backward not in rules:
+                    rules[backward] = operation(self, backward) if recorder.wanted(backward.__module__) else None
+                gradient = rules[backward]
+                if gradient is not None and not any(getattr(one, "requires_grad", False) for one in args):
+                    gradient.untracked += 1
+                elif gradient is not None and recorder.due(gradient):
+                    keep(gradient, self, args, options)
+        return call(self, *args, **options)
+
+    definition.__call__ = watched
+
+
+def operation(op: Any, backward: Any) -> Gradient:
+    """A custom operation by its backward."""
+    code = inspect.unwrap(backward).__code__
+    found = Gradient("PyTorch", "backward", str(op._qualname), code.co_filename, code.co_firstlineno, ())
+    found.caller = recorder.caller_of("torch")
+    return recorder.known(found)
 
 
 def keep(gradient: Gradient, cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -74,13 +108,17 @@ def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[A
     torch.set_default_dtype(torch.float64)
     point = tuple(one.detach().clone() if isinstance(one, torch.Tensor) else one for one in args)
     point = tuple(one.double() if is_float(one) else one for one in point)
-    names = parameter_names(cls, len(args))
+    is_class = isinstance(cls, type)
+    names = (
+        parameter_names(cls, len(args)) if is_class else list(inspect.signature(cls._init_fn).parameters)[: len(args)]
+    )
     moving = [name for name, one in zip(names, args, strict=True) if getattr(one, "requires_grad", False)]
 
     def function(*given: Any) -> Any:
         with torch.enable_grad(), torch.autocast("cpu", enabled=False):
             # a Function that works in place refuses a leaf
-            return cls.apply(*(one.clone() if isinstance(one, torch.Tensor) else one for one in given), **options)
+            apply = cls.apply if is_class else cls
+            return apply(*(one.clone() if isinstance(one, torch.Tensor) else one for one in given), **options)
 
     return function, {"wrt": moving, "names": names}, point
 

@@ -97,7 +97,7 @@ class Cell:
 
     def __init__(self, node: Node, base: Cell | None = None, places: Any = None) -> None:
         self.own, self.base, self.places = node, base, places
-        self.version = base.root.version if base else 0
+        self.version: int = base.root.version if base else 0
 
     @property
     def root(self) -> Cell:

@@ -227,8 +227,8 @@ def scaled(name: str) -> Callable[..., Node]:
     return function
 
 
-def rounded(x: Node, other: Any, rounding_mode: str | None = None) -> Node:
-    found = pointwise("div", [x, other], (x if isinstance(x, Node) else other).builder)
+def rounded(x: Any, other: Any, rounding_mode: str | None = None) -> Node:
+    found = pointwise("div", [x, other], _builder(x, other))
     return found if rounding_mode is None else found.builder.call(rounding_mode, found)
 
 
@@ -245,7 +245,8 @@ def same(x: Node) -> Node:
 def copied(x: Any, src: Any) -> Node:
     """What an array holds after another one was copied into it."""
     builder = _builder(x, src)
-    return stretch(src if isinstance(src, Node) else constant(builder, src), x.shape)
+    found: Node = stretch(src if isinstance(src, Node) else constant(builder, src), x.shape)
+    return found
 
 
 def permuted(x: Node, dims: Sequence[int]) -> Node:
@@ -263,12 +264,13 @@ def swapped(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
 
 def expanded(x: Node, size: Sequence[int]) -> Node:
     own = (1,) * (len(size) - len(x.type.shape)) + x.type.shape
-    return stretch(x, tuple(n if m == -1 else int(m) for m, n in zip(size, own, strict=True)))
+    found: Node = stretch(x, tuple(n if m == -1 else int(m) for m, n in zip(size, own, strict=True)))
+    return found
 
 
-def contracted(x: Node, y: Node) -> Node:
+def contracted(x: Any, y: Any) -> Node:
     """A product of vectors, matrices or stacks of matrices."""
-    builder = x.builder if isinstance(x, Node) else y.builder
+    builder = _builder(x, y)
     x, y = (one if isinstance(one, Node) else constant(builder, one) for one in (x, y))
     x, y = of_kind(x, "float"), of_kind(y, "float")
     if len(x.type.shape) > 1 < len(y.type.shape):
