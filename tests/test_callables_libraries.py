@@ -64,7 +64,7 @@ def functions(torch: Any) -> dict[str, Any]:
     return {"right": Right, "wrong": Wrong, "silent": Silent, "raises": Raises, "two": Two}
 
 
-def judged_in(torch: Any, good: str = "AGREES") -> None:
+def judged_in(torch: Any, good: str) -> None:
     """What holds for every library of tensors; `good` is said of what is right."""
     made = functions(torch)
     assert pairs(check_callable(made["right"], at=X)) == [("x", good)]
@@ -97,16 +97,16 @@ def test_gradclis_own_tensors() -> None:
 @pytest.mark.peers
 def test_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")
-    judged_in(torch)
+    judged_in(torch, "PROVED")
     single = check_callable(functions(torch)["right"], at=torch.tensor([1.5, 2.0]))
-    assert pairs(single) == [("x", "AGREES")]
-    assert "float32" in single.diagnostics[0].message
+    assert pairs(single) == [("x", "PROVED")]
+    assert any("float32" in one.message for one in single.diagnostics)
     narrow = check_callable(torch.nn.Linear(3, 2), at=np.ones(3))  # its parameters are float32
-    assert pairs(narrow) == [("input", "AGREES")] and "float32" in narrow.diagnostics[0].message
+    assert pairs(narrow) == [("input", "PROVED")] and any("float32" in one.message for one in narrow.diagnostics)
     layer = torch.nn.Linear(3, 2).double()
-    assert pairs(check_callable(layer, at=torch.ones(4, 3, dtype=torch.float64))) == [("input", "AGREES")]
+    assert pairs(check_callable(layer, at=torch.ones(4, 3, dtype=torch.float64))) == [("input", "PROVED")]
     both = check_callable(lambda x: (torch.sin(x), torch.cos(x).sum()), at=torch.tensor(X))
-    assert pairs(both) == [("x", "AGREES")]
+    assert pairs(both) == [("x", "PROVED")]
 
 
 @pytest.mark.peers
@@ -129,7 +129,7 @@ def test_a_function_with_a_context_of_its_own() -> None:
             return ct * torch.cos(x) * ctx.k, None
 
     found = check_callable(Scaled, at={"x": X, "k": 3})
-    assert pairs(found) == [("x", "AGREES")]
+    assert pairs(found) == [("x", "PROVED")]
     assert any("gives nothing for k" in one.message for one in found.diagnostics)
 
 
@@ -143,7 +143,7 @@ def test_jax() -> None:
         f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * slope(x),))
         return f
 
-    assert pairs(check_callable(rule(jnp.cos), at=X, names=["x"])) == [("x", "AGREES")]
+    assert pairs(check_callable(rule(jnp.cos), at=X, names=["x"])) == [("x", "PROVED")]
     assert pairs(check_callable(rule(jnp.sin), at=X, names=["x"])) == [("x", "DISAGREES")]
 
     def loss(x: Any) -> Any:
@@ -151,8 +151,8 @@ def test_jax() -> None:
 
     for at in (X, jnp.asarray(X)):
         report = check_callable(loss, at=at)
-        assert pairs(report) == [("x", "AGREES")]
-        assert report.checks[0].evidence["bound"] < 1e-7  # float64, though JAX has float32 by default
+        assert pairs(report) == [("x", "PROVED")]
+        assert report.checks[0].evidence["agree_bits"] > 56  # float64, though JAX has float32 by default
         assert pairs(check_callable(loss, jax.grad(loss), at=at)) == [("x", "AGREES")]
     assert jnp.ones(2).dtype == "float32"  # as it was before
 

@@ -154,27 +154,29 @@ def mesh_subject(f: Any, derivative: Any, args: tuple[Any, ...]) -> Subject:
     x, y, *p = (np.asarray(one, np.float64) for one in args)
     x, y = x[:MOST_NODES], y[:, :MOST_NODES]
 
-    def jacobian(y: Any, *p: Any) -> Any:
-        found = derivative(x, y, *p)
+    def value(y: Any, p: Any = None) -> Any:
+        return np.asarray(f(x, y) if p is None else f(x, y, p))
+
+    def jacobian(y: Any, p: Any = None) -> Any:
+        found = derivative(x, y) if p is None else derivative(x, y, p)
         by_y, *by_p = found if isinstance(found, tuple) else (found,)
         whole = np.einsum("ija,ab->iajb", np.asarray(by_y), np.eye(x.size))
-        return (whole, *(np.moveaxis(np.asarray(one), 2, 1) for one in by_p[: len(p)]))
+        return (whole, *(np.moveaxis(np.asarray(one), 2, 1) for one in by_p if p is not None))
 
-    names = ["y", "p"][: 1 + len(p)]
-    return lambda y, *p: np.asarray(f(x, y, *p)), {"jac": jacobian, "names": names}, (y, *p)
+    return value, {"jac": jacobian}, (y, *p)
 
 
 def ends_subject(f: Any, derivative: Any, args: tuple[Any, ...]) -> Subject:
     """The boundary conditions of such a problem, by both ends and the parameters."""
     import numpy as np
 
-    point = tuple(np.array(one, np.float64) for one in args)
-    names = ["ya", "yb", "p"][: len(point)]
-    return (
-        lambda *ends: np.asarray(f(*ends)),
-        {"jac": lambda *ends: tuple(np.asarray(one) for one in derivative(*ends)), "names": names},
-        point,
-    )
+    def value(ya: Any, yb: Any, p: Any = None) -> Any:
+        return np.asarray(f(ya, yb) if p is None else f(ya, yb, p))
+
+    def jacobian(ya: Any, yb: Any, p: Any = None) -> Any:
+        return tuple(map(np.asarray, derivative(ya, yb) if p is None else derivative(ya, yb, p)))
+
+    return value, {"jac": jacobian}, tuple(np.array(one, np.float64) for one in args)
 
 
 def counted(

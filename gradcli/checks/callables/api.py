@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
 from gradcli.checks.callables.call_arguments import arguments_of
-from gradcli.checks.callables.examine import examined, opened
+from gradcli.checks.callables.examine import examined, not_judged, opened
 from gradcli.checks.callables.failures import Failed, Listener
 from gradcli.checks.callables.gradient_libraries import (
     EAGER,
@@ -184,6 +184,7 @@ def report_on(
     )
     if exact.keys() >= {*box.names}:
         verdicts = exact
+        remarks = [*remarks, *not_judged(box)]
     else:
         verdicts, more = examined(box, value, chosen, judged.samples, judged.rtol)
         verdicts, remarks = {**verdicts, **exact}, [*remarks, *more]

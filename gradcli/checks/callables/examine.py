@@ -114,13 +114,18 @@ def alike(box: Box, verdict: str, message: str) -> dict[str, Verdict]:
     return {name: Verdict(verdict, message, {}) for name in box.names}
 
 
-def precision(box: Box) -> Iterator[str]:
-    """What is said of arguments that are not judged, and of float32."""
+def not_judged(box: Box) -> Iterator[str]:
+    """What is said of arguments that are not judged."""
     for name in box.skipped:
         yield f"{box.role} gives nothing for {name}: not checked"
     for one in box.arguments:
         if is_complex(one.given):
             yield f"{one.name} is not checked: {COMPLEX}; {PARTS}"
+
+
+def precision(box: Box) -> Iterator[str]:
+    """What is said of arguments that are not judged, and of float32."""
+    yield from not_judged(box)
     if box.dtype == SINGLE:
         yield "f returns float32: what is smaller than 6e-08 of its value cannot be seen"
     if box.claimed == SINGLE:
