@@ -135,7 +135,9 @@ def test_watching_needs_the_standard_library_only() -> None:
 @pytest.mark.peers
 def test_functions_of_pytorch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    code, found = audited(tmp_path, (ROOT / "tests" / "audited_torch.py").read_text(), "--expect", "Reversed=SURROGATE")
+    code, found = audited(
+        tmp_path, (ROOT / "tests" / "audited_torch.py").read_text(), "--timeout", "60", "--expect", "Reversed=SURROGATE"
+    )
     assert code == 1
     assert verdicts(found) == {
         "Cube": "DISAGREES",
@@ -176,7 +178,7 @@ for name, factor in (("right", 3), ("wrong", 2)):
 @pytest.mark.peers
 def test_custom_operations_of_pytorch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    code, found = audited(tmp_path, OPERATIONS)
+    code, found = audited(tmp_path, OPERATIONS, "--timeout", "60")
     assert code == 1
     told = {name: (one["verdict"], one["line"]) for name, one in found.items()}
     assert told == {"audited::right": ("AGREES", 9), "audited::wrong": ("DISAGREES", 9)}
