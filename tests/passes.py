@@ -6,14 +6,13 @@ is for measurements (`python -m tests.benchmarks --without PASS`) and for tests;
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution import kernels, scan_core, scan_numba
-from gradcli.execution.kernels import gathered, native, program
-from gradcli.execution.plans import blocks, memory, numpy_plan, running, schedule
+from gradcli.execution import scan_core, scan_numba
+from gradcli.execution.plans import blocks, emit_numba, memory, numpy_plan, running, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +44,7 @@ def _new_lines(lengths: Any, dtypes: Any) -> list[Any]:
 PASSES: dict[str, Pass] = {
     "ranges": Pass(
         "entries that no output reads are not computed",
-        ((numpy_plan, "restricted", _unchanged), (kernels, "restricted", _unchanged)),
+        ((numpy_plan, "restricted", _unchanged),),
     ),
     "linear": Pass("linear recurrences are solved in blocks of turns", ((scan_core, "blocks_of", _none),)),
     "marks": Pass(
@@ -53,22 +52,16 @@ PASSES: dict[str, Pass] = {
         ((schedule, "tied", _none), (schedule, "simplified", lambda ops, *_: list(ops))),
     ),
     "blocks": Pass("large arrays are computed block by block in cache", ((schedule, "_labels", lambda ops: ({}, [])),)),
-    "online": Pass("a largest entry and exponentials beside it are one loop", ((schedule, "joined", _none),)),
     "turning": Pass("blocks of short rows stand column by column", ((blocks, "turned", lambda loop: set()),)),
-    "buffers": Pass(
-        "NumPy takes short rows as they stand",
-        ((blocks, "short_buffers", nullcontext), (running, "short_buffers", nullcontext)),
-    ),
     "memory": Pass("memory is used again", ((memory.Layout, "leave", _none), (memory, "_overwritten", _none))),
     "pool": Pass(
         "memory of large results is used again",
-        tuple([(owner, "lines", _new_lines) for owner in (kernels, gathered, running)]),
+        ((running, "lines", _new_lines),),
     ),
-    "kernels": Pass("what lies along one line is computed block by block", ((kernels, "_made", _none),)),
-    "sincos": Pass("sine and cosine of one angle come together", ((program._Maker, "_pair_sines", _none),)),
+    "sincos": Pass("sine and cosine of one angle come together", ((schedule, "pair_sines", _none),)),
     "native": Pass(
         "long lines and many turns run as machine code",
-        ((native, "is_there", lambda: False), (scan_numba, "compiled_core", _none)),
+        ((emit_numba, "is_there", lambda: False), (scan_numba, "compiled_core", _none)),
     ),
 }
 

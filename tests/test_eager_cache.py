@@ -17,7 +17,7 @@ from gradcli.eager._engine import fastpath, plan
 from gradcli.eager._engine.plan import Cache
 from gradcli.eager.nn.modules import linear
 from gradcli.eager.running import places
-from gradcli.execution.kernels import native
+from gradcli.execution.plans import emit_numba
 
 TIMES = 5  # from the third call on an operation is done by what is remembered
 
@@ -166,9 +166,9 @@ def test_numbers_lines_and_constants_are_limited(monkeypatch: pytest.MonkeyPatch
 
 def test_loops_of_machine_code_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = SimpleNamespace(__code__=None)
-    monkeypatch.setattr(native, "_loops", {})
-    monkeypatch.setattr(native, "MOST_LOOPS", 3)
-    monkeypatch.setattr(native.machine, "compiled", lambda: (lambda **options: lambda plain: compiled, {}))
+    monkeypatch.setattr(emit_numba, "_loops", {})
+    monkeypatch.setattr(emit_numba, "MOST_LOOPS", 3)
+    monkeypatch.setattr(emit_numba.polynomials, "compiled", lambda: (lambda **options: lambda plain: compiled, {}))
     for k in range(9):
-        native.made(f"def loop(x):\n    return x + {k}\n")
-    assert len(native._loops) == 3
+        emit_numba.made(f"def loop(x):\n    return x + {k}\n")
+    assert len(emit_numba._loops) == 3

@@ -11,9 +11,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.execution import kernels
-from gradcli.execution.kernels import kernel_of, memory
-from gradcli.execution.plans import running, schedule
+from gradcli.execution.plans import emit_numba, pool, running, schedule
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, algorithm, matrices
 from tests.forced import BLOCKS, LOOPS, patched, patches
@@ -48,9 +46,8 @@ def question(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def answer(tape: Any, values: dict[str, Any]) -> Any:
-    """What a compiled function answers: the kernel, else the plan."""
-    made = kernel_of(tape) or Plan(tape, threads=2)
-    return made.answer(values)
+    """What a compiled function answers."""
+    return Plan(tape, threads=2).answer(values)
 
 
 QUESTIONS = {name: question(name) for name in PROGRAMS}
@@ -65,11 +62,12 @@ def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch,
         *BLOCKS,
         *LOOPS,
-        (memory, "LEAST", 1),
-        (kernels, "SHORTEST", 100),
-        (kernels, "NATIVE_WORK", 1),
+        (pool, "LEAST", 1),
+        (schedule, "SHORTEST", 100),
+        (schedule, "FEWEST_ROWS", 4),
+        (running, "FREED", 1),
+        (emit_numba, "WORK", 1),
     )
-    patches(monkeypatch, (running, "WIDE", 1), (schedule, "FEWEST_ROWS", 4))
 
 
 @pytest.mark.parametrize("name", [None, *PASSES])

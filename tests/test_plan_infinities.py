@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution import kernels
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.plans import ranges
 from gradcli.execution.plans.numpy_plan import Plan
@@ -60,19 +59,6 @@ def test_plans(start: int, strange: bool) -> None:
 def test_plans_in_small_blocks(start: int, strange: bool, small_blocks: None) -> None:
     for tape, values in cases(start, 100, strange):
         assert not differences(tape, values, Plan(tape, threads=2))
-
-
-@pytest.mark.parametrize("strange", [False, True])
-@pytest.mark.parametrize("start", range(800, 1200, 100))
-def test_kernels(start: int, strange: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SHORTEST", 1)
-    seen = 0
-    for tape, values in cases(start, 100, strange):
-        made = kernels.kernel_of(tape)
-        if made is not None:
-            seen += 1
-            assert not differences(tape, values, made)
-    assert seen > 10
 
 
 @pytest.mark.deep

@@ -14,8 +14,7 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.kernels import memory
-from gradcli.execution.plans import libraries, running
+from gradcli.execution.plans import libraries, pool, running
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.test_plans import judge, question
 
@@ -108,11 +107,11 @@ def test_outputs_have_memory_of_their_own(n: int) -> None:
 def test_memory_of_long_outputs_is_used_again() -> None:
     x = np.ones(running.FREED // 8 + 1)
     plan = Plan(tape_of("x*x + 1", x=x))
-    memory._KEPT.clear()
+    pool._KEPT.clear()
     place = plan.run([x])[0].ctypes.data
-    assert memory.held() > running.FREED
+    assert pool.held() > running.FREED
     found = plan.run([x])[0]
-    assert found.ctypes.data == place and memory.held() == 0 and np.all(found == 2)
+    assert found.ctypes.data == place and pool.held() == 0 and np.all(found == 2)
 
 
 def test_a_plan_keeps_nothing_of_a_run() -> None:

@@ -1,4 +1,4 @@
-"""Blocks that stand in memory by columns, ties found in one step, choices by what is fastest, NumPy's short buffers."""
+"""Blocks that stand in memory by columns, ties found in one step, choices by what is fastest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import blocks, running, schedule
+from gradcli.execution.plans import blocks
 from gradcli.execution.plans.blocks import WIDEST, turned
 from gradcli.execution.plans.kernels import KERNELS, kernel
 from gradcli.execution.plans.marks import ties
@@ -181,58 +181,3 @@ def test_choices_are_those_of_numpy(share: float, kind: str) -> None:
     made, expected = chosen(rows, x, shape)
     assert np.array_equal(made, np.broadcast_to(expected, shape), equal_nan=True)
     assert KERNELS[CHOICE] is not None
-
-
-# --- short buffers -----------------------------------------------------------------------------------------------------
-
-
-def test_buffers_are_short_while_blocks_are_computed_and_as_before_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    usual = blocks.Frame.run
-
-    def watched(self: Any, *args: Any) -> None:
-        seen.append(np.getbufsize())
-        usual(self, *args)
-
-    monkeypatch.setattr(blocks.Frame, "run", watched)
-    tape, values = question(MEANS, given(MEANS, 10_000, 100))
-    before = np.setbufsize(4096)
-    try:
-        for threads in (1, 2):
-            Plan(tape, threads=threads).answer(values)
-            assert np.getbufsize() == 4096
-    finally:
-        np.setbufsize(before)
-    assert set(seen) == {running.BUFFERED}
-    seen.clear()
-    tape, values = question("sum(exp(x - a))", {"x": np.linspace(0, 1, 1_000_000), "a": 0.5})  # no rows to copy
-    Plan(tape, threads=2).answer(values)
-    assert set(seen) == {before}
-
-    def broken(self: Any, *args: Any) -> None:
-        raise FloatingPointError("a step fails")
-
-    monkeypatch.setattr(blocks.Frame, "run", broken)
-    with pytest.raises(FloatingPointError):
-        Plan(tape, threads=1).answer(values)
-    assert np.getbufsize() == before
-
-
-def test_long_steps_outside_loops_have_short_buffers_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "WORTH", 1 << 40)  # no loop pays
-    entered: list[bool] = []
-    usual = running.short_buffers
-
-    def watched() -> Any:
-        entered.append(True)
-        return usual()
-
-    monkeypatch.setattr(running, "short_buffers", watched)
-    tape, values = question("sum((x - v)**3)", {"x": np.ones((100, 90)), "v": np.linspace(0, 1, 90)})
-    plan = Plan(tape)
-    assert judge(tape, values, plan) in (True, False)
-    assert entered
-    entered.clear()
-    tape, values = question("sum((x - v)**3)", {"x": np.ones((10, 9)), "v": np.linspace(0, 1, 9)})
-    Plan(tape).answer(values)
-    assert not entered

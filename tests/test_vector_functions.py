@@ -12,10 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradcli
-from gradcli.execution.kernels import sincos
-from gradcli.execution.kernels.sincos import FARTHEST, PLACES, both, tables
+from gradcli.execution.plans import sincos
+from gradcli.execution.plans.sincos import FARTHEST, PLACES, sines, tables
 
 LIMIT = 2.5
+
+
+def both(angles: Any) -> tuple[Any, Any]:
+    """Sine and cosine in new arrays."""
+    sine, cosine = np.empty((2, len(angles)))
+    with np.errstate(all="ignore"):
+        sines(len(angles))(angles, sine, cosine)
+    return sine, cosine
+
+
 BITS = 256
 
 

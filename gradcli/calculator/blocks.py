@@ -2,7 +2,7 @@
 
 A point does not know of the others, so any block gives the same numbers as the whole. Blocks are short enough that all
 intermediate values of one stay in cache, and long enough that NumPy's calls cost little beside the work. A program of
-numbers is a kernel of `execution/kernels`, and so is one of short arrays; any other is evaluated part by part.
+numbers is a plan, in which points are rows; any other is evaluated part by part.
 """
 
 from __future__ import annotations
@@ -26,20 +26,18 @@ if TYPE_CHECKING:
 
 ALONE, SHARED = 1 << 14, 1 << 15  # entries of the largest value in a block: on one thread, and on several
 FEWEST = 4  # blocks on a thread of its own, below which starting it does not pay
-MANY = 1 << 16  # entries of a value at all points, from which a kernel for arrays is worth its making
-MOST_KEPT = 64  # kernels of a compiled script
-_making = RLock()  # of kernels: threads may call one compiled function
+MOST_KEPT = 64  # plans of a compiled script
+_making = RLock()  # of plans: threads may call one compiled function
 LIBRARY = {"bilinear", "structured"}  # kinds of operations that NumPy's library may compute, on threads of its own
 
 
-class Kernels:
-    """The kernels of a compiled script, each made when it is first asked for."""
+class PointPlans:
+    """The plans of a compiled script at many points, each made when it is first asked for."""
 
-    __slots__ = ("fewest", "kept")
+    __slots__ = ("kept",)
 
     def __init__(self) -> None:
-        self.kept: dict[Any, Any] = {}
-        self.fewest: dict[Any, int] = {}  # points, below which the evaluator does it
+        self.kept: dict[Any, tuple[int, Any]] = {}  # by question and moving inputs: the number of points, the plan
 
     def run(
         self,
@@ -50,35 +48,30 @@ class Kernels:
         count: int,
         room: Sequence[Any] | None,
     ) -> list[Any] | None:
-        """The outputs at all points, in the arrays of `room` where they fit; None where no kernel does it.
+        """The outputs at all points, in the arrays of `room` where they fit; None where no plan does it.
 
         Who does it hangs on the number of points, never on earlier calls: calls that are alike give the same bits.
         """
         moving = frozenset(batched)
         key = (question, moving)
         with _making:
-            if key not in self.fewest:
-                if len(self.fewest) >= MOST_KEPT:
-                    oldest = next(iter(self.fewest))
-                    del self.fewest[oldest]
-                    self.kept.pop(oldest, None)
-                arrays = any(node.type.shape for node in question.tape.nodes)
-                self.fewest[key] = -(-MANY // _largest(question.tape, moving)) if arrays else 0
-            if count < self.fewest[key]:
-                return None
-            if key not in self.kept:
-                kernels = import_module("gradcli.execution.kernels")
-                self.kept[key] = kernels.kernel_at_points(question.tape, dtype, moving)
-            kernel = self.kept[key]
-        if kernel is None:
+            kept, plan = self.kept.get(key, (0, None))
+            if kept != count:
+                from gradcli.execution.plans.numpy_plan import points_plan
+
+                if len(self.kept) >= MOST_KEPT:
+                    del self.kept[next(iter(self.kept))]
+                plan = points_plan(question.tape, dtype, moving, count)
+                self.kept[key] = (count, plan)
+        if plan is None:
             return None
         with pointing_into(question.lowered.source):
-            found: list[Any] = kernel.run(question.tape.given(values), count, room)
+            found: list[Any] = plan.at_points(question.tape.given(values), room)
         return found
 
 
 def at_all(
-    kernels: Kernels,
+    plans: PointPlans,
     question: Question,
     backend: str,
     dtype: str,
@@ -88,10 +81,10 @@ def at_all(
     room: Sequence[Any] | None,
     shapes: Sequence[tuple[int, ...]],
 ) -> list[Any]:
-    """The outputs at all points: by a kernel, in blocks, on the device, or at once by the evaluator."""
+    """The outputs at all points: by a plan, in blocks, on the device, or at once by the evaluator."""
     found: list[Any] | None = None
     if backend in ("auto", "numpy"):
-        found = kernels.run(question, dtype, values, batched, count, room)
+        found = plans.run(question, dtype, values, batched, count, room)
         if found is None:
 
             def run(part: Mapping[str, Any]) -> list[Any]:
@@ -163,8 +156,7 @@ def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -
     """Room for all results of each output, of the kind that a block gave."""
     dtype = namespace("numpy").library.dtype
     lengths = [count * size_of(shape) for shape in shapes]
-    import_module("gradcli.execution.kernels")  # likewise
-    made = import_module("gradcli.execution.kernels.memory").lines(
+    made = import_module("gradcli.execution.plans.pool").lines(
         lengths, [dtype(getattr(one, "dtype", "float64")) for one in first]
     )
     return [room.reshape(count, *shape) for room, shape in zip(made, shapes, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import RLock
 
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
-from gradcli.calculator.blocks import Kernels, at_all
+from gradcli.calculator.blocks import PointPlans, at_all
 from gradcli.calculator.convention import conjugated
 from gradcli.calculator.fitting import alike, equal, filled, places, refuse_unknown, spread
 from gradcli.calculator.prepared import Question
@@ -66,7 +66,7 @@ class Compiled:
         self._kept: dict[Any, Question] = {}
         self._recent: dict[str, tuple[Question, dict[str, Any]]] = {}  # the last one of a kind that has no statics
         self._calls: dict[str, int] = {}
-        self._kernels = Kernels()
+        self._point_plans = PointPlans()
         self._value: Callable[..., Any] = self._careful_value
         with pointing_into(self.source):
             parse(self.source, self.limits)
@@ -170,7 +170,7 @@ class Compiled:
         shapes = [lowered.program.outputs[0].type.shape, *(names[name].node.type.shape for name in question.names)]
         used = [name for name in batched if name in names]
         room = None if out is None else places(out, question.names, count, shapes, self.dtype)
-        found = at_all(self._kernels, question, self.backend, self.dtype, values, used, count, room, shapes)
+        found = at_all(self._point_plans, question, self.backend, self.dtype, values, used, count, room, shapes)
         if self.dtype == "complex128" and gradient:
             value, slopes = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
             found = [value, *slopes.values()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradcli.calculator.answers import LARGE, point_of
 from gradcli.calculator.questions import gradient_question, value_question
 from gradcli.execution import plan_report
-from gradcli.execution.kernels import Kernel
 from gradcli.execution.reports import PlanLoop, PlanMemory, PlanReport
 from gradcli.execution.straightline import MOST_NODES as MOST_STRAIGHT
 
@@ -42,9 +41,6 @@ def plan_of(
     made = question.ready(dtype) if runs == "plan" else None
     if made is not None:
         made.answer(values)  # machine code is made in the first run
-        if isinstance(made, Kernel):
-            runs = "machine code" if any(one is not None for one in made.made_native()) else "kernel"
-            reason = "all arrays lie along one line, which is cut into blocks"
         order = plan_report.order_of(made)
         constants, temporaries = plan_report.constant_bytes(made), plan_report.temporaries(made)
         passes = tuple(plan_report.passes_of(made, order))

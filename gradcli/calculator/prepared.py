@@ -155,16 +155,12 @@ class Question:
         return found
 
     def ready(self, dtype: str, once: bool = False) -> Any:
-        """The kernel or the plan that computes this question with NumPy, made when it is first asked for; else None."""
+        """The plan that computes this question with NumPy, made when it is first asked for; else None."""
         if dtype not in self._plans:
-            from gradcli.execution.kernels import kernel_of
             from gradcli.execution.plans.numpy_plan import planned
 
             with uncollected():
-                made = kernel_of(self.tape, dtype, once=once)
-                kept = made is not None and not made.repeats
-                plan = None if kept else planned(self.tape, dtype, once=once)
-            self._plans[dtype] = plan or made
+                self._plans[dtype] = planned(self.tape, dtype, once=once)
         return self._plans[dtype]
 
     def run_planned(self, values: Mapping[str, Any], backend: str, dtype: str, fewest: int = 0) -> list[Any]:

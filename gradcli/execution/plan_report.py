@@ -1,4 +1,4 @@
-"""How a plan or a kernel computes: its order of work, its memory, and what its passes did, as records.
+"""How a plan computes: its order of work, its memory, and what its passes did, as records.
 
 Places are numbers in the order of work: 3 is a step on whole arrays or a loop, 3.2 the second step of that loop. Other
 steps read their results as #3 and #3.2.
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.kernels import Kernel, division
-from gradcli.execution.kernels.calls import BUFFER, IMPL, INPUT, SINCOS, Number, Read
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.plans import ranges, recording
 from gradcli.execution.plans.schedule import Loop
@@ -21,10 +19,8 @@ from gradcli.execution.plans.values import (
     CAST,
     CHOICE,
     ENTRY,
-    ONLINE,
     PRODUCT,
     REDUCE,
-    RESCALED,
     SCAN,
     VIEW,
     Op,
@@ -38,21 +34,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.kernels.calls import Call, Phase, Slot
     from gradcli.execution.plans.numpy_plan import Plan
 
     Order = tuple[PlanStep | PlanLoop, ...]
 
 OPERATIONS = {
     "place": "put among zeros", "added": "add to a part", "join": "join", "copy": "copy", CHOICE: "where",
-    PRODUCT: "matrix product", ONLINE: "exp beside the largest entry of the block",
+    PRODUCT: "matrix product",
 }  # fmt: skip
 REDUCTIONS = {"add": "sum", "logical_or": "any", "maximum": "max", "minimum": "min", "multiply": "product"}
 
 
-def order_of(made: Plan | Kernel) -> Order:
-    """The steps and loops of a plan or a kernel."""
-    return tuple(_KernelRows(made).rows() if isinstance(made, Kernel) else _plan_rows(made))
+def order_of(made: Plan) -> Order:
+    """The steps and loops of a plan."""
+    return tuple(_plan_rows(made))
 
 
 # --- what steps and values are called ---------------------------------------------------------------------------
@@ -106,8 +101,6 @@ def operation(op: Op) -> str:
         word = REDUCTIONS.get(op.function.__name__, op.function.__name__)
         axes = ", ".join(map(str, op.params))
         return f"{word} over axis {axes}" if len(op.params) == 1 else f"{word} over axes {axes}"
-    if op.kind == RESCALED:
-        return "factor of the block" + ("" if op.function is None else f", {op.function.__name__}")
     if op.kind == CAST:
         return f"to {op.out.dtype}"
     if op.kind == SCAN:
@@ -121,8 +114,8 @@ def _operations(op: Op) -> int | None:
     """Additions, multiplications and functions of one number; None for what a library does as a whole."""
     if op.kind in (CALL, SCAN):
         return None
-    if op.kind in (ENTRY, CHOICE, RESCALED, ONLINE):
-        return op.out.size * (2 if op.kind == ONLINE else 1)
+    if op.kind in (ENTRY, CHOICE):
+        return op.out.size
     if op.kind == REDUCE:
         return op.args[0].size
     if op.kind == ADDED:
@@ -155,20 +148,15 @@ def _plan_rows(plan: Plan) -> Iterator[PlanStep | PlanLoop]:
         blocks = next(loops)
         inside: dict[int, str] = {}
         cells = blocks.workers[0].frames[event.rows].cells
-        summed = {op.out.serial for op in (*event.summed, *[op for op, _ in event.apart])}
-        rows, known = [], dict(names.places)
+        summed = {op.out.serial for op in event.summed}
+        rows = []
         for position, op in enumerate(event.ops, 1):
             place, serial = f"{number}.{position}", op.out.serial
             memory = "" if serial in summed | results else _again(op, place, cells, inside)
             rows.append(
                 _step(op, place, names, "sum" if serial in summed else "result" if serial in results else memory)
             )
-        when = ""
-        if event.settles is not None:
-            names.places.update(known)
-            names.places[event.settles.factors.serial] = str(number)
-            when = f"only where {names.of(event.settles.largest)} is not finite"
-        yield PlanLoop(str(number), event.count, event.rows, blocks.threads, tuple(rows), when)
+        yield PlanLoop(str(number), event.count, event.rows, blocks.threads, tuple(rows))
     plan.give(space)
 
 
@@ -183,93 +171,17 @@ def _again(op: Op, place: str, cells: Mapping[int, Any], before: dict[int, str])
     return found
 
 
-# --- kernels ----------------------------------------------------------------------------------------------------
-
-
-class _KernelRows:
-    """The phases of a kernel as loops, and the steps on numbers between them."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self.names = Names()
-        self.slots: dict[int, str] = {}  # by the call that wrote a slot
-
-    def rows(self) -> Iterator[PlanStep | PlanLoop]:
-        number = 0
-        for position, phase in enumerate([*self.kernel.phases, None]):
-            for op in self.kernel.steps_before(position):
-                if op.kind != VIEW:
-                    number += 1
-                    yield _step(op, str(number), self.names)
-            if phase is not None and (phase.outputs or phase.reductions):
-                number += 1
-                yield self._loop(phase, str(number))
-
-    def _loop(self, phase: Phase, place: str) -> PlanLoop:
-        longest = _longest(phase)
-        block, threads = division(phase, longest)
-        self.slots = {}
-        before: dict[Any, str] = {}
-        rows = [self._call(call, f"{place}.{position}", before) for position, call in enumerate(phase.calls, 1)]
-        for position, one in enumerate(phase.reductions, len(rows) + 1):
-            own = f"{place}.{position}"
-            word = REDUCTIONS.get(one.by.__name__, one.by.__name__)
-            kind = _type(one.value.dtype, one.value.shape)
-            rows.append(PlanStep(own, word, (self._read(one.read),), kind, one.length or longest, 0, "sum", None))
-            self.names.places[one.value.serial] = own
-        return PlanLoop(place, longest, min(block, longest), threads, tuple(rows))
-
-    def _call(self, call: Call, place: str, before: dict[Any, str]) -> PlanStep:
-        reads = tuple([self._read(one) for one in call.operands])
-        slot = call.results[0]
-        memory = "result"
-        if slot.kind == BUFFER:
-            memory = f"again #{before[slot.place]}" if slot.place in before else ""
-            before[slot.place] = place
-        for one in call.results:
-            self.slots[id(one)] = f"#{place}"
-        word = "sin and cos" if call.what == SINCOS else "call" if call.what == IMPL else call.what
-        name, length = str(getattr(word, "__name__", word)), slot.length or 0
-        count = None if call.what == IMPL else length * len(call.results)
-        return PlanStep(
-            place, name, reads, _type(slot.dtype, (length,)), count, length * slot.dtype.itemsize, memory, None
-        )
-
-    def _read(self, one: Any) -> str:
-        if isinstance(one, Read):
-            slot, shift = one
-            name = self._slot(slot)
-            return f"{name}[{shift}:]" if shift > 0 else f"{name}[:{shift}]" if shift < 0 else name
-        return self.names.of(one.value) if isinstance(one, Number) else f"{np.asarray(one).item():g}"
-
-    def _slot(self, slot: Slot) -> str:
-        return self.names.of(slot.place) if slot.kind == INPUT else self.slots.get(id(slot), "?")
-
-
-def _longest(phase: Phase) -> int:
-    ends = [slot.length for slot in phase.outputs] + [one.length for one in phase.reductions]
-    return max([end or 0 for end in ends], default=0)
-
-
 # --- memory -----------------------------------------------------------------------------------------------------
 
 
-def temporaries(made: Plan | Kernel) -> int:
+def temporaries(made: Plan) -> int:
     """The bytes that a run takes beside inputs, results and constants, without those inside of a library."""
-    if isinstance(made, Kernel):
-        return max([_buffers(phase) for phase in made.phases], default=0)
     alone = [event for event in made.schedule.events if isinstance(event, Op)]
     own = [op.out.nbytes * (2 if op.kind == CALL else 1) for op in alone if op.kind in (CALL, CHOICE, REDUCE)]
     return made.room() + max(own, default=0)
 
 
-def _buffers(phase: Phase) -> int:
-    block, threads = division(phase, _longest(phase))
-    found: int = threads * sum([(block + more) * dtype.itemsize for dtype, more in phase.buffers])
-    return found
-
-
-def constant_bytes(made: Plan | Kernel) -> int:
+def constant_bytes(made: Plan) -> int:
     """The bytes of the arrays that do not depend on any input."""
     owners = {}
     for array in made.constants.values():
@@ -308,7 +220,7 @@ def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
-def passes_of(made: Plan | Kernel, order: Order) -> Iterator[PlanPass]:
+def passes_of(made: Plan, order: Order) -> Iterator[PlanPass]:
     """What recording and each pass did, where that changed anything; the names are those of `passes.py`."""
     tape, xp = made.tape, namespace("numpy", made.xp.dtype)
     with xp.arithmetic():
@@ -322,20 +234,9 @@ def passes_of(made: Plan | Kernel, order: Order) -> Iterator[PlanPass]:
         one, other = [sum([op.out.size for op in found.ops]) for found in (before, cut)]
         yield PlanPass("ranges", f"entries that no result reads are left out: {one:,} become {other:,}")
     steps = [step for row in order for step in (row.steps if isinstance(row, PlanLoop) else (row,))]
-    if isinstance(made, Kernel):
-        yield from _passes_of_kernel(made)
-    else:
-        yield from _passes_of_plan(made)
+    yield from _passes_of_plan(made)
     if again := sum([step.memory.startswith("again") for step in steps]):
         yield PlanPass("memory", f"memory that is not needed again is used by {_counted(again, 'step')}")
-
-
-def _passes_of_kernel(kernel: Kernel) -> Iterator[PlanPass]:
-    yield PlanPass("kernels", f"all arrays lie along one line: {_counted(len(kernel.phases), 'loop')} over its blocks")
-    if any(call.what == SINCOS for phase in kernel.phases for call in phase.calls):
-        yield PlanPass("sincos", "sine and cosine of one angle come together")
-    if any(one is not None for one in kernel.made_native()):
-        yield PlanPass("native", "loops run as machine code")
 
 
 def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
@@ -346,7 +247,7 @@ def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
         yield PlanPass("linear", f"{_counted(linear, 'recurrence')} a*x + b: blocks of turns side by side")
     if loops:
         yield PlanPass("blocks", f"{_counted(len(loops), 'loop')} over blocks of arrays that stay in cache")
-    if any(loop.settles is not None for loop in loops):
-        yield PlanPass("online", "exponentials are taken beside the largest entry of their block; factors follow")
-    if any(core.native for core in recurrences):
-        yield PlanPass("native", "scans run as machine code")
+    if any(loop.pairs and loop.code is None for loop in loops):
+        yield PlanPass("sincos", "sine and cosine of one angle come together")
+    if any(loop.code is not None for loop in loops) or any(core.native for core in recurrences):
+        yield PlanPass("native", "loops run as machine code")

@@ -30,17 +30,13 @@ class PlanStep(Record):
 
 
 class PlanLoop(Record):
-    """Steps that are taken block by block: `count` entries along an axis, `block` at a time, on some threads.
-
-    `when` says on what condition they are taken, where there is one.
-    """
+    """Steps that are taken block by block: `count` entries along an axis, `block` at a time, on some threads."""
 
     place: str
     count: int
     block: int
     threads: int
     steps: tuple[PlanStep, ...]
-    when: str = ""
 
 
 class PlanMemory(Record):
@@ -65,7 +61,7 @@ class PlanPass(Record):
 class PlanReport(Shown):
     """How a value and its gradient are computed when they are asked for again: by what and why, in which order.
 
-    `runs` is "straight line", "kernel", "machine code", "plan" or "evaluator"; `once` says the same of a single call
+    `runs` is "straight line", "plan" or "evaluator"; `once` says the same of a single call
     of `gradcli grad`. `nodes` counts the nodes of the program, `steps` what is left of them.
     """
 

@@ -57,8 +57,8 @@ def compiled_core(
         if helper is None:
             return None
         scope[name] = helper
-    from gradcli.execution.kernels.compile_cache import CompileCache
     from gradcli.execution.namespaces import math_
+    from gradcli.execution.plans.compile_cache import CompileCache
 
     loop = numba.njit(nogil=True, error_model="numpy")(function(text, scope, "loop"))
     loop._cache = CompileCache(text.encode() + Path(math_.__file__).read_bytes())
@@ -150,14 +150,14 @@ class Lanes:
 
 def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
     """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
-    from gradcli.execution.kernels import native
-    from gradcli.execution.kernels.calls import WHERE
+    from gradcli.execution.plans import emit_numba
+    from gradcli.execution.plans.values import CHOICE
 
     shape = turns.carries[0].shape
     size = turns.carries[0].size
     if not shape or any(one.shape != shape or one.dtype != "float64" for one in turns.carries):
         return None
-    if count * (size + CALL) * len(turns.ops) < LANES_WORK or not native.is_there():
+    if count * (size + CALL) * len(turns.ops) < LANES_WORK or not emit_numba.is_there():
         return None
     names: dict[int, str] = {}
     lines = []
@@ -173,10 +173,10 @@ def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
             lines.append(f"x{value.serial} = {kind.format(place)}{' != 0.0' if value.dtype.kind == 'b' else ''}")
 
     def word(value: Value) -> str:
-        return names[value.serial] if value.number is None else native.literal(value.number.item())
+        return names[value.serial] if value.number is None else emit_numba.literal(value.number.item())
 
     for op in turns.ops:
-        form = native.OPERATORS.get(WHERE if op.kind == "choice" else op.function if op.kind == "entry" else None)
+        form = emit_numba.WHERE if op.kind == CHOICE else emit_numba.OPERATORS.get(op.function)
         if form is None or op.out.shape not in ((), shape) or op.out.dtype.kind not in "fb":
             return None
         lines.append(f"x{op.out.serial} = {form.format(*map(word, op.args))}")
@@ -185,4 +185,4 @@ def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
         lines.append(f"now[{place}, e] = states[t, {place}, e] = {word(value)}")
     text = ["def loop(turns, size, now, states, columns, fixed):", "    wide()", "    for t in range(turns):"]
     text += ["        for e in range(size):", *[f"            {line}" for line in lines], ""]
-    return Lanes(turns, native.made("\n".join(text)))
+    return Lanes(turns, emit_numba.made("\n".join(text)))

@@ -58,7 +58,7 @@ def _order_rows(result: PlanReport) -> Iterator[tuple[str, ...]]:
     for row in result.order:
         if isinstance(row, PlanLoop):
             threads = "1 thread" if row.threads == 1 else f"{row.threads} threads"
-            yield (row.place, f"loop in blocks of {row.block:,}", row.when, f"{row.count:,} rows", "", "", threads)
+            yield (row.place, f"loop in blocks of {row.block:,}", "", f"{row.count:,} rows", "", "", threads)
             for step in row.steps:
                 yield _step(step, "  ")
         else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.execution.kernels.lines import Refused, flat_start
 from gradcli.execution.plans.values import index_of
 
 if TYPE_CHECKING:
@@ -154,12 +153,21 @@ class Places:
         return " && ".join(conditions) or "true", Place(None, tuple(found))
 
 
-def start_of(shape: Shape, index: tuple[Any, ...], own: Shape) -> int | None:
-    """Where the entries of a slice begin in C order; None where they are not neighbours there."""
-    try:
-        return flat_start(shape, index, own)
-    except Refused:
-        return None
+def start_of(shape: Shape, index: tuple[Any, ...], size: Shape) -> int | None:
+    """Where the entries of a slice begin in C order; None where they are not neighbours there.
+
+    >>> start_of((4, 3), (slice(1, 3, 1), slice(0, 3, 1)), (2, 3))
+    3
+    """
+    first, stride, whole = 0, 1, True
+    for n, part, count in zip(reversed(shape), reversed(index), reversed(size), strict=True):
+        begin = range(n)[part][0] if isinstance(part, slice) else part
+        if count > 1 and ((part.step or 1) != 1 or not whole):
+            return None
+        first += begin * stride
+        stride *= n
+        whole = whole and count == n
+    return first
 
 
 def _long(shape: Shape) -> list[int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.kernels.native import OPERATORS
+from gradcli.execution.plans.emit_numba import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

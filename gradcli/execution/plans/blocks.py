@@ -7,7 +7,6 @@ order: a fixed number of stretches of blocks, each in order, then the stretches 
 from __future__ import annotations
 
 from collections import deque
-from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,14 +17,12 @@ from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.kernels import entry, kernel
 from gradcli.execution.plans.libraries import dealt, handed_out, one_thread, setters, shared, together
 from gradcli.execution.plans.memory import laid_out, slot
-from gradcli.execution.plans.running import Arrays, chain, has_short_rows, short_buffers
+from gradcli.execution.plans.running import Arrays, chain
 from gradcli.execution.plans.schedule import root
+from gradcli.execution.plans.sincos import sines
 from gradcli.execution.plans.values import CAST, CHOICE, COPY, ENTRY, PRODUCT, REDUCE, VIEW, Op, Value, base
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from gradcli.execution.plans.running import Workspace
     from gradcli.execution.plans.schedule import Loop
 
@@ -55,25 +52,17 @@ class Blocks:
         self.products = products
         self.parts = {op.out.serial: np.empty((self.stretches, *op.out.shape), op.out.dtype) for op in loop.summed}
         self.outside = _outside(loop)
-        left = {value.serial: np.empty((blocks, *op.out.shape), op.out.dtype) for op, value in loop.apart}
-        if loop.settles is not None:
-            left[loop.settles.factors.serial] = loop.settles.room()
-        whole.cells.update(left)
         for value in self.outside.values():
             whole.resolve(value)
         self.workers = [Worker(self) for _ in range(self.threads)]
         self.orders = shared(range(self.stretches), self.threads)
         self.queues: list[deque[int]] = [deque() for _ in self.workers]
         self.works = [partial(worker.work, at) for at, worker in enumerate(self.workers)]
-        short_rows = any(has_short_rows(op.out) for op in loop.ops)
-        self.buffers: Callable[[], AbstractContextManager[None]] = short_buffers if short_rows else nullcontext
         self.kept_apart = False  # whether the threads are, when this runs
-        self.nbytes = sum([one.nbytes for one in (*self.parts.values(), *left.values())])
+        self.nbytes = sum([one.nbytes for one in self.parts.values()])
         self.nbytes += sum([one.nbytes for one in self.workers])
 
     def run(self) -> None:
-        if self.loop.settles is not None and self.loop.settles.settled(self.whole.cells):
-            return
         if self.products:  # a library's own threads gain nothing on blocks, and would stand in the way of ours
             with one_thread():
                 self._work()
@@ -101,7 +90,6 @@ def _outside(loop: Loop) -> dict[int, Value]:
     """The values of the workspace that the blocks of a loop are cut of."""
     at = loop.at
     made = {op.out.serial for op in loop.ops if op.out.serial in at}
-    made.update([op.out.serial for op, _ in loop.apart])
     found: dict[int, Value] = {}
     for op in loop.ops:
         for value in op.args:
@@ -139,7 +127,7 @@ class Worker:
         loop = blocks.loop
         self.blocks = blocks
         stored = {value.serial for value in loop.stored}
-        summed = {op.out.serial for op in loop.summed} | {op.out.serial for op, _ in loop.apart}
+        summed = {op.out.serial for op in loop.summed}
         made = {op.out.serial for op in loop.ops}
 
         def placed(value: Value) -> int | None:
@@ -147,10 +135,9 @@ class Worker:
                 return None
             return value.nbytes // loop.count * loop.rows
 
-        work = [([root(arg, loop.at)[0] for arg in op.args], [op.out], op) for op in loop.ops]
-        layout = laid_out(work, placed, set())
+        layout = laid_out(_work(loop), placed, set())
         columns = turned(loop)
-        parts = {op.out.serial: op.out for op in (*loop.summed, *[op for op, _ in loop.apart])}
+        parts = {op.out.serial: op.out for op in loop.summed}
         self.nbytes = layout.size + sum([out.nbytes for out in parts.values()])
         memory = np.empty(layout.size + 64, np.uint8)
         memory = memory[-memory.ctypes.data % 64 :]
@@ -172,14 +159,31 @@ class Worker:
         blocks = self.blocks
         for frame in self.frames.values():
             frame.begin()
-        with blocks.buffers():
-            for stretch in dealt(blocks.queues, place):
-                first = True
-                for block in blocks.within[stretch]:
-                    self.frames[block.stop - block.start].run(block, stretch, first)
-                    first = False
+        for stretch in dealt(blocks.queues, place):
+            first = True
+            for block in blocks.within[stretch]:
+                self.frames[block.stop - block.start].run(block, stretch, first)
+                first = False
         for frame in self.frames.values():
             frame.end()
+
+
+def _work(loop: Loop) -> list[tuple[list[Value], list[Value], Op | None]]:
+    """What is read and written together, in order, and the step if it is one."""
+
+    def reads(*ops: Op) -> list[Value]:
+        return [root(arg, loop.at)[0] for op in ops for arg in op.args]
+
+    if loop.code is not None:
+        own = [op for op in loop.ops if op not in loop.code.sums]
+        return [(reads(*own), list(loop.code.outputs), None), *[(reads(op), [op.out], op) for op in loop.code.sums]]
+    seconds = {op.out.serial for op in loop.pairs.values()}
+    found: list[tuple[list[Value], list[Value], Op | None]] = []
+    for op in loop.ops:
+        pair = loop.pairs.get(op.out.serial)
+        if op.out.serial not in seconds:
+            found.append((reads(op), [op.out] if pair is None else [op.out, pair.out], op if pair is None else None))
+    return found
 
 
 class Frame(Arrays):
@@ -191,7 +195,6 @@ class Frame(Arrays):
         self.rows = rows
         self.cells.update(cells)
         self.cut: list[tuple[int, tuple[slice, ...] | None]] = []  # what is cut into blocks, along what
-        self.numbered: list[tuple[int, Any]] = []  # arrays of which each block has an entry
         self.shared: list[int] = []  # whole arrays that change from run to run
         for value in blocks.loop.stored:
             self._cut(value.serial)
@@ -199,21 +202,26 @@ class Frame(Arrays):
             if value.serial in self.loop.at:
                 if value.serial not in self.late:
                     self._cut(value.serial)
-            elif value.serial in self.loop.numbered:
-                self.late.add(value.serial)
-                self.numbered.append((value.serial, self.whole.cells[value.serial]))
             elif value.serial in self.whole.late:
                 self.late.add(value.serial)
                 self.shared.append(value.serial)
             else:
                 self.cells[value.serial] = self.whole.cells[value.serial]
-        for op in self.loop.ops:
-            self.bind(op, kernel(op, blocked=True))
+        code, seconds = self.loop.code, {op.out.serial for op in self.loop.pairs.values()}
+        if code is not None:
+            op = self.loop.ops[0]
+            self.call(code.run, [self.find(op, value) for value in (*code.inputs, *code.outputs)])
+        for op in self.loop.ops if code is None else code.sums:
+            pair = self.loop.pairs.get(op.out.serial)
+            if pair is not None:
+                results = (op, pair) if op.function is np.sin else (pair, op)
+                self.call(sines(rows), [self.find(op, value) for value in (op.args[0], *(one.out for one in results))])
+            elif op.out.serial not in seconds:
+                self.bind(op, kernel(op, blocked=True))
         self.empty = dict.fromkeys(self.late)
         self.sums = [
             (self.cells[op.out.serial], blocks.parts[op.out.serial], entry(combine(op))) for op in self.loop.summed
         ]
-        self.apart = [(self.cells[op.out.serial], self.whole.cells[value.serial]) for op, value in self.loop.apart]
 
     def _cut(self, serial: int) -> None:
         self.late.add(serial)
@@ -237,9 +245,6 @@ class Frame(Arrays):
         cells, whole = self.cells, self.whole.cells
         for serial, before in self.cut:
             cells[serial] = whole[serial][block if before is None else (*before, block)]
-        number = block.start // self.loop.rows
-        for serial, entries in self.numbered:
-            cells[serial] = entries[number]
         for step in self.program:
             step()
         for part, parts, joined in self.sums:
@@ -248,8 +253,6 @@ class Frame(Arrays):
             else:
                 total = parts[stretch : stretch + 1]
                 joined(total, part, total)
-        for part, entries in self.apart:
-            entries[number] = part
 
 
 # --- matrices with short rows ----------------------------------------------------------------------------------

@@ -50,9 +50,9 @@ class Making:
         value.array, value.constant = array, True
         return value
 
-    def leaf(self, node: Node, dtype: Any) -> Value:
-        """An input."""
-        value = self._value(node.type.shape, dtype)
+    def leaf(self, node: Node, dtype: Any, lead: Shape = ()) -> Value:
+        """An input, with further axes in front."""
+        value = self._value(lead + node.type.shape, dtype)
         value.leaf = node
         return value
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution import checkpoints
-from gradcli.execution.inputs import Unbatched
+from gradcli.execution.inputs import Unbatched, leaf_value
 from gradcli.execution.namespaces import REFUSED, namespace
+from gradcli.execution.plans.emit_numba import compiled_loops
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import processors
 from gradcli.execution.plans.ranges import restricted
@@ -25,12 +26,13 @@ from gradcli.execution.plans.values import SCAN, VIEW, Op, Value
 from gradcli.graph.collector import uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.results import Value as Result
 
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
+MOST_POINT_NODES = 10_000
 SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 
@@ -38,7 +40,8 @@ KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 class Plan:
     """A computation on arrays of fixed shapes. Several threads may run it at once, and every run gives the same bits.
 
-    A plan that is run `once` leaves the compiler of machine code alone.
+    A plan that is run `once` leaves the compiler of machine code alone unless arrays are very long. `points` names the
+    inputs whose first axis counts points, and says how many there are.
     """
 
     def __init__(
@@ -48,13 +51,17 @@ class Plan:
         threads: int | None = None,
         held: Mapping[str, Any] | None = None,
         once: bool = False,
+        points: tuple[Collection[str], int] | None = None,
     ) -> None:
         self.tape = tape
         self.xp = namespace("numpy", dtype)
         self.threads = processors() if threads is None else threads
         with self.xp.arithmetic(), uncollected():
-            recording = restricted(record(tape, dtype, held), self.xp.float_type)
-            self.schedule = Schedule(recording)
+            recording = record(tape, dtype, held, points)
+            if points is None:
+                recording = restricted(recording, self.xp.float_type)
+            self.schedule = Schedule(recording, 0 if points is None else points[1])
+            compiled_loops(self.schedule, once)
             self.constants = constants(self.schedule)
         for event in self.schedule.events if once else ():
             if isinstance(event, Op) and event.kind == SCAN:
@@ -64,11 +71,14 @@ class Plan:
         self._lock = threading.Lock()
         self.nbytes = 0
 
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs for the values of the tape's inputs: arrays of this dtype in their own shapes."""
+    def run(self, inputs: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
+        """The outputs for the values of the tape's inputs: arrays of this dtype in their own shapes.
+
+        Arrays of `room` are filled and returned where they can hold an output.
+        """
         with self.xp.arithmetic():
             space = self.workspace()
-            found = space.run(inputs)
+            found = space.run(inputs, room)
         self.give(space)
         return found
 
@@ -95,6 +105,12 @@ class Plan:
         if not self.nbytes:
             self.give(self.workspace())
         return self.nbytes
+
+    def at_points(self, given: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
+        """The outputs at all points for the values of the tape's inputs, as they were given."""
+        with self.xp.arithmetic():
+            inputs = [leaf_value(self.xp, node, one) for (node, _), one in zip(self.tape.inputs, given, strict=True)]
+        return [_plain(found) for found in self.run(inputs, room)]
 
     def answer(self, values: Mapping[str, Any], exact: bool = False) -> list[Result] | None:
         """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes.
@@ -142,6 +158,16 @@ def planned(
         plan = Plan(tape, dtype, threads, held, once)
         other = tape.loops or (not held and tape.checkpoints() is not None)  # the tape runs these in less memory
         return None if other and plan.room() > checkpoints.LIVE else plan
+    except (*REFUSED, Unrecordable):
+        return None
+
+
+def points_plan(tape: Tape, dtype: str, moving: Collection[str], count: int) -> Plan | None:
+    """The plan of numbers at many points, which the first axis of the inputs `moving` counts; None for arrays."""
+    if len(tape.nodes) > MOST_POINT_NODES or any(node.type.shape for node in tape.nodes) or tape.loops:
+        return None
+    try:
+        return Plan(tape, dtype, points=(moving, count))
     except (*REFUSED, Unrecordable):
         return None
 

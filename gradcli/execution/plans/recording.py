@@ -14,7 +14,7 @@ from gradcli.execution.scan_plan import loop_steps
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.plans.values import Value
@@ -32,13 +32,19 @@ class Recording:
         self.outputs = outputs
 
 
-def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithful: bool = False) -> Recording:
+def record(
+    tape: Tape,
+    dtype: str,
+    held: Mapping[str, Any] | None = None,
+    points: tuple[Collection[str], int] | None = None,
+) -> Recording:
     """The steps of a tape, in the order of its nodes, without those that no output needs.
 
     `held` gives leaves that stay as they are: arrays of constants, which may have one batch axis in front.
-    `faithful` steps give the evaluator's zeros with their signs.
+    `points` names the inputs whose first axis counts points, and says how many there are; the steps then give the
+    evaluator's zeros with their signs.
     """
-    operations = Operations(dtype, faithful)
+    operations = Operations(dtype, faithful=points is not None)
     steps, xp = operations.steps, operations.xp
     found: dict[Node, Value] = {}
     inputs = []
@@ -52,7 +58,8 @@ def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithf
         elif primitive is LEAF and held and node.params["name"] in held:
             found[node] = steps.array(xp.numbers(held[node.params["name"]], node.type.kind))
         elif primitive is LEAF:
-            value = found[node] = steps.leaf(node, xp.kind_type(node.type.kind))
+            lead = (points[1],) if points is not None and node.params["name"] in points[0] else ()
+            value = found[node] = steps.leaf(node, xp.kind_type(node.type.kind), lead)
             inputs.append((node, value))
         elif node in tape.loops:
             scan, _ = tape.loops[node]
@@ -63,6 +70,6 @@ def record(tape: Tape, dtype: str, held: Mapping[str, Any] | None = None, faithf
             found.update(zip(scan.readers, read, strict=True))
         elif not is_reader(node):
             args = [found[arg] for arg in node.args]
-            found[node] = operations.value(node, args, lead_of(node, args) if held else ())
+            found[node] = operations.value(node, args, lead_of(node, args) if held or points else ())
     outputs = [found[node] for node in tape.outputs]
     return Recording(live(steps.ops, outputs), inputs, outputs)

@@ -6,21 +6,20 @@ Small inputs are copied to fixed places, so that most steps are bound to their a
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.kernels.memory import lines
 from gradcli.execution.plans.kernels import kernel, operand, shown
 from gradcli.execution.plans.libraries import apart
 from gradcli.execution.plans.memory import laid_out, slot
+from gradcli.execution.plans.pool import lines
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, RESCALED, VIEW, Op, Value, base, in_order
+from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, VIEW, Op, Value, base, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from gradcli.execution.plans.schedule import Schedule
 
@@ -28,30 +27,7 @@ if TYPE_CHECKING:
     Work = Callable[[], Any]
 
 FREED = 1 << 24  # bytes of outputs that the C library gives back to the system when they are freed
-BUFFERED = 1 << 10  # entries up to which NumPy may copy rows together
-WIDE = 8 * BUFFERED  # entries of a result, from which it matters how NumPy takes it
-ROW = 1 << 12  # entries of a row up to which NumPy copies it; what has no rows is slower in many short parts
 SMALL = 1 << 16  # bytes of an input that is copied to a fixed place, and of an output that is copied from it
-
-
-@contextmanager
-def short_buffers() -> Iterator[None]:
-    """A context in which NumPy takes steps on rows as they stand.
-
-    Rows of less than half a buffer that stand beside a column, one row or a gap it copies together first, which takes
-    three times as long as the step.
-    """
-    before = np.setbufsize(BUFFERED)
-    try:
-        yield
-    finally:
-        np.setbufsize(before)
-
-
-def has_short_rows(value: Value) -> bool:
-    """Whether a value is wide, of rows that NumPy would copy together."""
-    sizes = [size for size in value.shape if size > 1]
-    return len(sizes) > 1 and sizes[-1] <= ROW and value.size >= WIDE
 
 
 class Arrays:
@@ -64,7 +40,10 @@ class Arrays:
 
     def bind(self, op: Op, function: Callable[..., Any]) -> None:
         """Append a step: bound to its arrays, or looking them up."""
-        serials = [self.find(op, arg) for arg in (*op.args, op.out)]
+        self.call(function, [self.find(op, arg) for arg in (*op.args, op.out)])
+
+    def call(self, function: Callable[..., Any], serials: Sequence[int]) -> None:
+        """Append a call of what stands in some cells."""
         if self.late.isdisjoint(serials):
             self.program.append(partial(function, *[self.cells[serial] for serial in serials]))
         else:
@@ -168,7 +147,6 @@ class Workspace(Arrays):
             for value in writes:
                 if value.serial in layout.offsets:
                     self.cells[value.serial] = slot(memory, layout.offsets[value.serial], value.shape, value.dtype)
-        self.short_rows = any(isinstance(event, Op) and has_short_rows(event.out) for event in schedule.events)
         threaded: list[tuple[int, Any]] = []  # places in the program of loops on several threads
         for event in schedule.events:
             if isinstance(event, Op):
@@ -220,32 +198,30 @@ class Workspace(Arrays):
             assert view.op is not None
             self.show(view.op, view.shape)
 
-    def _take(self) -> None:
-        for step in self.program:
-            step()
+    def run(self, inputs: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
+        """The outputs, each in memory of its own, for the values of the inputs in their order.
 
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs, each in memory of its own, for the values of the inputs in their order."""
+        Arrays of `room` are filled and returned where they can hold an output.
+        """
         cells = self.cells
         for place, cell in self.small:
             np.copyto(cell, inputs[place])
         for place, serial in self.large:
             cells[serial] = inputs[place]
+        given = {} if room is None else self._rooms(room, inputs)
+        cells.update(given)
+        fresh = [value for serial, value in self.fresh.items() if serial not in given]
         if self.long:
-            fresh = self.fresh.values()
             made = lines([value.size for value in fresh], [value.dtype for value in fresh])
             for value, line in zip(fresh, made, strict=True):
                 cells[value.serial] = line.reshape(value.shape)
         else:
-            for serial, value in self.fresh.items():
-                cells[serial] = np.empty(value.shape, value.dtype)
+            for value in fresh:
+                cells[value.serial] = np.empty(value.shape, value.dtype)
         for serial, source in self.shared.items():
             cells[serial] = cells[source]
-        if self.short_rows:
-            with short_buffers():
-                self._take()
-        else:
-            self._take()
+        for step in self.program:
+            step()
         found = []
         for value, serial, own in self.results:
             if own:
@@ -257,6 +233,23 @@ class Workspace(Arrays):
         cells.update(self.empty)
         return found
 
+    def _rooms(self, room: Sequence[Any], inputs: Sequence[Any]) -> dict[int, Any]:
+        """The arrays of the caller in which outputs are computed."""
+        found = {}
+        for (value, serial, own), one in zip(self.results, room, strict=True):
+            if own and _fits(one, value, inputs):
+                found[serial] = one.reshape(self.fresh[serial].shape)
+        return found
+
+
+def _fits(room: Any, value: Value, inputs: Sequence[Any]) -> bool:
+    """Whether an array of the caller can hold a result while the inputs are still read."""
+    if type(room) is not np.ndarray or room.shape != value.shape or room.dtype != value.dtype:
+        return False
+    if not (room.flags.c_contiguous and room.flags.writeable):
+        return False
+    return not any(np.may_share_memory(room, one) for one in inputs)
+
 
 def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
     """What is read for the last time where a new output is made of it, and may be written in the output's memory."""
@@ -264,8 +257,11 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
         return {}
     readers: dict[int, list[tuple[int, Op]]] = {}
     stored: dict[int, int] = {}
+    alone: set[int] = set()
     for place, event in enumerate(schedule.events):
         for op in [event] if isinstance(event, Op) else event.ops:
+            if isinstance(event, Op) or event.code is None:  # machine code may read its operands twice
+                alone.add(op.out.serial)
             stored[op.out.serial] = place
             for arg in op.args:
                 readers.setdefault(base(arg).serial, []).append((place, op))
@@ -274,7 +270,7 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
     for serial, value in fresh.items():
         made, place = value.op, stored[serial]
         assert made is not None
-        for arg in made.args if made.kind in (ENTRY, RESCALED) else ():
+        for arg in made.args if made.kind == ENTRY and serial in alone else ():
             alike = arg.shape == value.shape and arg.dtype == value.dtype and stored.get(arg.serial, place) < place
             last = [one for at, one in readers[base(arg).serial] if at >= place]
             if alike and arg.serial not in kept and last == [made] and sum(other is arg for other in made.args) == 1:
@@ -289,7 +285,6 @@ def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
         # a view of an operand must not be written over: only operands as they stand may be
         return [base(arg) for arg in event.args], [event.out], event if event.kind in (ENTRY, "added") else None
     made = {op.out.serial for op in event.ops}
-    asked = () if event.settles is None else (event.settles.largest,)
-    reads = {base(arg).serial: base(arg) for arg in (*asked, *[arg for op in event.ops for arg in op.args])}
+    reads = {base(arg).serial: base(arg) for op in event.ops for arg in op.args}
     writes = [*event.stored, *(op.out for op in event.summed)]
     return [value for serial, value in reads.items() if serial not in made], writes, None

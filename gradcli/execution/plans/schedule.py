@@ -7,17 +7,18 @@ steps that read a sum of blocks come one level later. Views are nobody's work: w
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradcli.execution.plans.axes import Classes, follows, sums
 from gradcli.execution.plans.marks import simplified, tied
-from gradcli.execution.plans.online import joined
-from gradcli.execution.plans.values import CALL, PRODUCT, VIEW, Op, Value, base
+from gradcli.execution.plans.sincos import SHORTEST
+from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, VIEW, Op, Value, base
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradcli.execution.plans.online import Online
     from gradcli.execution.plans.recording import Recording
 
 WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
@@ -31,21 +32,17 @@ FEWEST_ROWS = 64  # of a matrix in a block
 class Loop:
     """Steps that are taken block by block: `at` says which axis of a value is cut, `count` is its length."""
 
-    __slots__ = (
-        "apart", "at", "count", "label", "numbered", "ops", "rows", "settles", "stored", "summed",
-    )  # fmt: skip
+    __slots__ = ("at", "code", "count", "ops", "pairs", "rows", "stored", "summed")
 
-    def __init__(self, at: dict[int, int], count: int, label: int) -> None:
+    def __init__(self, at: dict[int, int], count: int) -> None:
         self.at = at
         self.count = count
-        self.label = label
         self.ops: list[Op] = []
         self.summed: list[Op] = []  # those whose blocks give parts of the result
         self.stored: list[Value] = []  # what others read when the loop has ended
         self.rows = count
-        self.apart: list[tuple[Op, Value]] = []  # steps whose results are kept for each block, and where
-        self.numbered: list[int] = []  # arrays with an entry for each block
-        self.settles: Online | None = None  # what may have been computed already, by another loop
+        self.pairs: dict[int, Op] = {}  # the steps that are taken together with the one before them, by its result
+        self.code: Any = None  # machine code (`emit_numba`) takes all steps of a block but its sums
 
     def shape(self, value: Value, rows: int) -> tuple[int, ...]:
         """The shape of a block of a value."""
@@ -60,16 +57,32 @@ class Schedule:
 
     __slots__ = ("constants", "events", "inputs", "outputs")
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, points: int = 0) -> None:
+        """`points`: how many there are, where the first axis of all arrays counts them."""
         _unhoisted(recording.ops)
         ops = fused([op for op in recording.ops if not op.out.constant], recording.outputs)
-        serials = _serials(recording)
-        ops = simplified(ops, recording.outputs, serials)
+        ops = simplified(ops, recording.outputs, _serials(recording))
         self.constants = [op for op in recording.ops if op.out.constant]
         self.inputs = recording.inputs
         self.outputs = recording.outputs
-        self.events: list[Op | Loop] = _events(ops, recording.outputs)
-        joined(self.events, recording.outputs, serials)
+        self.events: list[Op | Loop] = (
+            _point_events(ops, recording.outputs, points) if points else _events(ops, recording.outputs)
+        )
+        for event in self.events:
+            if isinstance(event, Loop) and (points or event.count >= SHORTEST):
+                pair_sines(event)
+
+
+def pair_sines(loop: Loop) -> None:
+    """Let a sine and a cosine of one line of angles be computed together; they follow each other then."""
+    angles: dict[int, Op] = {}
+    for op in [*loop.ops]:
+        if op.kind == ENTRY and op.function in (np.sin, np.cos) and op.out.size == loop.count and op.out.dtype == "f8":
+            first = angles.setdefault(op.args[0].serial, op)
+            if first.function is not op.function:
+                loop.pairs[first.out.serial] = op
+                loop.ops.remove(op)
+                loop.ops.insert(loop.ops.index(first) + 1, op)
 
 
 def _serials(recording: Recording) -> Iterator[int]:
@@ -143,7 +156,7 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
         else:
             loop = loops.get((level, label))
             if loop is None:
-                loop = loops[level, label] = Loop(*classes[label], label)
+                loop = loops[level, label] = Loop(*classes[label])
             loop.ops.append(op)
             made_in[op.out.serial] = loop
             if sums(op, loop.at):
@@ -166,6 +179,17 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
                 else:
                     events += loop.ops
     return events
+
+
+def _point_events(ops: list[Op], outputs: Sequence[Value], count: int) -> list[Op | Loop]:
+    """Steps on numbers that all points share, then one loop over the points."""
+    loop = Loop({value.serial: 0 for op in ops for value in (op.out, *op.args) if value.shape[:1] == (count,)}, count)
+    loop.ops = [op for op in ops if op.out.serial in loop.at and op.kind != VIEW]
+    whole = {base(value).serial for value in outputs}
+    loop.stored = [op.out for op in loop.ops if op.out.serial in whole]
+    loop.rows = _rows(loop)
+    alone: list[Op | Loop] = [op for op in ops if op.out.serial not in loop.at and op.kind != VIEW]
+    return [*alone, loop] if loop.ops else alone
 
 
 def _pays(loop: Loop) -> bool:

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
-ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN, ONLINE, RESCALED = (
+ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN = (
     "entry", "choice", "cast", "view", "reduce", "product", "place", "added", "join", "copy", "call", "scan",
-    "online", "rescaled",
 )  # fmt: skip
 
 

@@ -1,0 +1,329 @@
+"""Long lines of numbers, and numbers at many points, by plans: the evaluator's numbers, whatever the blocks and threads.
+
+Random programs of every entry-by-entry function at odd numbers of points, with infinities, NaN, subnormals and huge
+numbers among them, give the evaluator's bits where no sine goes with its cosine.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.calculator.compiled import _gradient
+from gradcli.execution.plans import blocks, emit_numba, kernels, schedule
+from gradcli.execution.plans.numpy_plan import Plan
+from tests.forced import BLOCKS, patches
+from tests.rounding import allowed, beyond
+
+LENGTH = 403
+
+
+class Writer:
+    """Random scripts of the kernels' form, with lines of several lengths."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def pick(self, *choices: Any) -> Any:
+        return choices[self.random.integers(len(choices))]
+
+    def line(self, lost: int, depth: int) -> str:
+        """A line of LENGTH - lost entries."""
+        if depth == 0 or self.random.random() < 0.15:
+            start = int(self.random.integers(lost + 1))
+            leaf = self.pick("x", "y")
+            return f"{leaf}[{start}:{LENGTH - lost + start}]" if lost else leaf
+        kind = self.random.integers(9)
+        if kind < 3:
+            return f"({self.line(lost, depth - 1)} {self.pick('+', '-', '*')} {self.line(lost, depth - 1)})"
+        if kind == 3:
+            return f"{self.pick('sin', 'cos', 'tanh', 'arctan')}({self.line(lost, depth - 1)})"
+        if kind == 4:
+            return f"({self.pick('0.5', '3', 'k', '(1/3)')} {self.pick('*', '-', '+')} {self.line(lost, depth - 1)})"
+        if kind == 5:
+            return f"({self.line(lost, depth - 1)})**{self.pick(2, 3, 4, 5)}"
+        if kind == 6:
+            one, other = self.line(lost, depth - 1), self.line(lost, depth - 1)
+            return f"where({one} > {other}, {other}, {self.line(lost, depth - 1)})"
+        if kind == 7 and lost:
+            return f"({self.line(lost - 1, depth - 1)})[{self.pick('1:', ':-1')}]"
+        return f"({self.line(lost, depth - 1)} / (2 + {self.line(lost, depth - 1)}**2))"
+
+    def script(self) -> str:
+        """The sum of a few lines and of entries at the ends."""
+        parts = [f"sum({self.line(int(self.random.integers(4)), 4)})" for _ in range(self.random.integers(1, 4))]
+        if self.random.random() < 0.3:
+            parts.append(self.pick("x[0]**2", "x[-1]*k", "y[7]*x[0]", "mean(x*y)"))
+        return " + ".join(parts)
+
+
+def answered(script: str, point: dict[str, Any], dtype: str = "float64", threads: int = 1) -> tuple[Any, Any, Any]:
+    """The tape, its values and the outputs of a plan in small blocks."""
+    question, _ = gradcli.compile(script, dtype=dtype)._question("grad", _gradient, point)
+    values = question.values(point)
+    with pytest.MonkeyPatch.context() as patch:
+        patches(patch, *BLOCKS, (emit_numba, "WORK", 1 << 62), (schedule, "SHORTEST", 1))
+        return question.tape, values, Plan(question.tape, dtype, threads).answer(values)
+
+
+def some_point(script: str, seed: int, length: int = LENGTH) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    point = {"x": random.uniform(-1, 1, length), "y": random.uniform(0.5, 1, length), "k": 0.7}
+    return {name: value for name, value in point.items() if name in script.replace("exp", "").replace("max", "")}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lines_give_the_evaluators_gradient(seed: int) -> None:
+    script = Writer(seed).script()
+    tape, values, found = answered(script, some_point(script, seed), threads=1 + seed % 2)
+    assert not beyond(found, allowed(tape, values)), script
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_lines_with_special_numbers(seed: int) -> None:
+    """Infinities and NaN stay where the evaluator has them."""
+    script = Writer(7_000 + seed).script()
+    random = np.random.default_rng(seed)
+    point = some_point(script, seed)
+    for name in {"x", "y"} & point.keys():
+        odd = random.random(LENGTH) < 0.03
+        point[name][odd] = random.choice([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e6, -1e9], int(odd.sum()))
+    tape, values, found = answered(script, point, threads=1 + seed % 2)
+    for one, other in zip(found, tape.run(values, backend="numpy"), strict=True):
+        assert np.array_equal(np.isfinite(one), np.isfinite(other)), script
+
+
+NO_ANGLES = [
+    "sum(100*(x[1:]-x[:-1]**2)**2 + (1-x[:-1])**2)",
+    "sum(x)",
+    "sum(x*k) + k",
+    "mean(exp(-x))*k",
+    "log(sum(exp(x)))",
+    "sum(x**5 + x**-3)",
+    "sum(exp(x)/sum(exp(x))*y)",
+    "sum(abs(x) + maximum(x, y)) / sum(y**2)",
+    "sum(where(x > 0, x**2, -x)) + x[3]*x[-1] + sum(x[2:5]**3)",
+    "sum((x[2:] - 2*x[1:-1] + x[:-2])**2 * y[1:-1])",
+    "sqrt(sum((x - mean(x))**2))",
+    "sum(x[5:-5])*sum(y[:10])",
+    "sum(x[:1]*k) + sum(2*x)",
+    "sum(tanh(x[1:]*x[:-1])*0.1 + 1)",
+    "sum(round(x*3)*x)",
+    "x[0]*sum(y)",
+]
+
+
+@pytest.mark.parametrize("script", NO_ANGLES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradients_whatever_the_threads(script: str, dtype: str) -> None:
+    point = some_point(script, 5)
+    tape, values, found = answered(script, point, dtype)
+    right = tape.run(values, backend="numpy", dtype=dtype)
+    tolerance = 1e-13 if dtype == "float64" else 3e-5
+    for one, other in zip(found, right, strict=True):
+        assert np.shape(one) == np.shape(other)
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=script)
+    for threads in (2, 3):
+        again = answered(script, point, dtype, threads)[2]
+        assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(again, found, strict=True))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on Unix")
+def test_a_child_process_has_threads_of_its_own() -> None:
+    code = (
+        "import os, signal, numpy as np, gradcli\nf = gradcli.compile('x*x + 1')\nx = np.linspace(0, 1, 2_000_000)\n"
+        "f.at_points(x=x)\nchild = os.fork()\n"
+        "if child == 0:\n    signal.alarm(60)\n    f.at_points(x=x)\n    os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    environment = {**os.environ, "GRADCLI_FAST": "0"}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert ran.stdout.strip() == "7"
+
+
+def test_results_in_the_callers_arrays() -> None:
+    f = gradcli.compile("sin(x)*y")
+    x, y = np.linspace(0, 1, 1000), np.linspace(1, 2, 1000)
+    plain = f.at_points(x=x, y=y)
+    room = np.empty(1000), {"x": np.empty(1000), "y": np.empty(1000)}
+    filled = f.at_points(x=x, y=y, out=room)
+    assert filled[0] is room[0] and np.array_equal(room[0], plain[0]) and np.array_equal(room[1]["y"], plain[1]["y"])
+    over = x.copy()  # a result over its own input
+    f.at_points(x=over, y=y, out=(np.empty(1000), {"x": over, "y": np.empty(1000)}))
+    assert np.array_equal(over, plain[1]["x"])
+    wide = np.empty((1000, 3))
+    f.at_points(x=x, y=y, out=(wide[:, 0], {"x": wide[:, 1], "y": wide[:, 2]}))
+    assert np.array_equal(wide[:, 1], plain[1]["x"])
+    single = np.empty(1000, np.float32)
+    f.at_points(x=x, y=y, out=(single, {"x": np.empty(1000), "y": np.empty(1000)}))
+    assert np.array_equal(single, plain[0].astype(np.float32))
+
+
+def test_points_do_not_know_of_each_other() -> None:
+    """The same bits for a point alone, in a short array and in a long one, sine and cosine included."""
+    f = gradcli.compile("sin(x*y)*exp(-x) + log(1 + y**2)*x")
+    random = np.random.default_rng(4)
+    x, y = random.normal(size=50_000), random.normal(size=50_000)
+    x[40_000], x[40_001], x[40_002], x[40_003] = np.inf, np.nan, 1e9, -1e6
+    value, slopes = f.at_points(x=x, y=y)
+    for first, last in ((0, 1), (7, 9), (39_990, 40_010), (49_999, 50_000)):
+        part, part_slopes = f.at_points(x=x[first:last], y=y[first:last])
+        assert part.tobytes() == value[first:last].tobytes()
+        assert all(part_slopes[name].tobytes() == slopes[name][first:last].tobytes() for name in "xy")
+
+
+# --- random programs at points -------------------------------------------------------------------------------------
+
+ONE = [
+    "exp",
+    "log",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sqrt",
+    "arctan",
+    "arcsin",
+    "sinh",
+    "cosh",
+    "erf",
+    "log1p",
+    "expm1",
+    "abs",
+    "sign",
+    "floor",
+    "softplus",
+    "sigmoid",
+    "relu",
+    "silu",
+    "gelu",
+    "exp2",
+    "log2",
+    "log10",
+    "cbrt",
+    "arcsinh",
+    "reciprocal",
+    "square",
+    "ceil",
+    "round",
+]
+TWO = ["maximum({}, {})", "minimum({}, {})", "arctan2({}, {})", "hypot({}, {})", "logaddexp({}, {})"]
+POWERS = ["2", "3", "(-1)", "0.5", "(-2)", "4", "k"]
+SPECIAL = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    5e-324,
+    -5e-324,
+    2.2e-308,
+    1e308,
+    -1e308,
+    1e-300,
+    1e17,
+    -1e6,
+    1.0,
+    -1.0,
+    0.5,
+]
+
+
+class PointWriter:
+    """Random scripts of scalar leaves x, y, z and a number k."""
+
+    leaves = ("x", "y", "z", "k")
+
+    def __init__(self, seed: int, ones: Any = ONE, twos: Any = TWO, powers: Any = POWERS) -> None:
+        self.random = np.random.default_rng(seed)
+        self.ones, self.twos, self.powers = ones, twos, powers
+
+    def pick(self, choices: Any) -> Any:
+        return choices[self.random.integers(len(choices))]
+
+    def term(self, depth: int) -> str:
+        """An expression."""
+        if not depth or self.random.random() < 0.12:
+            return str(self.pick([*self.leaves, *self.leaves, "0.1", "3", "(-2)", "0.5"]))
+        kind = self.random.integers(8)
+        below = depth - 1
+        if kind < 3:
+            return f"({self.term(below)} {self.pick('+-*/')} {self.term(below)})"
+        if kind < 5:
+            return f"{self.pick(self.ones)}({self.term(below)})"
+        if kind == 5:
+            return str(self.pick(self.twos)).format(self.term(below), self.term(below))
+        if kind == 6:
+            test = f"{self.term(below)} {self.pick(['<', '>', '<=', '>=', '==', '!='])} {self.term(below)}"
+            return f"where({test}, {self.term(below)}, {self.term(below)})"
+        return f"({self.term(below)})**{self.pick(self.powers)}"
+
+
+def columns(random: Any, count: int, shape: tuple[int, ...] = ()) -> Any:
+    """Numbers of all sizes, every seventh a special one."""
+    found = random.normal(size=(count, *shape)) * 10.0 ** random.integers(-3, 3, (count, *shape))
+    odd = random.random((count, *shape)) < 1 / 7
+    found[odd] = random.choice(SPECIAL, int(odd.sum()))
+    return found
+
+
+class NoPlans:
+    def run(self, *args: Any) -> None:
+        return None
+
+
+def attack(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a plan was attacked, and held."""
+    random = np.random.default_rng(seed)
+    count = int(random.choice([1, 2, 7, 8, 9, 63, 64, 65, 130]))
+    monkeypatch.setattr(schedule, "ENTRIES", int(random.choice([8, 16, 64])))
+    monkeypatch.setattr(schedule, "MOST_ENTRIES", 64)
+    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    script = PointWriter(seed).term(int(random.integers(2, 6)))
+    points = {name: columns(random, count) for name in "xyz"}
+    points["k"] = float(columns(random, 1)[0])
+    options: Any = {"dtype": "float32" if seed % 4 == 0 else "float64", "relax": seed % 3 == 0}
+    given = {name: value for name, value in points.items() if name in script.replace("exp", "").replace("max", "")}
+    try:
+        f, g = gradcli.compile(script, **options), gradcli.compile(script, **options)
+        g._point_plans = NoPlans()  # type: ignore[assignment]
+        right, others = g.at_points(**given)
+    except gradcli.GradcliError as refused:
+        with pytest.raises(gradcli.GradcliError) as again:
+            f.at_points(**given)
+        assert again.value.diagnostics[0].code == refused.diagnostics[0].code, script
+        return False
+    value, slopes = f.at_points(**given)
+    ((_, plan),) = f._point_plans.kept.values()
+    for one, other in zip([value, *slopes.values()], [right, *others.values()], strict=True):
+        assert one.dtype == other.dtype and one.shape == other.shape, script
+        same = ((one == other) & (np.signbit(one) == np.signbit(other))) | (np.isnan(one) & np.isnan(other))
+        if not same.all():
+            places = np.flatnonzero(~same)
+            at = {name: np.broadcast_to(value, count)[places[0]] for name, value in points.items()}
+            raise AssertionError(f"{script} {options} at {at}: {one[places[0]]!r}, not {other[places[0]]!r}")
+    return plan is not None
+
+
+@pytest.fixture
+def plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's own sine, cosine and powers in the place of the two that may differ from them in the last bits."""
+    monkeypatch.setattr(schedule, "pair_sines", lambda loop: None)
+    monkeypatch.setattr(kernels, "_is_whole", lambda exponent: False)
+    monkeypatch.setattr(emit_numba, "WORK", 1 << 62)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_at_points(seed: int, plain_words: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(attack(50_000 + 10 * seed + at, monkeypatch) for at in range(10)) >= 3
+
+
+@pytest.mark.deep
+def test_ten_thousand_random_programs(plain_words: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(attack(100_000 + seed, monkeypatch) for seed in range(10_000)) >= 5_000
