@@ -16,7 +16,7 @@ from gradcli.execution.plans.libraries import apart
 from gradcli.execution.plans.memory import laid_out, slot
 from gradcli.execution.plans.pool import lines
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import CALL, ENTRY, PRODUCT, VIEW, Op, Value, base, in_order
+from gradcli.execution.plans.values import ADDED, CALL, ENTRY, PRODUCT, VIEW, Op, Value, base, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -270,7 +270,8 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
     for serial, value in fresh.items():
         made, place = value.op, stored[serial]
         assert made is not None
-        for arg in made.args if made.kind == ENTRY and serial in alone else ():
+        over = {ENTRY: made.args, ADDED: made.args[:1]}.get(made.kind, ()) if serial in alone else ()
+        for arg in over:
             alike = arg.shape == value.shape and arg.dtype == value.dtype and stored.get(arg.serial, place) < place
             last = [one for at, one in readers[base(arg).serial] if at >= place]
             if alike and arg.serial not in kept and last == [made] and sum(other is arg for other in made.args) == 1:
