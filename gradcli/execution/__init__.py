@@ -1,7 +1,7 @@
 """From a program to values: namespaces, the evaluator, plans, data files, domains, results.
 
 `evaluate.py` runs a program step by step; `plans/` records the `impl`s of a program that runs again as calls of NumPy,
-block by block, in a fixed order whatever the threads; `kernels/` is machine code, `devices/` prints kernels of a GPU,
+block by block, in a fixed order whatever the threads; `devices/` prints kernels of a GPU,
 and `scan*.py` run loops. `passes.py` lists what the planner does. Promises that the tests hold:
 
 - Additions follow the shape of the arrays, never the number of threads or the GPU. Machine code contracts nothing but

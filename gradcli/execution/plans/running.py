@@ -16,7 +16,7 @@ from gradcli.execution.plans.libraries import apart
 from gradcli.execution.plans.memory import laid_out, slot
 from gradcli.execution.plans.pool import lines
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import ADDED, CALL, ENTRY, PRODUCT, VIEW, Op, Value, base, in_order
+from gradcli.execution.plans.values import ADDED, CALL, ENTRY, PLACE, PRODUCT, VIEW, Op, Value, base, in_order, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,6 +126,7 @@ class Workspace(Arrays):
             if in_order(value) and under.nbytes > SMALL and under.serial in computed:
                 self.fresh[under.serial] = under
         self.shared = _shared(schedule, self.fresh)
+        self.inside = _inside(schedule, {**{serial: serial for serial in self.fresh}, **self.shared})
         self.small: list[tuple[int, Any]] = []  # places of inputs, and where they are copied to
         self.large: list[tuple[int, int]] = []  # places of inputs, and their serials
         for place, (_, value) in enumerate(schedule.inputs):
@@ -136,6 +137,7 @@ class Workspace(Arrays):
                 self.large.append((place, value.serial))
         self.late.update(self.fresh)
         self.late.update(self.shared)
+        self.late.update(self.inside)
         self.late.update(serial for _, serial in self.large)
         self.long = sum([value.nbytes for value in self.fresh.values()]) > FREED
         work = [_of_event(event) for event in schedule.events]
@@ -220,6 +222,8 @@ class Workspace(Arrays):
                 cells[value.serial] = np.empty(value.shape, value.dtype)
         for serial, source in self.shared.items():
             cells[serial] = cells[source]
+        for serial, (source, rows) in self.inside.items():
+            cells[serial] = cells[source][rows]
         for step in self.program:
             step()
         found = []
@@ -277,6 +281,34 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
             if alike and arg.serial not in kept and last == [made] and sum(other is arg for other in made.args) == 1:
                 found[arg.serial] = serial
                 break
+    return found
+
+
+def _inside(schedule: Schedule, owners: dict[int, int]) -> dict[int, tuple[int, slice]]:
+    """What a loop computes as some rows of a new output among zeros: it stands there from the beginning."""
+    readers: dict[int, list[Op]] = {}
+    made: set[int] = set()
+    found: dict[int, tuple[int, slice]] = {}
+    outputs = {base(value).serial for value in schedule.outputs}
+    owned = set(owners)
+    for event in schedule.events:
+        if isinstance(event, Op):
+            for arg in event.args:
+                readers.setdefault(base(arg).serial, []).append(event)
+        else:
+            made.update([value.serial for value in event.stored])
+            for serial in {base(arg).serial for op in event.ops for arg in op.args}:
+                if serial in made and not any(serial == op.out.serial for op in event.ops):
+                    readers.setdefault(serial, []).extend(event.ops)
+    for event in schedule.events:
+        if not isinstance(event, Op) or event.kind != PLACE or event.out.serial not in owners:
+            continue
+        (x,), rows = event.args, index_of(event.params[1])[:1]
+        owner, whole = owners[event.out.serial], x.shape[1:] == event.out.shape[1:]
+        if x.serial in made and whole and rows[0].step in (1, None) and owner in owned:
+            if readers[x.serial] == [event] and x.dtype == event.out.dtype and x.serial not in outputs:
+                found[x.serial] = owner, rows[0]
+                owned.discard(owner)
     return found
 
 
