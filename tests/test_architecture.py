@@ -201,6 +201,16 @@ def test_eager_has_no_import_circle() -> None:
     TopologicalSorter(found).prepare()  # CycleError names the modules of a circle
 
 
+def test_checks_has_no_import_circle() -> None:
+    """Imports inside functions and for types are counted."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    own = {name: path for name, path in names.items() if name.startswith("gradcli.checks.")}
+    found = {
+        name: {t for t, _, _ in imported(path, types=True) if t in own and t != name} for name, path in own.items()
+    }
+    TopologicalSorter(found).prepare()
+
+
 def test_floors_inside_eager() -> None:
     floors = {room: floor for floor, rooms in enumerate(EAGER_FLOORS) for room in rooms}
     for name, targets in inside_eager().items():

@@ -41,7 +41,7 @@ PROOFS = {"structure": "S", "normal form": "N", "sympy": "Y"}  # of PROVED: how;
 # what two machines may see differently, or how it was found out
 LEFT_OUT = (
     "oracles", "seed", "float", "float_value", "ulps", "ulps_of_the_largest_entry", "agree_bits", "digits_lost",
-    "rewrite", "smooth_within", "not_proved", "ill_conditioned", "bound", "returned",
+    "rewrite", "not_proved", "ill_conditioned", "bound", "returned",
 )  # fmt: skip
 IN_FLOATS = ("IMPRECISE", "AGREES")  # their messages have digits of floats
 PLANTED = (0, 3, 9)  # of the claims of a leaf at the drawn point: the right one, 1e-6, a term dropped

@@ -11,7 +11,7 @@ import pytest
 from flint import arb, arb_series, ctx
 
 from gradcli.checks.derivatives.derivative_query import Asked, Fields, Here
-from gradcli.checks.derivatives.jets import gradient, hessian, smooth_radius
+from gradcli.checks.derivatives.jets import gradient, hessian
 from gradcli.checks.derivatives.value_differences import agrees
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.interpretation import Failure, UndefinedAt
@@ -238,29 +238,6 @@ def test_hessians_by_polarisation(text: str, at: list[float], expected: Any) -> 
         for (i, j), x in found.items():
             assert abs(float(x) - expected[i][j]) < 1e-14, (i, j, x)
             assert x.rel_accuracy_bits() > 90 or x.contains(0)
-
-
-@pytest.mark.parametrize(
-    ("text", "x", "edge"),
-    [
-        ("log(x)", 2.0, 2.0),
-        ("abs(x - 2)", 3.0, 1.0),
-        ("relu(x)", 1e-9, 1e-9),
-        ("sqrt(x)", 1e-7, 1e-7),
-        ("1/(x - 1)", 1.25, 0.25),
-        ("where(x > 3, x, 2*x - 3)", 2.0, 1.0),
-    ],
-)
-def test_the_smooth_radius_ends_before_the_edge(text: str, x: float, edge: float) -> None:
-    program, point = lowered(text, {"x": x})
-    found = smooth_radius(lines(text, {"x": x}).paths, point)
-    assert found is not None
-    assert edge / 5 < found[0] <= edge
-
-
-def test_no_radius_at_a_tie() -> None:
-    _, point = lowered("abs(x)", {"x": 0.0})
-    assert smooth_radius(lines("abs(x)", {"x": 0.0}).paths, point) is None
 
 
 def test_a_box_encloses_the_gradient_at_all_of_its_points() -> None:

@@ -183,11 +183,6 @@ def test_a_kink_that_only_float64_sees() -> None:
     assert "5.55e-18 above it" in found.message
 
 
-def test_how_far_a_point_is_smooth() -> None:
-    assert only("relu(x)*3", {"x": 1e-9}).evidence["smooth_within"] == [5e-10]
-    assert "smooth_within" not in only("sin(x)", {"x": 1.0}).evidence
-
-
 @pytest.mark.parametrize("x", [0.9, 0.999, 0.9999, 0.99999, 1.00001, 1.0001, 1.001, 1.01])
 @pytest.mark.parametrize("name", ["relu", "abs", "step", "clip"])
 def test_differences_see_a_kink_beside_the_point_as_what_it_is(name: str, x: float) -> None:

@@ -31,7 +31,7 @@ FIRST = (
     "ulps_of_the_largest_entry", "ulps_limit", "worst", "wrong", "left", "right", "returned", "limits", "value",
     "inside", "operation", "node", "where", "distance", "diagnosis", "rewrite", "region", "not_in_general", "fixed",
 )  # fmt: skip
-BEHIND = ("smooth_within", "agree_bits", "judged", "convention", "pieces", "graph")
+BEHIND = ("agree_bits", "judged", "convention", "pieces", "graph")
 LAST = (*BEHIND, "taylor_rates", "noise", "decades", "library", "basis", "compared", "oracles", "seed")
 JUDGED = ("exact", "claimed", "differences", "float", "returned")  # the numbers that disagree: the brightest on a card
 WORDS = {

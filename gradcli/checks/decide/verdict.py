@@ -252,8 +252,6 @@ def by_series(case: Case) -> Outcome | None:
         case.tried["digits"] = "agree with the series" if answer["digits"] else "contradict the series"
     if answer["digits"] is False:
         return Outcome("INCONCLUSIVE", "series and differences of 60-digit values contradict each other", {})
-    if answer["radius"] is not None:
-        case.evidence["smooth_within"] = shortened_list(answer["radius"])
     return weighed(case, here, nearby, tie)
 
 

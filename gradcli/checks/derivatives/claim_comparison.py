@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.derivatives import relations
 from gradcli.checks.derivatives.derivative_query import FEW, Asked, Fields, Here
-from gradcli.checks.derivatives.jets import smooth_radius
 from gradcli.checks.derivatives.many_entries import COUNT, Wholesale
 from gradcli.checks.derivatives.one_sided import Tied
 from gradcli.checks.derivatives.value_differences import agrees
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MOST_DIFFERENCED = 50_000  # operations of one walk, of which some differences are looked at as well
-MOST_WIDENED = 4000  # entries of a program that is read again and again to find how far it is smooth
 FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
 
@@ -91,7 +89,7 @@ class Judging:
         value = here.value()
         if self.loops:
             self.start = here.lines_bits
-        answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None, "radius": None}
+        answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None}
         if isinstance(value, Failure) and value.kind == "undefined":
             return here, answer
         found = self.compared(here)
@@ -110,8 +108,6 @@ class Judging:
             with precision(START_BITS):
                 found_so = [here.lines(START_BITS).holomorphic(k) for k in range(min(self.asked.target.type.size, FEW))]
             answer["holomorphic"] = False if False in found_so else None if None in found_so else True
-        if not tied and here.signs and not self.asked.plane and self.asked.paths.cost < MOST_WIDENED:
-            answer["radius"] = smooth_radius(self.asked.paths, point)
         return here, answer
 
     def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:

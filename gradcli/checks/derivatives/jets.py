@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flint import arb, arb_series, ctx
 
-from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate import balls
 from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, prepared, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
 from gradcli.checks.expansions.power_series import Series, Sided, TooShort, capacity
 from gradcli.checks.expansions.series_fields import CONTINUOUS, SeriesField
-from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -205,47 +205,3 @@ def hessian(lines: Lines, entries: Sequence[int]) -> dict[tuple[int, int], Any]:
             failed = next((part for part in parts if isinstance(part, Failure)), None)
             found[i, j] = failed if failed is not None else parts[0] - parts[1] - parts[2]
     return found
-
-
-def widened(point: Point, radii: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """A point with the entries of some leaves replaced by balls with these radii."""
-    found: dict[str, Any] = dict(point)
-    for name, wide in radii.items():
-        flat, shape = point[name]
-        found[name] = ([arb(x, r) if r else x for x, r in zip(flat, wide, strict=True)], shape)
-    return found
-
-
-STEPS = 64  # a radius is looked for down to 2**-64 of the size of each entry
-
-
-def smooth_radius(paths: Paths, point: Point, bits: int = ball_numbers.START_BITS) -> list[float] | None:
-    """How far every entry of the leaves may move for certain before anything stops being smooth; None if unknown.
-
-    A lower bound, found by widening: one radius for each entry, in proportion to its size (1 for an entry that is 0).
-    """
-    if any(target.primitive is not LEAF for target in paths.targets):
-        return None
-    names = [target.params["name"] for target in paths.targets]
-    scales = [abs(x) or 1.0 for name in names for x in point[name][0]]
-
-    field = balls.BallField()
-
-    def smooth(k: int) -> bool:
-        radii = [arb(scale) * arb(2) ** -k for scale in scales]
-        by_name, start = {}, 0
-        for name in names:
-            by_name[name] = radii[start : start + len(point[name][0])]
-            start += len(point[name][0])
-        lines = Lines(field, paths, widened(point, by_name))
-        found = lines.along(dict(enumerate(radii)))
-        return not isinstance(found, Failure) and (not isinstance(found, Series) or found.is_finite())
-
-    with ball_numbers.precision(bits):
-        if not smooth(STEPS):
-            return None
-        low, high = -64, STEPS  # smooth at 2**-high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if smooth(middle) else (middle, high)
-    return [scale * 2.0**-high for scale in scales]
