@@ -161,7 +161,7 @@ def test_joined_and_added_up_are_used() -> None:
         y = convolution(x)
         y.sum().backward()
     names = vars(codegen)
-    back = y.grad_fn.way.back.__globals__
+    back = y.grad_fn.vjp.back.__globals__
     kinds = {type(value) for value in back.values()}
     assert names["Joined"] in kinds and names["AddedUp"] in kinds
 

@@ -83,16 +83,16 @@ def test_batches_and_clipped_gradients() -> None:
 
 def test_masks_of_operands_do_not_add_up() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(2 * plan.MOST_WAYS):
+    for _ in range(2 * plan.MOST_VJPS):
         wanted = rng.random(12) < 0.5
         wanted[0] = True
         _, xs = joined("cat", 12, lambda k, wanted=wanted: bool(wanted[k]))  # type: ignore[misc]
         assert [x.grad is not None for x in xs] == list(wanted)
     for one in plan._plans.values():
-        assert max(map(len, (one.ways, one.backwards, one.tangents))) <= plan.MOST_WAYS
+        assert max(map(len, (one.vjps, one.backwards, one.tangents))) <= plan.MOST_VJPS
     for recipe in fastpath._recipes.values():
-        assert isinstance(recipe.ways, dict)
-        assert len(recipe.ways) <= plan.MOST_WAYS
+        assert isinstance(recipe.vjps, dict)
+        assert len(recipe.vjps) <= plan.MOST_VJPS
 
 
 TABLES: list[Any] = [plan._plans, fastpath._recipes, linear._layers]

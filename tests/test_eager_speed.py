@@ -245,7 +245,7 @@ def test_generated_functions_never_name_a_line_of_their_own() -> None:
 
 def test_generated_functions_say_whose_they_are() -> None:
     x = torch.ones(2, requires_grad=True)
-    functions = [type(x).__mul__, torch.sin, (x * x).grad_fn.way.back, x.sin().grad_fn.way.back]
+    functions = [type(x).__mul__, torch.sin, (x * x).grad_fn.vjp.back, x.sin().grad_fn.vjp.back]
     assert {function.__globals__["__name__"] for function in functions} == {"gradcli.eager.generated"}
 
 

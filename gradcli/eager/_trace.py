@@ -131,13 +131,14 @@ class Trace:
         with no_grad():
             out = record.record(function, like, params, name, **options)._array
         known = getattr(function, "name", "")
-        pointwise, apart, whole = (options.get(one) for one in ("pointwise", "apart", "whole"))
+        names = ("pointwise", "keep_dtype", "keep_integer")
+        pointwise, keep_dtype, keep_integer = (options.get(one) for one in names)
         pointwise = bool(getattr(function, "pointwise", False)) if pointwise is None else pointwise
-        apart = APART.get(known, ()) if apart is None else apart
-        kind = KINDS[kind_of(like, apart, known in WHOLE if whole is None else whole).kind]
+        keep_dtype = APART.get(known, ()) if keep_dtype is None else keep_dtype
+        kind = KINDS[kind_of(like, keep_dtype, known in WHOLE if keep_integer is None else keep_integer).kind]
         nodes = []
         for i, x in enumerate(xs):
-            wanted = None if i in apart else kind
+            wanted = None if i in keep_dtype else kind
             node = self._operand(x, wanted, out.shape if pointwise else ())
             nodes.append(stretch(node, out.shape) if pointwise else node)
         result = self._of_kind(function(*nodes, **params), KINDS[out.dtype.kind])
@@ -403,17 +404,17 @@ class Paths:
             trace.guards, trace.forced, trace.aside = outer
         if not forced:
             self.guards = guards
-        ways = [(*[one.taken for one in guards[:i]], not guards[i].taken) for i in range(len(forced), len(guards))]
-        others = [self._other(way, outputs) for way in ways]  # early branches first: loops end there
+        paths = [(*[one.taken for one in guards[:i]], not guards[i].taken) for i in range(len(forced), len(guards))]
+        others = [self._other(path, outputs) for path in paths]  # early branches first: loops end there
         for guard, other in zip(reversed(guards[len(forced) :]), reversed(others), strict=True):
             outputs = self._either(guard, outputs, other)
         return outputs
 
-    def _other(self, way: tuple[bool, ...], like: list[Node]) -> list[Node]:
+    def _other(self, path: tuple[bool, ...], like: list[Node]) -> list[Node]:
         """What the other side of a branch gives; NaN where it fails, or where there are too many."""
         if self.runs > 0:
             try:
-                found = self.joined(way)
+                found = self.joined(path)
             except (ArithmeticError, ValueError, RuntimeError):
                 found = []
             if [node.type for node in found] == [node.type for node in like]:

@@ -36,14 +36,14 @@ class _State(threading.local):
         self._watched = 0
         self.sweep: Any = None  # the full sweep that is going on
         self.mode = PLAIN
-        self.told = False  # whether a recorder is all that is unusual: the followers of `fastpath.py` hold
+        self.recorder_only = False  # whether a recorder is all that is unusual: the followers of `fastpath.py` hold
         self.refresh()
 
     def refresh(self) -> None:
         """Sum the flags up again; also called by whoever starts or stops a recorder."""
         unusual = self._inference or self._hooks or self._dual is not None or self._watched
-        self.told = events.current is not None and not unusual
-        if unusual or self.told:
+        self.recorder_only = events.current is not None and not unusual
+        if unusual or self.recorder_only:
             self.mode = SPECIAL
         else:
             self.mode = PLAIN if self._grad else SILENT

@@ -66,7 +66,7 @@ class Packed:
         elif source._seq > 0:
             result._edge = (source, 0)
         else:
-            result._stands_for, result._odd = source, True
+            result._stands_for, result._special = source, True
         return result
 
     def tensor(self) -> Tensor:

@@ -203,7 +203,7 @@ class Tensor(Conversions):
     # rare state: the class holds the defaults, so a plain tensor pays nothing for it
     _seq = 0  # as the end of an edge a tensor is a leaf; nodes have positive numbers
     _nr = 0  # which of its node's outputs it is
-    _odd = False  # a view, an output of several, an inference tensor or a dual: operators take the long way
+    _special = False  # a view, an output of several, an inference tensor or a dual: operators take the long way
     _inference = False
     _grad: Tensor | None = None
     _added = 0  # of a .grad: how many backwards have added into it since it was None or zero
@@ -242,7 +242,7 @@ class Tensor(Conversions):
         self._requires = requires_grad
         self._count = counter
         if state.mode == SPECIAL and state.inference:
-            self._inference = self._odd = True
+            self._inference = self._special = True
 
     # --- payload and history ------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class Tensor(Conversions):
         if edge[1] != self._nr:
             self._nr = edge[1]
         if edge[0].outputs > 1:
-            self._odd = True
+            self._special = True
 
     # --- as an operand of rules and operators -----------------------------------------------------------
 

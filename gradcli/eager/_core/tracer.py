@@ -75,7 +75,7 @@ class Hidden:
 class Traced(Tensor):
     """A tensor that stands for its values at every point of a recording."""
 
-    _odd = True  # operators take the long way, on which the recording stands
+    _special = True  # operators take the long way, on which the recording stands
     _graph: Node
 
     def __init__(self, like: Any, graph: Node) -> None:

@@ -145,7 +145,7 @@ def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
                 if made._raw is value._raw and isinstance(made._raw, np.ndarray):
                     made._raw = made._raw.copy()
                 if value._inference:
-                    made._inference = made._odd = True
+                    made._inference = made._special = True
         elif known is None:
             leaf._grad = copied(value, "CopyBackwards")
             leaf._grad._added = 1
@@ -203,9 +203,9 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
             if node.simple:
                 if saved is None:
                     node.check_not_freed()
-                results = node.way.back(node, ct)
-                if node.fits is not None:
-                    results = fit(results, node.fits)
+                results = node.vjp.back(node, ct)
+                if node.broadcast_to is not None:
+                    results = fit(results, node.broadcast_to)
             else:
                 results = node.run(ct if node.outputs > 1 else [ct], False)
             if saved and not retain and not node.keeps:
@@ -487,7 +487,7 @@ def backward(
         raise RuntimeError("backward() was called inside a transform of torch.func: use func.grad or func.vjp there")
     if gradients is None and inputs is None and not create_graph and isinstance(tensors, Tensor):
         kind = tensors._raw.__class__
-        if (kind is np.float32 or kind is np.float64) and tensors._requires and not tensors._odd and _unwatched():
+        if (kind is np.float32 or kind is np.float64) and tensors._requires and not tensors._special and _unwatched():
             _swept([tensors._node or tensors], [kind(1)], bool(retain_graph))  # what a training step does
             return
     roots = ends_of(tensors, gradients)

@@ -19,7 +19,7 @@ from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.arguments import written
 from gradcli.eager._engine.codegen import Script
-from gradcli.eager._engine.plan import MOST_NODES, MOST_WAYS, Cache, plan_of
+from gradcli.eager._engine.plan import MOST_NODES, MOST_VJPS, Cache, plan_of
 from gradcli.eager._engine.promotion import FLOATS
 from gradcli.eager._engine.rule_node import RuleNode, source_of
 from gradcli.execution import generated
@@ -61,7 +61,7 @@ ONE = (
     """
 def {name}(input, *, out=None):
     m = state.mode
-    if m < 2 and out is None and isinstance(input, Tensor) and not input._odd:
+    if m < 2 and out is None and isinstance(input, Tensor) and not input._special:
         a = input._raw
         k = a.__class__
         if k is float32 or k is float64:
@@ -77,8 +77,8 @@ def {name}(input, *, out=None):
     + """
         n = Made()
         n.ins = (input._node or input,)
-        n.way = (ways64[1] or made64(1)) if double else (ways32[1] or made32(1))
-        n.fits = None
+        n.vjp = (vjps64[1] or made64(1)) if double else (vjps32[1] or made32(1))
+        n.broadcast_to = None
         {kept}
         n.vers = {vers}"""
     + NODE.replace("\n    ", "\n")
@@ -92,16 +92,16 @@ TWO = (
     """
 def {name}({signature}):
     m = state.mode
-    if m < 2{guard} and out is None and isinstance(input, Tensor) and not input._odd:
+    if m < 2{guard} and out is None and isinstance(input, Tensor) and not input._special:
         a = input._raw
         k = a.__class__
         if isinstance(other, Tensor):
             b = other._raw
-            if other._odd:
+            if other._special:
                 return long_way({call})
             if k is b.__class__ and (k is float32 or k is float64):
                 double = k is float64
-                fits = None
+                broadcast_to = None
                 out = {text}
             else:
                 d = a.dtype
@@ -112,7 +112,7 @@ def {name}({signature}):
                     out = {text}
                 except (ValueError, TypeError):
                     return long_way({call})
-                fits = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))"""
+                broadcast_to = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))"""
     + SILENT.format(needed="input._requires or other._requires")
     + """
             n = Made()
@@ -128,7 +128,7 @@ def {name}({signature}):
                 i = 2
                 n.ins = (None, other._node or other)
                 {kept2}
-            n.fits = fits
+            n.broadcast_to = broadcast_to
             n.vers = {vers}
         elif other.__class__ is float or other.__class__ is int:
             if k is float32 or k is float64:
@@ -148,11 +148,11 @@ def {name}({signature}):
             n = Made()
             n.ins = (input._node or input, None)
             {kept1n}
-            n.fits = None
+            n.broadcast_to = None
             n.vers = {vers1n}
         else:
             return long_way({call})
-        n.way = (ways64[i] or made64(i)) if double else (ways32[i] or made32(i))"""
+        n.vjp = (vjps64[i] or made64(i)) if double else (vjps32[i] or made32(i))"""
     + NODE.replace("\n    ", "\n")
     + """
         return r
@@ -182,7 +182,7 @@ def follow(recipe, {xs}):
     i = 0{turned}"""
 
 _SOURCE = """
-    if x{k}._odd:
+    if x{k}._special:
         s{k} = source_of(x{k})
         if s{k} is not None:
             i += {bit}
@@ -198,8 +198,8 @@ _TAIL = """
         r._requires = False
         return r
     n = recipe.made()
-    way, n.fits, keep = recipe.ways.get(i) or recipe.make(i)
-    n.way = way
+    vjp, n.broadcast_to, keep = recipe.vjps.get(i) or recipe.make(i)
+    n.vjp = vjp
     n.ins = ({ins},)
     n.saved = keep({xs}, r)
     n.vers = None if {calm} else versions(n.saved)
@@ -250,7 +250,7 @@ def _follower(
         apart = f"if out.base is not None or {same}: out = alone(out)"
     text = _HEAD.format(
         xs=xs,
-        odd=" or ".join(f"x{k}._odd" for k in every),
+        odd=" or ".join(f"x{k}._special" for k in every),
         inference=" or ".join(f"x{k}._inference" for k in every),
         raws="; ".join(raws),
         arrays=", ".join(f"a{k}" for k in every),
@@ -279,7 +279,7 @@ def _keeper(count: int, reads: tuple[int, ...], needs_out: bool) -> Any:
 class Recipe:
     """One operation on tensors of known shapes and formats."""
 
-    __slots__ = ("arrays", "follow", "kind", "made", "plan", "shown", "size", "value", "ways")
+    __slots__ = ("arrays", "follow", "kind", "made", "plan", "shown", "size", "value", "vjps")
 
     def __init__(
         self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
@@ -292,26 +292,26 @@ class Recipe:
         self.arrays = [(array.shape, array.dtype) for array in arrays]
         self.value = plan.forward.function(kind)
         products = () if view else plan.products()
-        self.ways: dict[int, Any] = {}
+        self.vjps: dict[int, Any] = {}
         self.follow = _follower(len(arrays), shown, plan.differentiable, view, products)
 
     def make(self, bits: int) -> Any:
-        """For a mask of operands that need a gradient: the way back, what has to be fitted, and what saves.
+        """For a mask of operands that need a gradient: the derivative, what has to be fitted, and what saves.
 
         The bits above those of the operands say whose memory is not row by row.
         """
         count = len(self.arrays)
         mask = tuple([bool(bits >> k & 1) for k in range(count)])
         turned = tuple([k for k in range(count) if bits >> (count + k) & 1])
-        way = self.plan.way(mask, self.kind, self.shown, False, turned)
-        fits = None
-        if way.lacking or self.plan.pointwise:
+        vjp = self.plan.vjp(mask, self.kind, self.shown, False, turned)
+        broadcast_to = None
+        if vjp.lacking or self.plan.pointwise:
             shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None
-            if way.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
-                fits = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
-        if len(self.ways) >= MOST_WAYS:
-            self.ways.clear()
-        found = self.ways[bits] = (way, fits, _keeper(count, way.reads, way.needs_out))
+            if vjp.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
+                broadcast_to = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
+        if len(self.vjps) >= MOST_VJPS:
+            self.vjps.clear()
+        found = self.vjps[bits] = (vjp, broadcast_to, _keeper(count, vjp.reads, vjp.needs_out))
         return found
 
 
@@ -392,19 +392,19 @@ class Numbers(dict[Any, Number]):
         return found
 
 
-class Ways:
-    """For each mask of operands that need a gradient the way back, made when it is first needed."""
+class Vjps:
+    """For each mask of operands that need a gradient the derivative, made when it is first needed."""
 
     def __init__(self, function: Any, params: dict[str, Any], count: int, kind: Any) -> None:
         self.known: list[Any] = [None] * 2**count
         self.made = (function, params, count, kind)
 
     def make(self, mask: int) -> Any:
-        """The way for a mask of bits."""
+        """The derivative for a mask of bits."""
         function, params, count, kind = self.made
         plan = plan_of(function, (), ("float",) * count, params, True)
         bits = tuple([bool(mask >> i & 1) for i in range(count)])
-        found = self.known[mask] = plan.way(bits, kind, tuple(range(count)))
+        found = self.known[mask] = plan.vjp(bits, kind, tuple(range(count)))
         return found
 
 
@@ -478,11 +478,11 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
     return function
 
 
-def _ways(primitive: Any, params: dict[str, Any], count: int) -> dict[str, Any]:
+def _vjps(primitive: Any, params: dict[str, Any], count: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for bits, kind in ((32, F32), (64, F64)):
-        ways = Ways(primitive, params, count, kind)
-        found[f"ways{bits}"], found[f"made{bits}"] = ways.known, ways.make
+        vjps = Vjps(primitive, params, count, kind)
+        found[f"vjps{bits}"], found[f"made{bits}"] = vjps.known, vjps.make
     return found
 
 
@@ -503,7 +503,7 @@ def unary(
             vers=f"None if {_calm('input')} else versions(n.saved)" if back.reads else "None",
         )
 
-    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_ways(primitive, given, 1)}
+    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, given, 1)}
     return _made(name, "input, out=out", write, scope)
 
 
@@ -538,5 +538,5 @@ def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], s
             **texts,
         )
 
-    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_ways(primitive, {}, 2)}
+    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, {}, 2)}
     return _made(name, "input, other, alpha=alpha, out=out" if scaled else "input, other, out=out", write, scope)

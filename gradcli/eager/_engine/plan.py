@@ -96,7 +96,7 @@ def from_result(builder: Builder, out: Node, leaves: Sequence[Node], found: list
 
 Array = Any
 MOST_NODES = 16_384  # of the graphs of all plans that are kept: about 60 MB
-MOST_WAYS = 64  # of one plan: there is one for each set of operands that need a gradient
+MOST_VJPS = 64  # of one plan: there is one for each set of operands that need a gradient
 WARM = 3  # a plan for one shape is written out as a function at its third use: many are used once
 _plans = Cache(MOST_NODES)
 
@@ -140,7 +140,7 @@ class Tangent:
         self.steps = None if found is None else Steps([*plan.leaves, *stop, *tangents], [found])
 
 
-class Way:
+class Vjp:
     """How the nodes of one operation go back: for which operands, in which format, from what was saved.
 
     `back(node, ct)` gives a tuple of gradients, in the order of the node's edges, None where there is none.
@@ -272,7 +272,7 @@ class Plan:
         "size",
         "tangents",
         "used",
-        "ways",
+        "vjps",
     )
 
     def __init__(
@@ -294,7 +294,7 @@ class Plan:
         self.differentiable = tuple([leaf in moving for leaf in self.leaves])
         self.backwards: dict[tuple[bool, ...], Backward] = {}
         self.tangents: dict[tuple[bool, ...], Tangent] = {}
-        self.ways: dict[Any, Way] = {}
+        self.vjps: dict[Any, Vjp] = {}
         self.used = 0
 
     def value(self, kind: np.dtype[Any], arrays: Sequence[Array]) -> Array:
@@ -311,7 +311,7 @@ class Plan:
         """The plan of the gradients for the operands in this mask; made once."""
         found = self.backwards.get(mask)
         if found is None:
-            if len(self.backwards) >= MOST_WAYS:
+            if len(self.backwards) >= MOST_VJPS:
                 self.backwards.clear()
             found = self.backwards[mask] = Backward(self, mask)
         return found
@@ -320,7 +320,7 @@ class Plan:
         """The plan of the result's tangent where the operands in this mask have tangents; made once."""
         found = self.tangents.get(mask)
         if found is None:
-            if len(self.tangents) >= MOST_WAYS:
+            if len(self.tangents) >= MOST_VJPS:
                 self.tangents.clear()
             found = self.tangents[mask] = Tangent(self, mask)
         return found
@@ -329,21 +329,21 @@ class Plan:
         """The operands that are matrices and whose gradients may be products: these have a layout to keep."""
         return tuple([i for i, leaf in enumerate(self.leaves) if len(leaf.shape) == 2]) if self.multiplies else ()
 
-    def way(
+    def vjp(
         self,
         mask: tuple[bool, ...],
         kind: np.dtype[Any],
         shown: tuple[int, ...],
         mixed: bool = False,
         turned: tuple[int, ...] = (),
-    ) -> Way:
+    ) -> Vjp:
         """How its nodes go back; made once. Gradients of `turned` operands are laid out column by column."""
         key = (mask, kind, shown, mixed, turned)
-        found = self.ways.get(key)
+        found = self.vjps.get(key)
         if found is None:
-            if len(self.ways) >= MOST_WAYS:
-                self.ways.clear()
-            found = self.ways[key] = Way(self, mask, kind, shown, mixed, turned)
+            if len(self.vjps) >= MOST_VJPS:
+                self.vjps.clear()
+            found = self.vjps[key] = Vjp(self, mask, kind, shown, mixed, turned)
         return found
 
 

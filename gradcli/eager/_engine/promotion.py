@@ -22,35 +22,35 @@ WHOLE = frozenset(_WHOLE.split())
 APART: dict[str, tuple[int, ...]] = {"where": (0,), "take_along": (1,), "put_along": (1,)}
 
 
-def kind_of(xs: tuple[Any, ...], apart: tuple[int, ...], whole: bool) -> np.dtype[Any]:
+def kind_of(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool) -> np.dtype[Any]:
     """The format that an operation computes in."""
     first: Any = None
     for i, x in enumerate(xs):
-        if i in apart:
+        if i in keep_dtype:
             continue
         if isinstance(x, Tensor):
             kind = x._raw.dtype
             if first is None:
                 first = kind
             elif kind is not first:
-                return _joined(xs, apart, whole)
+                return _joined(xs, keep_dtype, keep_integer)
         elif isinstance(x, complex):
-            return _joined(xs, apart, whole)
+            return _joined(xs, keep_dtype, keep_integer)
     if first is FLOATS[0] or first is FLOATS[1]:
         return first
-    return _joined(xs, apart, whole)
+    return _joined(xs, keep_dtype, keep_integer)
 
 
-def _joined(xs: tuple[Any, ...], apart: tuple[int, ...], whole: bool) -> np.dtype[Any]:
+def _joined(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool) -> np.dtype[Any]:
     with_axes: list[dtypes.dtype] = []
     without: list[dtypes.dtype] = []
     numbers: list[dtypes.dtype] = []
     for i, x in enumerate(xs):
-        if i in apart:
+        if i in keep_dtype:
             continue
         if isinstance(x, Tensor):
             (with_axes if x._raw.ndim else without).append(dtypes.of(x._raw.dtype))
         else:
             numbers.append(dtypes.of_number(x))
     found = dtypes.common(with_axes, without, numbers)
-    return found.np if whole or found.kind >= 2 else dtypes.get_default_dtype().np
+    return found.np if keep_integer or found.kind >= 2 else dtypes.get_default_dtype().np

@@ -70,44 +70,50 @@ def record(
     name: str,
     *,
     pointwise: bool | None = None,
-    whole: bool | None = None,
-    apart: tuple[int, ...] | None = None,
+    keep_integer: bool | None = None,
+    keep_dtype: tuple[int, ...] | None = None,
     edges: int | tuple[int, ...] | None = None,
     view: bool = False,
 ) -> Tensor:
     """The result of `function(*xs, **params)`, a function of operands such as a primitive.
 
-    `whole`: whole numbers stay whole. `apart`: operands that keep their own format. `edges`: which operands, or how
-    many of them, the node shows. `view`: the result may share memory. Raises RuntimeError or IndexError where operands
-    do not fit.
+    `keep_integer`: whole numbers stay whole. `keep_dtype`: operands that keep their own format. `edges`: which
+    operands, or how many of them, the node shows. `view`: the result may share memory. Raises RuntimeError or
+    IndexError where operands do not fit.
     """
     key = None
-    if state.mode != SPECIAL or state.told:
+    if state.mode != SPECIAL or state.recorder_only:
         key = fastpath.key_of((function, name, edges, view, *params.values()), xs)
         recipe = None if key is None else fastpath.find(key)
         if recipe is not None:
-            told = state.told
-            if told:  # as if nobody recorded it
+            recorder_only = state.recorder_only
+            if recorder_only:  # as if nobody recorded it
                 state.mode = PLAIN if state._grad else SILENT
             try:
                 found = recipe.follow(recipe, *xs)
             finally:
-                if told:
+                if recorder_only:
                     state.mode = SPECIAL
             if found is not None:
                 if events.current is not None:
                     events.current.operation(name, xs, found)
                 return found  # type: ignore[no-any-return]
     if tracer.current is not None and tracer.traced(xs):
-        options = {"pointwise": pointwise, "whole": whole, "apart": apart, "edges": edges, "view": view}
+        options = {
+            "pointwise": pointwise,
+            "keep_integer": keep_integer,
+            "keep_dtype": keep_dtype,
+            "edges": edges,
+            "view": view,
+        }
         return tracer.current.operation(function, xs, params, name, options)  # type: ignore[no-any-return]
     known = getattr(function, "name", "")
     if pointwise is None:
         pointwise = bool(getattr(function, "pointwise", False))
-    if apart is None:
-        apart = APART.get(known, ())
-    kind = kind_of(xs, apart, known in WHOLE if whole is None else whole)
-    arrays, mixed = _arrays(xs, apart, kind, pointwise, view)
+    if keep_dtype is None:
+        keep_dtype = APART.get(known, ())
+    kind = kind_of(xs, keep_dtype, known in WHOLE if keep_integer is None else keep_integer)
+    arrays, mixed = _arrays(xs, keep_dtype, kind, pointwise, view)
     kinds = tuple([_KINDS[array.dtype.kind] for array in arrays])
     try:
         plan = plan_of(function, () if pointwise else tuple([x.shape for x in arrays]), kinds, params, pointwise)
@@ -120,7 +126,7 @@ def record(
         raise RuntimeError(f"the sizes of tensors of shapes {shapes} must match, or be 1: {wrong}") from None
     if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
         out = out.astype(kind)
-    elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or whole):
+    elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or keep_integer):
         out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
     if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
@@ -139,7 +145,7 @@ def record(
 
 
 def _arrays(
-    xs: tuple[Any, ...], apart: tuple[int, ...], kind: np.dtype[Any], pointwise: bool, view: bool
+    xs: tuple[Any, ...], keep_dtype: tuple[int, ...], kind: np.dtype[Any], pointwise: bool, view: bool
 ) -> tuple[list[Any], bool]:
     """The payloads in the format of the computation, and whether any of them had another one."""
     arrays: list[Any] = []
@@ -147,10 +153,10 @@ def _arrays(
     for i, x in enumerate(xs):
         if isinstance(x, Tensor):
             array = x._array if view else x._raw
-            if array.dtype != kind and i not in apart:
+            if array.dtype != kind and i not in keep_dtype:
                 mixed = True
                 array = array.astype(kind)
-        elif i in apart:
+        elif i in keep_dtype:
             array = np.asarray(x)
         else:
             array = kind.type(x) if pointwise else np.asarray(x, dtype=kind)
@@ -179,15 +185,15 @@ def attach(
     if True not in mask:
         return
     shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
-    way = plan.way(mask, kind, shown, mixed or result._raw.dtype != kind)
+    vjp = plan.vjp(mask, kind, shown, mixed or result._raw.dtype != kind)
     node: RuleNode = class_named(RuleNode, name)()
     node.ins = tuple([sources[i] for i in shown])
     node.place = place()
     node._seq = next(sequence)
     node.extra = None
-    node.way = way
+    node.vjp = vjp
     saved = []
-    for i in way.reads:
+    for i in vjp.reads:
         x = xs[i]
         if isinstance(x, Tensor):
             if x._inference:
@@ -198,15 +204,15 @@ def attach(
             saved.append(kept(x))
         else:
             saved.append(kept(number(arrays[i])))
-    if way.needs_out:
+    if vjp.needs_out:
         saved.append(kept_result(result, node))
     node.saved = tuple(saved)
     node.vers = versions(node.saved)
     shape = result._raw.shape
-    if mixed or way.lacking or (plan.pointwise and any(mask[i] and xs[i]._raw.shape != shape for i in shown)):
-        node.fits = tuple([(xs[i]._raw.shape, xs[i]._raw.dtype) if mask[i] else None for i in shown])
+    if mixed or vjp.lacking or (plan.pointwise and any(mask[i] and xs[i]._raw.shape != shape for i in shown)):
+        node.broadcast_to = tuple([(xs[i]._raw.shape, xs[i]._raw.dtype) if mask[i] else None for i in shown])
     else:
-        node.fits = None
+        node.broadcast_to = None
     result._requires = True
     result._node = node
 

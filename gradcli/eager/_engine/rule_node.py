@@ -19,7 +19,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import numpy_kernels
 
 if TYPE_CHECKING:
-    from gradcli.eager._engine.plan import Way
+    from gradcli.eager._engine.plan import Vjp
 
 _OPERANDS = {
     "PowBackward0": ("self", "exponent"),
@@ -54,19 +54,19 @@ def saved_names(node: RuleNode) -> dict[str, Any]:
     """By name the position among the saved values, or the value of a parameter, or None for what was not needed."""
     name = type(node).__name__
     operands = _OPERANDS.get(name, ("self", "other", "third"))
-    way = node.way
+    vjp = node.vjp
     found: dict[str, Any] = {}
-    for at, i in enumerate(way.reads):
+    for at, i in enumerate(vjp.reads):
         found[f"_saved_{operands[i] if i < len(operands) else f'input{i}'}"] = at
-    if way.needs_out:
-        found["_saved_result"] = len(way.reads)
-    for key, value in way.params.items():
+    if vjp.needs_out:
+        found["_saved_result"] = len(vjp.reads)
+    for key, value in vjp.params.items():
         if key in _PARAMS:
             if key == "axis" and type(value) is int and name in _SEVERAL:
                 value = (value,)
             found.setdefault(f"_saved_{_PARAMS[key]}", Fixed(value) if type(value) is int else value)
-    for operand in operands[: way.count]:
-        if way.count > 1 and name in ("MulBackward0", "DivBackward0", "MmBackward0", "BmmBackward0", "DotBackward0"):
+    for operand in operands[: vjp.count]:
+        if vjp.count > 1 and name in ("MulBackward0", "DivBackward0", "MmBackward0", "BmmBackward0", "DotBackward0"):
             found.setdefault(f"_saved_{operand}", None)
     return found
 
@@ -77,7 +77,7 @@ class Fixed(int):
 
 def source_of(x: Tensor) -> Any:
     """Where a gradient of this tensor goes: its node (or an `Output` of it), the leaf itself, or None."""
-    if not x._odd:
+    if not x._special:
         return None if not x._requires else x if x._node is None else x._node
     if not x.requires_grad:
         return None
@@ -90,11 +90,11 @@ def source_of(x: Tensor) -> Any:
 class RuleNode(Node):
     """The node of a declared operation: its gradients come from the declaration, through a plan."""
 
-    __slots__ = ("fits", "way")
+    __slots__ = ("broadcast_to", "vjp")
     simple = True
     __init__ = object.__init__  # made without arguments: whoever records an operation writes its fields
-    way: Way
-    fits: tuple[Any, ...] | None  # for each edge the shape and format of the input, where they may differ
+    vjp: Vjp
+    broadcast_to: tuple[Any, ...] | None  # for each edge the shape and format of the input, where they may differ
 
     def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
         """The gradients of the inputs: arrays from arrays, or tensors from tensors where a graph is wanted."""
@@ -106,31 +106,31 @@ class RuleNode(Node):
             if self.saved and type(self.saved[0]) is Packed:
                 found = self.from_packed(ct)
             else:
-                found = list(self.way.back(self, ct))
-            return found if self.fits is None else fit(found, self.fits)
+                found = list(self.vjp.back(self, ct))
+            return found if self.broadcast_to is None else fit(found, self.broadcast_to)
         self.check_versions()
-        way = self.way
-        turned = way.kind.kind == "c"
+        vjp = self.vjp
+        turned = vjp.kind.kind == "c"
         if turned:
             ct = ct.conj()
         values = [ct, *[self.tensor_saved(i) for i in range(len(self.saved or ()))]]
-        results = way.backward.steps.on_operands(way.kind, values, number, self._applied)
+        results = vjp.backward.steps.on_operands(vjp.kind, values, number, self._applied)
         if turned:
             results = [result.conj() for result in results]
-        found = [None if at < 0 else results[at] for at in way.where]
-        return found if self.fits is None else fit_tensors(found, self.fits)
+        found = [None if at < 0 else results[at] for at in vjp.where]
+        return found if self.broadcast_to is None else fit_tensors(found, self.broadcast_to)
 
     def from_packed(self, ct: Any) -> list[Any]:
         """The gradients where hooks packed what was saved."""
-        way = self.way
-        values = [way.suited(one.tensor()._raw) for one in self.saved or ()]
-        turned = way.kind.kind == "c"
-        results = way.backward.steps.on_arrays(way.kind, [np.conj(ct) if turned else ct, *values])
-        return [None if at < 0 else np.conj(results[at]) if turned else results[at] for at in way.where]
+        vjp = self.vjp
+        values = [vjp.suited(one.tensor()._raw) for one in self.saved or ()]
+        turned = vjp.kind.kind == "c"
+        results = vjp.backward.steps.on_arrays(vjp.kind, [np.conj(ct) if turned else ct, *values])
+        return [None if at < 0 else np.conj(results[at]) if turned else results[at] for at in vjp.where]
 
     def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         if primitive.name == "cast" and params["kind"] == "float":
-            cast: Tensor = xs[0].to(dtypes.of(self.way.kind))
+            cast: Tensor = xs[0].to(dtypes.of(self.vjp.kind))
             return cast
         result: Tensor = Tensor.bind(primitive, xs, params)
         return result
@@ -173,10 +173,10 @@ class FixedNode(RuleNode):
     keeps = True
 
 
-def fit(found: Any, fits: tuple[Any, ...]) -> list[Any]:
+def fit(found: Any, broadcast_to: tuple[Any, ...]) -> list[Any]:
     """Gradients in the shapes and formats of their inputs."""
     results: list[Any] = []
-    for value, one in zip(found, fits):  # noqa: B905 - the keyword costs as much as the loop
+    for value, one in zip(found, broadcast_to):  # noqa: B905 - the keyword costs as much as the loop
         if one is None:
             results.append(None)
         elif value is not None and value.shape == one[0] and value.dtype is one[1]:
@@ -186,9 +186,9 @@ def fit(found: Any, fits: tuple[Any, ...]) -> list[Any]:
     return results
 
 
-def fit_tensors(found: Any, fits: tuple[Any, ...]) -> list[Any]:
+def fit_tensors(found: Any, broadcast_to: tuple[Any, ...]) -> list[Any]:
     """Gradients as tensors in the shapes and formats of their inputs."""
-    return [None if one is None else fitted_tensor(value, *one) for value, one in zip(found, fits, strict=True)]
+    return [None if one is None else fitted_tensor(value, *one) for value, one in zip(found, broadcast_to, strict=True)]
 
 
 def fitted(value: Any, shape: tuple[int, ...], kind: Any) -> Any:

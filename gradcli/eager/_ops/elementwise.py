@@ -91,7 +91,7 @@ def _by_operand(name: str, x: Tensor, other: Any, formula: Any) -> Tensor:
     """A formula of a tensor and an operand, whose node says whether that is a tensor: `FmodBackward1`."""
     several = isinstance(other, Tensor)
     xs, node = (x, as_tensor_or_number(other)), f"{name}Backward{int(several)}"
-    return record(formula, xs, {}, node, pointwise=True, whole=True, edges=None if several else 1)
+    return record(formula, xs, {}, node, pointwise=True, keep_integer=True, edges=None if several else 1)
 
 
 def _tested(name: str, summary: str, **columns: Any) -> Any:
@@ -179,7 +179,7 @@ def _scaled_sum(name: str, sign: int) -> Any:
         xs = (as_tensor_or_number(input), as_tensor_or_number(other))
         if alpha != 1:
             node = f"{name.capitalize()}Backward0"
-            return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, whole=True)
+            return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, keep_integer=True)
         return apply(catalogue()[name], xs, {})
 
     return _short(name, long_way, f"input {'+' if sign > 0 else '-'} alpha * other.", True)
@@ -216,7 +216,9 @@ true_divide = op(name="true_divide", inplace=ENTRIES, out=CAST)(
 @op(only=FUNCTION)
 def rsub(input: Tensor, other: Operand) -> Tensor:
     """other - input, for a number: one node with one edge."""
-    return record(_rsub, (input, as_tensor_or_number(other)), {}, "RsubBackward1", pointwise=True, whole=True, edges=1)
+    return record(
+        _rsub, (input, as_tensor_or_number(other)), {}, "RsubBackward1", pointwise=True, keep_integer=True, edges=1
+    )
 
 
 def _rsub(x: Any, y: Any) -> Any:
@@ -346,16 +348,16 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
         below, above = (x._array if isinstance(x, Tensor) else None if np.isinf(x) else x for x in (low, high))
         return Tensor(np.clip(input._array, below, above))
     name = "ClampBackward1" if numbers else "ClampBackward0"
-    return bounded(input, low, high, name, edges=1 if numbers else None, whole=False)
+    return bounded(input, low, high, name, edges=1 if numbers else None, keep_integer=False)
 
 
-def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, whole: bool) -> Tensor:
+def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, keep_integer: bool) -> Tensor:
     """Entries held between two bounds; in a recording, an infinite one is left out, as proofs know no infinities."""
     if tracer.current is not None:
         for one, other, infinite, held in ((high, low, np.inf, _at_least), (low, high, -np.inf, _at_most)):
             if not isinstance(one, Tensor) and one == infinite and (isinstance(other, Tensor) or np.isfinite(other)):
-                return record(held, (x, other), {}, name, pointwise=True, edges=edges, whole=whole)
-    return record(_clamped, (x, low, high), {}, name, pointwise=True, edges=edges, whole=whole)
+                return record(held, (x, other), {}, name, pointwise=True, edges=edges, keep_integer=keep_integer)
+    return record(_clamped, (x, low, high), {}, name, pointwise=True, edges=edges, keep_integer=keep_integer)
 
 
 def _clamped(x: Any, low: Any, high: Any) -> Any:
@@ -404,8 +406,8 @@ def clamp_min(input: Tensor, min: Operand) -> Tensor:
     if input.dtype.kind < 2 and (isinstance(min, int) or (isinstance(min, Tensor) and min.dtype.kind < 2)):
         return clamp(input, min=min)
     if isinstance(min, Tensor):
-        return bounded(input, min, math.inf, "ClampMinBackward1", edges=(0, 1), whole=True)
-    return bounded(input, min, math.inf, "ClampMinBackward0", edges=1, whole=True)
+        return bounded(input, min, math.inf, "ClampMinBackward1", edges=(0, 1), keep_integer=True)
+    return bounded(input, min, math.inf, "ClampMinBackward0", edges=1, keep_integer=True)
 
 
 @op(inplace=ENTRIES, out=CAST)
@@ -414,8 +416,8 @@ def clamp_max(input: Tensor, max: Operand) -> Tensor:
     if input.dtype.kind < 2 and (isinstance(max, int) or (isinstance(max, Tensor) and max.dtype.kind < 2)):
         return clamp(input, max=max)
     if isinstance(max, Tensor):
-        return bounded(input, -math.inf, max, "ClampMaxBackward1", edges=(0, 2), whole=True)
-    return bounded(input, -math.inf, max, "ClampMaxBackward0", edges=1, whole=True)
+        return bounded(input, -math.inf, max, "ClampMaxBackward1", edges=(0, 2), keep_integer=True)
+    return bounded(input, -math.inf, max, "ClampMaxBackward0", edges=1, keep_integer=True)
 
 
 @op(inplace=ENTRIES, out=EXACT)
@@ -475,7 +477,7 @@ def _floor_divide(input: Any, other: Any) -> Tensor:
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """input * 2 ** other."""
     power = Tensor(np.asarray(np.exp2(other._raw), input._raw.dtype if input.dtype.kind == 2 else np.float32))
-    return record(catalogue()["mul"], (input, power), {}, "LdexpBackward0", whole=False)
+    return record(catalogue()["mul"], (input, power), {}, "LdexpBackward0", keep_integer=False)
 
 
 @op(inplace=ENTRIES, out=CAST)
@@ -484,7 +486,9 @@ def copysign(input: Tensor, other: Operand) -> Tensor:
     signs = np.copysign(1.0, np.asarray(other._raw if isinstance(other, Tensor) else other, np.float64))
     turn = Tensor((np.where(np.signbit(input._raw), -1.0, 1.0) * signs).astype(input._raw.dtype)[()])
     edges = 2 if isinstance(other, Tensor) else 1
-    return record(catalogue()["mul"], (input, turn), {}, f"CopysignBackward{2 - edges}", whole=False, edges=edges)
+    return record(
+        catalogue()["mul"], (input, turn), {}, f"CopysignBackward{2 - edges}", keep_integer=False, edges=edges
+    )
 
 
 def _fm(name: str, ours: str) -> Any:
@@ -511,7 +515,7 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """A number where entries are not above a threshold."""
     high = Tensor(np.asarray(input._raw > threshold))
-    return record(catalogue()["where"], (high, input, value), {}, "ThresholdBackward0", whole=False, edges=(1,))
+    return record(catalogue()["where"], (high, input, value), {}, "ThresholdBackward0", keep_integer=False, edges=(1,))
 
 
 def _need_bits(name: str, *xs: Any) -> None:
@@ -566,7 +570,7 @@ def bitwise_not(input: Tensor) -> Tensor:
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """input + value * tensor1 * tensor2, entry by entry."""
     xs = (input, tensor1, tensor2)
-    return record(_addcmul, xs, {"value": value}, "AddcmulBackward0", pointwise=True, whole=True)
+    return record(_addcmul, xs, {"value": value}, "AddcmulBackward0", pointwise=True, keep_integer=True)
 
 
 def _addcmul(x: Any, one: Any, other: Any, *, value: float) -> Any:

@@ -183,7 +183,9 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     _check_bounds(x, layout, arrays)
     apart = tuple(range(1, len(arrays) + 1))
     params = {"layout": tuple(layout)}
-    return record(_gathered, (x, *arrays), params, "IndexBackward0", whole=True, apart=apart, edges=1, pointwise=False)
+    return record(
+        _gathered, (x, *arrays), params, "IndexBackward0", keep_integer=True, keep_dtype=apart, edges=1, pointwise=False
+    )
 
 
 def _check_bounds(x: Tensor, layout: list[Any], arrays: list[Tensor]) -> None:
@@ -231,7 +233,9 @@ def assignment(x: Tensor, index: Any, value: Any) -> tuple[Tensor, Any, Callable
     return (
         x,
         value,
-        lambda old: record(_put, (old, value, hit, at), {}, "IndexPutBackward0", whole=True, apart=(2, 3), edges=2),
+        lambda old: record(
+            _put, (old, value, hit, at), {}, "IndexPutBackward0", keep_integer=True, keep_dtype=(2, 3), edges=2
+        ),
     )
 
 
@@ -271,7 +275,7 @@ def picked(x: Tensor, positions: Any, name: str) -> Tensor:
     """The entries at positions of the flattened tensor, in the shape of the positions."""
     at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
     params = {"shape": tuple(positions.shape)}
-    return record(_picked, (x, at), params, name, whole=True, apart=(1,), edges=1, pointwise=False)
+    return record(_picked, (x, at), params, name, keep_integer=True, keep_dtype=(1,), edges=1, pointwise=False)
 
 
 def flat(x: Any) -> Any:
@@ -492,9 +496,11 @@ def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) ->
     last[flat] = np.arange(flat.size)
     hit = Tensor((last >= 0).reshape(x._raw.shape))
     if not isinstance(source, Tensor):
-        return record(_filled, (x, hit, source), {}, name, whole=True, apart=(1,), edges=1, pointwise=True)
+        return record(_filled, (x, hit, source), {}, name, keep_integer=True, keep_dtype=(1,), edges=1, pointwise=True)
     at = Tensor(np.maximum(last, 0))
-    return record(_placed, (x, source, hit, at), {}, name, whole=True, apart=(2, 3), edges=edges, pointwise=False)
+    return record(
+        _placed, (x, source, hit, at), {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges, pointwise=False
+    )
 
 
 def _filled(x: Any, hit: Any, value: Any) -> Any:
@@ -510,7 +516,9 @@ def added_at(x: Tensor, positions: Any, source: Tensor, name: str, alpha: float 
     """x with the entries of `source` added at some positions; one that is named twice gets both."""
     at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
     params = {"alpha": alpha}
-    return record(_added_at, (x, source, at), params, name, whole=True, apart=(2,), edges=2, pointwise=False)
+    return record(
+        _added_at, (x, source, at), params, name, keep_integer=True, keep_dtype=(2,), edges=2, pointwise=False
+    )
 
 
 def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
@@ -560,7 +568,9 @@ def scatter_reduce(
     kind = input._raw.dtype
     at, factor, share = Tensor(positions.reshape(-1)), Tensor(kept.astype(kind)), Tensor(parts.astype(kind))
     xs = (input, _part(src, index), at, factor, share)
-    return record(_reduced, xs, {}, "ScatterReduceBackward0", whole=True, apart=(2,), edges=2, pointwise=False)
+    return record(
+        _reduced, xs, {}, "ScatterReduceBackward0", keep_integer=True, keep_dtype=(2,), edges=2, pointwise=False
+    )
 
 
 def _reduced(x: Any, source: Any, at: Any, factor: Any, share: Any) -> Any:

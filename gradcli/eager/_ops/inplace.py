@@ -138,7 +138,7 @@ def renew(view: Tensor) -> None:
     view._seen = view._counter.value
     with modes.enable_grad():
         fresh = record(
-            follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, whole=True, pointwise=False
+            follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, keep_integer=True, pointwise=False
         )
     view._edge, view._requires = fresh._edge, fresh._requires
     if events.current is not None:
@@ -158,7 +158,7 @@ class CopySlices(Node):
             return [None, None]
         ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(np.asarray(cts[0]))
         kept = None if self.inputs[0] is None else where(self.hit, 0.0, ct)
-        inner = record(follow, (ct,), {"path": self.path}, "AsStridedBackward0", whole=True, pointwise=False)
+        inner = record(follow, (ct,), {"path": self.path}, "AsStridedBackward0", keep_integer=True, pointwise=False)
         if create_graph:
             return [kept, inner]
         return [None if kept is None else kept._array, inner._array]

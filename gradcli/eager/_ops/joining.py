@@ -49,7 +49,7 @@ def _joined(*xs: Any, axis: int) -> Any:
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along an axis that they have."""
     xs = _several(tensors, "cat")
-    return record(_joined, xs, {"axis": axis_of(dim, xs[0].ndim)}, "CatBackward0", whole=True)
+    return record(_joined, xs, {"axis": axis_of(dim, xs[0].ndim)}, "CatBackward0", keep_integer=True)
 
 
 def _stacked(*xs: Any, axis: int) -> Any:
@@ -65,7 +65,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     xs = _several(tensors, "stack")
     if any(x._array.shape != xs[0]._array.shape for x in xs):
         raise RuntimeError("stack expects each tensor to be equal size")
-    return record(_stacked, xs, {"axis": axis_of(dim, xs[0].ndim + 1)}, "StackBackward0", whole=True)
+    return record(_stacked, xs, {"axis": axis_of(dim, xs[0].ndim + 1)}, "StackBackward0", keep_integer=True)
 
 
 def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
@@ -80,7 +80,7 @@ def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
 @op()
 def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
-    return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, "FlipBackward0", whole=True)
+    return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, "FlipBackward0", keep_integer=True)
 
 
 @op()
@@ -88,7 +88,7 @@ def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
     """The entries moved along axes; what leaves at one end enters at the other."""
     axis = tuple(dims) if isinstance(dims, (list, tuple)) else dims
     shift = tuple(shifts) if isinstance(shifts, (list, tuple)) else shifts
-    return record(operation("roll"), (input,), {"shift": shift, "axis": axis}, "RollBackward0", whole=True)
+    return record(operation("roll"), (input,), {"shift": shift, "axis": axis}, "RollBackward0", keep_integer=True)
 
 
 @op(only=METHOD)
@@ -102,7 +102,7 @@ def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
         )
     if any(n < 0 for n in times):
         raise RuntimeError(f"a tensor cannot be repeated a negative number of times: {list(times)}")
-    return record(operation("tile"), (input,), {"reps": times}, "RepeatBackward0", whole=True)
+    return record(operation("tile"), (input,), {"reps": times}, "RepeatBackward0", keep_integer=True)
 
 
 @op()
@@ -115,19 +115,19 @@ def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
 @op(inplace=ENTRIES, out=EXACT)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and below a diagonal, zeros above."""
-    return record(operation("tril"), (input,), {"k": diagonal}, "TrilBackward0", whole=True)
+    return record(operation("tril"), (input,), {"k": diagonal}, "TrilBackward0", keep_integer=True)
 
 
 @op(inplace=ENTRIES, out=EXACT)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and above a diagonal, zeros below."""
-    return record(operation("triu"), (input,), {"k": diagonal}, "TriuBackward0", whole=True)
+    return record(operation("triu"), (input,), {"k": diagonal}, "TriuBackward0", keep_integer=True)
 
 
 @op()
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
-    return record(operation("trace"), (input,), {}, "TraceBackward0", whole=True)
+    return record(operation("trace"), (input,), {}, "TraceBackward0", keep_integer=True)
 
 
 # --- several results ---------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along a diagonal, zeros elsewhere."""
     xs = tuple([atleast_2d(x) for x in tensors])
-    return record(_blocks, xs, {}, "BlockDiagBackward0", whole=True, pointwise=False)
+    return record(_blocks, xs, {}, "BlockDiagBackward0", keep_integer=True, pointwise=False)
 
 
 def _blocks(*xs: Any) -> Any:
@@ -343,7 +343,7 @@ def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     shape = (*input.shape[:-1], size, size)
     positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
     at = Tensor(np.ascontiguousarray(positions).reshape(-1))
-    how: dict[str, Any] = {"whole": True, "apart": (1,), "edges": 1, "pointwise": False}
+    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1,), "edges": 1, "pointwise": False}
     return fixed(record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", **how))
 
 

@@ -38,7 +38,7 @@ def _product(name: str, one: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError(f"{name}() needs {words}")
     if one.dtype is not other.dtype:
         raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
-    return record(operation("matmul"), (one, other), {}, f"{name.capitalize()}Backward0", whole=True)
+    return record(operation("matmul"), (one, other), {}, f"{name.capitalize()}Backward0", keep_integer=True)
 
 
 def _tensors(name: str, one: Any, other: Any) -> None:
@@ -136,7 +136,7 @@ def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor],
         raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
     if one.dtype is not other.dtype or input.dtype is not one.dtype:
         raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
-    return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", whole=True, pointwise=False)
+    return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True, pointwise=False)
 
 
 @op(inplace=ENTRIES, out=EXACT)
@@ -220,7 +220,7 @@ def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3")
     axis = axis_of(dim, input.ndim)
-    return record(_cross, (input, other), {"axis": axis}, "LinalgCrossBackward0", whole=True, pointwise=False)
+    return record(_cross, (input, other), {"axis": axis}, "LinalgCrossBackward0", keep_integer=True, pointwise=False)
 
 
 def _cross(x: Any, y: Any, *, axis: int) -> Any:

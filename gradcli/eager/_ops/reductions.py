@@ -29,9 +29,11 @@ def axes_of(dim: Any) -> Axes:
     return (tuple(dim) or None) if isinstance(dim, (list, tuple)) else dim
 
 
-def reduced(name: str, x: Tensor, dim: Any, keepdim: bool, node: str, whole: bool = False, **more: Any) -> Tensor:
+def reduced(
+    name: str, x: Tensor, dim: Any, keepdim: bool, node: str, keep_integer: bool = False, **more: Any
+) -> Tensor:
     params = {"axis": axes_of(dim), "keepdims": keepdim, **more}
-    return record(operation(name), (x,), params, node, whole=whole)
+    return record(operation(name), (x,), params, node, keep_integer=keep_integer)
 
 
 def as_asked(found: Tensor, dtype: dtypes.dtype | None) -> Tensor:
@@ -50,7 +52,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes
     input = converted(input, dtype)
     if input.dtype.kind < 2 and dtype is None:
         input = cast(input, dtypes.int64)
-    found = reduced("sum", input, dim, keepdim, "SumBackward0" if dim is None else "SumBackward1", whole=True)
+    found = reduced("sum", input, dim, keepdim, "SumBackward0" if dim is None else "SumBackward1", keep_integer=True)
     return found if dtype is None else as_asked(found, dtype)
 
 
@@ -139,7 +141,7 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
         return sum(input, dim, keepdim)
     missing = Tensor(np.isnan(input._raw))
     params = {"axis": axes_of(dim), "keepdims": keepdim}
-    return record(_nansum, (input, missing), params, "NansumBackward0", apart=(1,), edges=1, pointwise=False)
+    return record(_nansum, (input, missing), params, "NansumBackward0", keep_dtype=(1,), edges=1, pointwise=False)
 
 
 def _nansum(x: Any, missing: Any, *, axis: Any, keepdims: bool) -> Any:
@@ -161,7 +163,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     input = converted(input, dtype)
     if input.dtype.kind < 2 and dtype is None:
         input = cast(input, dtypes.int64)
-    found = reduced("prod", input, dim, keepdim, "ProdBackward0" if dim is None else "ProdBackward1", whole=True)
+    found = reduced("prod", input, dim, keepdim, "ProdBackward0" if dim is None else "ProdBackward1", keep_integer=True)
     return as_asked(found, dtype)
 
 
@@ -224,14 +226,16 @@ def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> T
 @op(inplace=ENTRIES, out=COMPUTED, along=True)
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running sums along an axis."""
-    found = record(operation("cumsum"), (converted(input, dtype),), {"axis": dim}, "CumsumBackward0", whole=True)
+    found = record(operation("cumsum"), (converted(input, dtype),), {"axis": dim}, "CumsumBackward0", keep_integer=True)
     return as_asked(found, dtype)
 
 
 @op(inplace=ENTRIES, out=COMPUTED, along=True)
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running products along an axis."""
-    found = record(operation("cumprod"), (converted(input, dtype),), {"axis": dim}, "CumprodBackward0", whole=True)
+    found = record(
+        operation("cumprod"), (converted(input, dtype),), {"axis": dim}, "CumprodBackward0", keep_integer=True
+    )
     return as_asked(found, dtype)
 
 
@@ -245,21 +249,21 @@ class Extremes(NamedTuple):
 @op(out=EXACT)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
     """The smallest and the largest entry."""
-    low = reduced("amin", input, dim, keepdim, "AminmaxBackward0", whole=True)
-    high = reduced("amax", input, dim, keepdim, "AminmaxBackward0", whole=True)
+    low = reduced("amin", input, dim, keepdim, "AminmaxBackward0", keep_integer=True)
+    high = reduced("amax", input, dim, keepdim, "AminmaxBackward0", keep_integer=True)
     return named(Extremes, "aminmax")(*one_node("AminmaxBackward0", low, high))
 
 
 @op(out=EXACT)
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest entry; several share the gradient."""
-    return reduced("amax", input, dim, keepdim, "AmaxBackward0", whole=True)
+    return reduced("amax", input, dim, keepdim, "AmaxBackward0", keep_integer=True)
 
 
 @op(out=EXACT)
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest entry; several share the gradient."""
-    return reduced("amin", input, dim, keepdim, "AminBackward0", whole=True)
+    return reduced("amin", input, dim, keepdim, "AminBackward0", keep_integer=True)
 
 
 class Found(NamedTuple):
@@ -273,7 +277,13 @@ def _chosen(x: Tensor, positions: Any, dim: int, node: str, keepdim: bool) -> Fo
     """The entries at positions along an axis, which keep their node's gradient to themselves."""
     axis = dim - x._array.ndim if dim >= 0 else dim
     found = record(
-        _taken, (x, Tensor(positions)), {"axis": axis, "kept": keepdim}, node, whole=True, apart=(1,), edges=1
+        _taken,
+        (x, Tensor(positions)),
+        {"axis": axis, "kept": keepdim},
+        node,
+        keep_integer=True,
+        keep_dtype=(1,),
+        edges=1,
     )
     at = Tensor(positions if keepdim else np.asarray(positions.squeeze(axis)))
     return of_node(Found, node)(found, noted("indices", (x,), at))
@@ -293,12 +303,12 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
     if isinstance(dim, Tensor):
         return ROWS[f"{name}imum"](x, dim)
     if dim is None:
-        return record(operation(name), (x,), {}, f"{name.capitalize()}Backward1", whole=True)
+        return record(operation(name), (x,), {}, f"{name.capitalize()}Backward1", keep_integer=True)
     if tracer.current is not None and tracer.traced((x,)):
         place = _place_of(f"arg{name}", x, dim, True)
         params = {"axis": dim - x.ndim if dim >= 0 else dim, "kept": keepdim}
         node = f"{name.capitalize()}Backward0"
-        found = record(_taken, (x, place), params, node, whole=True, apart=(1,), edges=1)
+        found = record(_taken, (x, place), params, node, keep_integer=True, keep_dtype=(1,), edges=1)
         shown: Tensor = place if keepdim else place.reshape(tuple(found.shape))
         return named(Found, name)(found, shown)
     at = np.expand_dims(getattr(np, f"arg{name}")(x._array, axis=dim), dim)
@@ -325,7 +335,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
         keys = record(catalogue()["neg"], (input,), {}, "NegBackward0") if descending else input
         at = record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
         params = {"axis": axis, "kept": True}
-        found = record(_taken, (input, at), params, "SortBackward0", whole=True, apart=(1,), edges=1)
+        found = record(_taken, (input, at), params, "SortBackward0", keep_integer=True, keep_dtype=(1,), edges=1)
         return named(Found, "sort")(found, at)
     array = -input._array if descending else input._array
     return _chosen(input, np.argsort(array, axis=dim, kind="stable"), dim, "SortBackward0", True)
@@ -340,7 +350,9 @@ def msort(input: Tensor) -> Tensor:
 def _place_of(name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     """The position of the largest or smallest entry: an operation of its own while a function is recorded."""
     if tracer.current is not None and tracer.traced((x,)):
-        return record(operation(name), (x,), {"axis": dim, "keepdims": keepdim}, name, whole=True, pointwise=False)
+        return record(
+            operation(name), (x,), {"axis": dim, "keepdims": keepdim}, name, keep_integer=True, pointwise=False
+        )
     if not x._raw.size and dim is None:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0")
     return noted(name, (x,), Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdim))))

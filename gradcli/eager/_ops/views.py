@@ -26,7 +26,7 @@ def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node
     """The result of a movement that shares the memory of x where NumPy can share it."""
     result = again((function, node, None, True, *params.values()), x)
     if result is None:
-        result = record(function, (x,), params, node, view=True, whole=True, pointwise=False)
+        result = record(function, (x,), params, node, view=True, keep_integer=True, pointwise=False)
     out, memory = result._array, x._raw
     if out.base is not memory and (out.base is None or out.base is not memory.base):
         if out.size and not np.may_share_memory(out, memory):
@@ -34,7 +34,7 @@ def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node
                 state.dual.give(result, viewed(x._tangent, function, params, node))
             return result
     counter = result._count = x._count or x._counter
-    result._odd = True
+    result._special = True
     if x._base is None:
         result._base = x
         result._path = ((function, tuple(params.items())),)
@@ -103,7 +103,7 @@ def unsafe_view(x: Tensor, shape: Shape) -> Tensor:
     found = _shared(x, shape, "UnsafeViewBackward0")
     if state.dual is not None:
         state.dual.look_up(found)
-    found._base, found._path, found._odd = None, (), found._own_tangent is not None
+    found._base, found._path, found._special = None, (), found._own_tangent is not None
     return found
 
 

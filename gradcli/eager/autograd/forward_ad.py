@@ -40,7 +40,7 @@ class Level:
             laid_out[...] = tangent._raw
             tangent._raw = laid_out
         x._own_tangent = tangent
-        x._odd = True
+        x._special = True
         self.given.append(x)
         for one in (x._node.saved or ()) if x._node is not None else ():
             if type(one) is Saved and one.output == x._nr and one.tangent is None:
@@ -81,7 +81,7 @@ class Level:
         """Take all tangents away."""
         for x in self.given:
             x._own_tangent = None
-            x._odd = x._base is not None or x._inference or (x._node is not None and x._node.outputs > 1)
+            x._special = x._base is not None or x._inference or (x._node is not None and x._node.outputs > 1)
         for one in self.kept:
             one.tangent = None
         self.given, self.kept = [], []

@@ -27,14 +27,14 @@ def fused(
     node: str,
     *,
     edges: int | None = None,
-    apart: tuple[int, ...] = (),
+    keep_dtype: tuple[int, ...] = (),
     **params: Any,
 ) -> Tensor:
     """One node for `function(*xs, **params)`.
 
-    `edges` is how many operands the node shows, `apart` says which of them keep a format of their own: positions.
+    `edges` is how many operands the node shows, `keep_dtype` says which of them keep a format of their own: positions.
     """
-    return dense(record(function, xs, params, node, pointwise=False, edges=edges, apart=apart))
+    return dense(record(function, xs, params, node, pointwise=False, edges=edges, keep_dtype=keep_dtype))
 
 
 def dense(x: Tensor) -> Tensor:

@@ -147,7 +147,7 @@ def _convolution(
     out = tuple([(n + 2 * e - need) // by + 1 for n, e, need, by in zip(sizes, edges, reach, stride, strict=True)])
     xs = (input, weight, 0 if bias is None else bias)
     params = {"stride": stride, "padding": edges, "dilation": dilation, "out": out, "groups": groups}
-    return dense(record(_convolved, xs, params, "ConvolutionBackward0", whole=True, pointwise=False))
+    return dense(record(_convolved, xs, params, "ConvolutionBackward0", keep_integer=True, pointwise=False))
 
 
 def _named_padding(name: str, input: Tensor, padding: str, reach: Sizes, stride: Sizes) -> tuple[Tensor, Any]:

@@ -77,14 +77,14 @@ def _check_product(mat1: Tensor, mat2: Tensor) -> None:
 class _Layer:
     """What `linear` did for some shapes and a format: how the weight was turned, and how the product was taken."""
 
-    __slots__ = ("made", "product", "size", "turned", "value", "way")
+    __slots__ = ("made", "product", "size", "turned", "value", "vjp")
 
     def __init__(self, turned: Recipe, product: Recipe) -> None:
         self.turned, self.product = turned, product
         self.size = turned.size + product.size
         self.value = product.value
         self.made = turned.made
-        self.way = (turned.ways.get(1) or turned.make(1))[0]
+        self.vjp = (turned.vjps.get(1) or turned.make(1))[0]
 
 
 _layers = Cache(MOST_NODES)
@@ -113,7 +113,7 @@ def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
         return None
     mode = state.mode
     a, w, b = input._raw, weight._raw, bias._raw
-    if mode == SPECIAL or weight._odd or bias._odd or input._inference:
+    if mode == SPECIAL or weight._special or bias._special or input._inference:
         return None
     layer: _Layer | None = _layers.get(_key(a, w, b))
     if layer is None or a.__class__ is not np.ndarray:
@@ -124,7 +124,9 @@ def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
     result._raw = layer.value(b, a, np.ascontiguousarray(flipped) if narrow else flipped)[0]
     result._node = result._count = None
     result._requires = False
-    source = None if mode else source_of(input) if input._odd else (input._node or input) if input._requires else None
+    source = (
+        None if mode else source_of(input) if input._special else (input._node or input) if input._requires else None
+    )
     bits = 0 if source is None else 2
     if weight._requires:
         bits += 4
@@ -137,7 +139,7 @@ def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
     if not flipped.flags.c_contiguous:
         bits += 32
     product = layer.product
-    way, fits, keep = product.ways.get(bits) or product.make(bits)
+    vjp, broadcast_to, keep = product.vjps.get(bits) or product.make(bits)
     code, at = outside(_getframe(2)) or (None, 0)
     above = None
     if weight._requires:
@@ -145,9 +147,9 @@ def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
         above._code, above._at = code, at
         above._seq = next(sequence)
         above.ins = (weight._node or weight,)
-        above.way = layer.way
+        above.vjp = layer.vjp
         above.saved = ()
-        above.fits = above.vers = above.extra = None
+        above.broadcast_to = above.vers = above.extra = None
     node = product.made()
     node._code, node._at = code, at
     node._seq = next(sequence)
@@ -156,14 +158,14 @@ def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
         source,
         above,
     )
-    node.way, node.fits = way, fits
+    node.vjp, node.broadcast_to = vjp, broadcast_to
     node.extra = node.vers = None
     view = None
-    if 2 in way.reads:
+    if 2 in vjp.reads:
         view = _new(Tensor)
         view._raw, view._node, view._requires = flipped, above, above is not None
         counter = view._count = weight._count or weight._counter
-        view._odd, view._base, view._path = True, weight, _PATH
+        view._special, view._base, view._path = True, weight, _PATH
         if counter.value:
             view._seen = counter.value
     node.saved = saved = keep(bias, input, view, result)

@@ -394,7 +394,7 @@ def nll_loss(
     if weight is not None:
         refuse_grad("nll_loss", weight=weight)
         given = (weight,)
-    more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "apart": (1,)}
+    more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "keep_dtype": (1,)}
     if input.ndim == 1:
         return fused(_nll_of_vector, (input, target, *given), "NllLossBackward0", **more)
     if input.ndim == 2:

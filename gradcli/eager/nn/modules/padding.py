@@ -45,7 +45,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if any(n + low + high < 0 for n, (low, high) in zip(input.shape, pairs, strict=True)):
         raise RuntimeError(f"pad: {tuple(pad)} would cut off more than there is of {list(input.shape)}")
     before, after = tuple([low for low, _ in pairs]), tuple([high for _, high in pairs])
-    found = record(framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", whole=True)
+    found = record(framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", keep_integer=True)
     if value:
         inside = tuple(
             [slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(found.shape, pairs, strict=True)]
