@@ -213,3 +213,23 @@ def test_the_command_line_names_the_line_of_backward(tmp_path: Any) -> None:
 def test_nothing_to_judge_is_said() -> None:
     with pytest.raises(GradcliError):
         check_callable(function(keeping(torch.exp), saved(lambda g, x: g)), at=())
+
+
+@pytest.mark.parametrize(
+    ("version", "noted"), [("2.3.1", True), ("2.4.0", False), ("2.13.0+cpu", False), ("2.14", True)]
+)
+def test_a_version_that_is_not_known_is_noted_and_tried(
+    version: str, noted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    rule = function(keeping(torch.exp), saved(lambda g, x: g * x.exp()))
+    report = check_callable(rule, at=(X,))
+    assert [one.verdict for one in report.checks] == ["PROVED"]
+    assert any(f"PyTorch {version} is untested" in one.message for one in report.diagnostics) == noted
+
+
+def test_a_missing_framework_names_the_extra(tmp_path: Any) -> None:
+    (tmp_path / "jax.py").write_text('raise ModuleNotFoundError("No module named jax", name="jax")')
+    (tmp_path / "rules.py").write_text("import jax")
+    report = check_target(f"{tmp_path / 'rules.py'}:f", at=["x=1"])
+    assert report.checks[0].verdict == "ERROR" and "gradcli[peers]" in str(report.checks[0].diagnostics[0].help)

@@ -118,7 +118,12 @@ class Box:
 
     def remarks(self) -> list[str]:
         """What a reader should know of the calls so far: prints, warnings, changed arguments, the derivative's form."""
-        return [*self.listener.notes(), *sorted(self.changed), *(self.form.notes if self.form else ())]
+        return [
+            *self.library.untested(),
+            *self.listener.notes(),
+            *sorted(self.changed),
+            *(self.form.notes if self.form else ()),
+        ]
 
     @property
     def claimed(self) -> str | None:

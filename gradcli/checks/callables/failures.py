@@ -115,7 +115,9 @@ def called(role: str, function: Callable[..., Any], *args: Any, **keywords: Any)
     except SystemExit as problem:
         raise Failed(role, f"{role} calls sys.exit({problem.code!r})", place=place_of(problem)) from None
     except BaseException as problem:
-        raise Failed(role, f"{role} raises {told(problem)}", place=place_of(problem)) from problem
+        missing = isinstance(problem, ModuleNotFoundError) and problem.name in ("torch", "jax", "jaxlib")
+        help = "pip install 'gradcli[peers]'" if missing else None
+        raise Failed(role, f"{role} raises {told(problem)}", place=place_of(problem), help=help) from problem
 
 
 def told(problem: BaseException) -> str:

@@ -6,6 +6,7 @@ code names. Nothing here imports a library: whoever hands in its function has im
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 EAGER = f"{__name__.partition('.')[0]}.eager"  # a floor above this one: it is met, never imported
 TORCH, JAX, NUMPY = "torch", "jax", "numpy"
+KNOWN = {TORCH: ("2.4", "2.13"), JAX: ("0.4.30", "0.10")}  # versions that are known to work
 TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}
 
 
@@ -31,7 +33,19 @@ class Library:
     """Arrays of NumPy; the base of the others. Knows how to hand numbers in, read them, and ask for a gradient."""
 
     name = NUMPY
+    module: Any = None
     differentiates = False
+
+    def untested(self) -> list[str]:
+        """A note where the library's version is outside of those that are known to work."""
+        version = str(getattr(self.module, "__version__", ""))
+        if self.name not in KNOWN or not version:
+            return []
+        low, high = KNOWN[self.name]
+        first, last, own = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (low, high, version))
+        if first <= own and own[: len(last)] <= last:
+            return []
+        return [f"{TITLES[self.name]} {version} is untested: {low} to {high} are known to work"]
 
     def give(self, array: Floats, like: Any, moves: bool) -> Any:
         """An argument of its own for one call: a number where a number was given, else a fresh array."""
