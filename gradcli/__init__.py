@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
     from gradcli.calculator.compiled import compile  # noqa: A004  # as numba and PyTorch name it
     from gradcli.calculator.deriving import derive
+    from gradcli.calculator.plotting import plot
     from gradcli.checking import check, check_callable
     from gradcli.diagnostics import Diagnostic, GradcliError
     from gradcli.extension import operation
@@ -56,6 +57,7 @@ _ROOMS = {
     "jacobian": "gradcli.calculator",
     "operation": "gradcli.extension",
     "parse": "gradcli.language.parser",
+    "plot": "gradcli.calculator.plotting",
     "trace": "gradcli.calculator",
     "unparse": "gradcli.language.unparse",
     "watch": "gradcli.frameworks.attach",
@@ -78,6 +80,7 @@ __all__ = [
     "jacobian",
     "operation",
     "parse",
+    "plot",
     "trace",
     "unparse",
     "watch",
@@ -99,8 +102,20 @@ def __getattr__(name: str) -> Any:
             found: Any = import_module(".".join(path[:end]))
         if name in _ROOMS:
             found = getattr(found, name)
+            results = import_module("gradcli.execution.results")
+            results.Shown._displayed = _displayed
         globals()[name] = found
     return found
+
+
+def _displayed() -> Any:
+    """What writes results for people."""
+    return import_module("gradcli.rendering.displayed")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Make the magics `%grad` and `%%grad` known to a notebook: `%load_ext gradcli`."""
+    import_module("gradcli.notebook").register(shell)
 
 
 def __dir__() -> list[str]:

@@ -78,7 +78,18 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"checking"},
     "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},
-    "__init__": {"audit", "calculator", "checking", "frameworks", "language", "extension"},
+    "notebook": {"points"},
+    "__init__": {
+        "audit",
+        "calculator",
+        "checking",
+        "execution",
+        "extension",
+        "frameworks",
+        "language",
+        "notebook",
+        "rendering",
+    },
 }
 
 # heavy libraries: the files that may import them, and only inside a function or through a lazy table

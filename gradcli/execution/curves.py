@@ -6,9 +6,6 @@ from gradcli.execution.results import Shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from gradcli.execution.results import Value
     from gradcli.execution.step_sequence import StepSequence
 
@@ -27,8 +24,3 @@ class Curves(Shown):
     claim: list[float] | None = None
     claimed: str = ""
     steps: StepSequence | None = None
-
-    def _rows(self) -> Iterator[tuple[str, Any]]:
-        yield "expression", self.expression
-        for leaf, points in self.points.items():
-            yield leaf, f"{points[0]} to {points[-1]}"

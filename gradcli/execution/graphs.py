@@ -7,8 +7,6 @@ from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gradcli.diagnostics import Diagnostic, Span
     from gradcli.execution.results import Value
 
@@ -75,9 +73,3 @@ class Graph(Shown):
     gradient: dict[str, int]
     lines: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        for vertex in self.vertices:
-            reads = f" reads {', '.join(map(str, vertex.inputs))}" if vertex.inputs else ""
-            yield f"{vertex.index} {vertex.name}", vertex.text + reads

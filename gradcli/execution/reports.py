@@ -6,8 +6,6 @@ from gradcli.execution.results import Record, Shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gradcli.diagnostics import Diagnostic, Span
     from gradcli.execution.results import Value
 
@@ -77,15 +75,3 @@ class PlanReport(Shown):
     memory: PlanMemory
     passes: tuple[PlanPass, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
-
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        yield "runs as", f"{self.runs}: {self.reason}"
-        for row in self.order:
-            if isinstance(row, PlanLoop):
-                yield row.place, f"{row.count:,} in blocks of {row.block:,}, threads: {row.threads}"
-                yield from ((step.place, f"{step.operation}  {step.type}  {step.memory}") for step in row.steps)
-            else:
-                yield row.place, f"{row.operation}  {row.type}  {row.memory}"
-        yield "bytes", f"{self.memory.peak():,}"
-        yield "passes", ", ".join([one.name for one in self.passes])

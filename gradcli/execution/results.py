@@ -11,7 +11,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
     from numpy.typing import NDArray
@@ -25,9 +25,6 @@ else:  # typing costs 3 ms at start-up, and what it says matters to a type check
 
     def dataclass_transform(**_: object) -> object:
         return lambda made: made
-
-
-SHOWN_ENTRIES = 60
 
 
 class DataclassFields:
@@ -109,37 +106,21 @@ def same(one: object, other: object) -> bool:
 
 
 class Shown(Record):
-    """A result that a notebook shows as a small table; `_rows` names what belongs in it."""
+    """A result that prints as its command prints it, and that a notebook shows as a table, a formula or a drawing.
 
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        for name in self._names:
-            yield name, getattr(self, name)
+    `_displayed` gives the module that writes texts; the package sets it when a function of its interface is first used.
+    """
+
+    _displayed: ClassVar[Callable[[], Any] | None] = None
+
+    def __str__(self) -> str:
+        return repr(self) if Shown._displayed is None else str(Shown._displayed().text(self))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        rows = [(label, entry_text(value)) for label, value in self._rows()]
-        width = max((len(label) for label, _ in rows), default=0)
-        plain = "\n".join(f"{label.ljust(width)}  {value}" for label, value in rows)
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{escaped(label)}</th>"
-            f"<td style='text-align:left'><code>{escaped(value)}</code></td></tr>"
-            for label, value in rows
-        )
-        return {"text/plain": plain, "text/html": f"<table>{cells}</table>"}
-
-
-def escaped(text: str) -> str:
-    """The text with the characters that mean something in HTML written as references."""
-    return text.translate({38: "&amp;", 60: "&lt;", 62: "&gt;", 34: "&quot;", 39: "&#39;"})
-
-
-def entry_text(value: object) -> str:
-    """A value on one line; an array of more than SHOWN_ENTRIES entries is named by its shape."""
-    if getattr(value, "size", 0) > SHOWN_ENTRIES:
-        return f"array of shape {getattr(value, 'shape', ())}"
-    if isinstance(value, tuple):
-        return ", ".join(entry_text(item) for item in value)
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    return plain if isinstance(plain, str) else repr(plain)
+        if Shown._displayed is None:
+            return {"text/plain": repr(self)}
+        made: dict[str, str] = Shown._displayed().bundle(self)
+        return made
 
 
 class Evaluation(Shown):
@@ -153,10 +134,6 @@ class Evaluation(Shown):
     value: Values
     diagnostics: tuple[Diagnostic, ...] = ()
     exact: dict[str, Any] | None = None
-
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        yield "value", self.value
 
 
 class Gradient(Shown):
@@ -174,15 +151,6 @@ class Gradient(Shown):
     diagnostics: tuple[Diagnostic, ...] = ()
     exact: dict[str, Any] | None = None
 
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        yield "value", self.value
-        for leaf, partial in self.gradient.items():
-            yield f"d/d{leaf}", partial
-        for leaf, values in (self.derivatives or {}).items():
-            for order, value in enumerate(values, 1):
-                yield f"d^{order}/d{leaf}^{order}", value
-
 
 class Hessian(Shown):
     """Value, gradient and second derivatives; `hessian[a][b]` has the shape of a, then that of b."""
@@ -194,15 +162,6 @@ class Hessian(Shown):
     hessian: dict[str, dict[str, Value]]
     diagnostics: tuple[Diagnostic, ...] = ()
 
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        yield "value", self.value
-        for leaf, partial in self.gradient.items():
-            yield f"d/d{leaf}", partial
-        for one, row in self.hessian.items():
-            for other, value in row.items():
-                yield f"d2/d{one} d{other}", value
-
 
 class Jacobian(Shown):
     """Value and Jacobian; `jacobian[leaf]` has the output's shape, then the leaf's; a tuple if several."""
@@ -212,15 +171,6 @@ class Jacobian(Shown):
     value: Values
     jacobian: dict[str, Value] | tuple[dict[str, Value], ...]
     diagnostics: tuple[Diagnostic, ...] = ()
-
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        yield "value", self.value
-        tables = self.jacobian if isinstance(self.jacobian, tuple) else (self.jacobian,)
-        for position, table in enumerate(tables):
-            label = f"output {position}, " if len(tables) > 1 else ""
-            for leaf, value in table.items():
-                yield f"{label}d/d{leaf}", value
 
 
 class DerivationStep(Record):
@@ -266,11 +216,6 @@ class Derivation(Shown):
     emitted: str | None = None
     short: dict[str, str] | None = None
     parts: dict[str, str] | None = None
-
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        for key, formula in self.text.items():
-            yield derivative_label(key), formula
 
 
 def derivative_label(key: str) -> str:
@@ -391,10 +336,3 @@ class Trace(Shown):
     naive: NaiveTrace | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     written: Passes | None = None
-
-    def _rows(self) -> Iterator[tuple[str, object]]:
-        yield "expression", self.expression
-        for step in self.forward if self.written is None else self.written.forward:
-            yield f"{step.index} {step.primitive}", f"{step.text} = {entry_text(step.value)}"
-        for leaf, partial in self.gradient.items():
-            yield f"d/d{leaf}", partial

@@ -6,9 +6,9 @@ is drawn here (`drawn.js` shows it); of a large one the page has its groups (`gr
 
 from __future__ import annotations
 
+from html import escape as escaped
 from importlib.resources import files
 
-from gradcli.execution.results import escaped
 from gradcli.rendering.graphs.grouped import embedded
 from gradcli.rendering.graphs.picture import picture
 from gradcli.rendering.graphs.svg import svg

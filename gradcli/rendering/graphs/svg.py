@@ -6,8 +6,9 @@ escaped, and nothing is loaded from anywhere.
 
 from __future__ import annotations
 
+from html import escape as escaped
+
 from gradcli.diagnostics import error
-from gradcli.execution.results import escaped
 from gradcli.rendering.graphs.labels import TALL, Labels
 from gradcli.rendering.graphs.layout import layout
 from gradcli.rendering.graphs.routes import curve, loop, outlines, samples, tip
