@@ -91,6 +91,7 @@ def test_an_option_of_the_magic_that_there_is_not() -> None:
 
 
 @pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
 def test_a_notebook_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
