@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from html import escape as escaped
 from unicodedata import name
 
-from gradcli.execution.results import escaped
 from gradcli.rendering.document import Facts, Formula, Grid, Line
 from gradcli.rendering.text import visible
 
