@@ -81,7 +81,7 @@ def chart(xs: Sequence[float], series: Sequence[Sequence[float]], columns: int, 
     """Curves over the same points with their axes; the range is that of the first curve and of all others.
 
     >>> chart([0, 1, 2], [[0, 1, 4]], 12, 3, "x")[-1]
-    '      0    x     2'
+    '     0    x     2'
     """
     y = span([value for curve in series for value in curve])
     canvas = Canvas(columns, rows, (xs[0], xs[-1]), y)
