@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 # how a kind of value is spelled in help
@@ -132,17 +132,22 @@ class Declaration:
     """A command: the annotated function that it calls, its operands and its options.
 
     The function takes the output first, then every operand and option by name. Its docstring is the help
-    text.
+    text. `sections` are further options, by the headings that they stand under in the help.
     """
 
-    __slots__ = ("function", "operands", "options")
+    __slots__ = ("function", "headings", "operands", "options")
 
     def __init__(
-        self, function: Callable[..., int], operands: tuple[Operand, ...], options: tuple[Option, ...]
+        self,
+        function: Callable[..., int],
+        operands: tuple[Operand, ...],
+        options: tuple[Option, ...],
+        sections: Mapping[str, tuple[Option, ...]] | None = None,
     ) -> None:
         self.function = function
         self.operands = operands
-        self.options = options
+        self.headings = {one.name: title for title, own in (sections or {}).items() for one in own}
+        self.options = (*[one for own in (sections or {}).values() for one in own], *options)
 
     @property
     def name(self) -> str:

@@ -81,11 +81,12 @@ class GroupedOptions(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        headings = {**SECTIONS, **declaration(str(ctx.info_name)).headings}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None:
                 own = "Arguments" if param.param_type_name == "argument" else "Options"
-                sections.setdefault(SECTIONS.get(param.name or "", own), []).append(record)
+                sections.setdefault(headings.get(param.name or "", own), []).append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
