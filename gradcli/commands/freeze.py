@@ -33,10 +33,10 @@ def freeze(
     limit: tuple[str, ...],
     samples: int,
     seed: int | None,
+    timeout: float,
     require: str | None,
     allow_kink: bool,
     lenient: bool,
-    timeout: float,
 ) -> int:
     """Record results in scripts, for check to compare.
 
