@@ -329,7 +329,7 @@ def added(scalars: Sequence[Node]) -> Node:
 def cotangent_of(shape: tuple[int, ...], seed: int) -> Floats:
     """A cotangent whose entries are neither 0 nor 1."""
     sent = np.random.default_rng(seed + 1)
-    found: Floats = sent.choice([-1.0, 1.0], shape) * (sent.integers(16, 96, shape) | 1) / 32.0
+    found: Floats = np.asarray(sent.choice([-1.0, 1.0], shape) * (sent.integers(16, 96, shape) | 1) / 32.0)
     return found
 
 
