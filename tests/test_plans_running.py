@@ -225,3 +225,13 @@ def test_a_part_is_computed_where_it_stands_in_the_gradient(text: str, monkeypat
     for found in (first, again):
         assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(found, right, strict=True))
     np.testing.assert_allclose(first[1], tape.run(values, backend="numpy")[1], rtol=1e-13)
+
+
+@pytest.mark.parametrize("part", ["[1:, ::-1]", "[::-1]", "[:, ::-1]", "[1:-1]"])
+def test_a_part_in_another_order_is_copied(part: str) -> None:
+    """With columns reversed it was taken for the rows themselves: a wrong gradient."""
+    x = numbers(40_000, 3)
+    tape, values = question(f"sum(sin(x{part})*2)", {"x": x})
+    found, right = Plan(tape, threads=2).answer(values), tape.run(values, backend="numpy")
+    assert found is not None
+    np.testing.assert_allclose(found[1], right[1], rtol=1e-13, atol=1e-300)

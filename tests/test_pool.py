@@ -83,8 +83,8 @@ def test_threads_never_get_the_same_memory() -> None:
                 wrong.append(number)
         stop.set()
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(1, 5)))
+    with ThreadPoolExecutor(4) as workers:
+        list(workers.map(work, range(1, 5)))
     assert not wrong and stop.is_set()
 
 
@@ -108,6 +108,6 @@ def test_every_block_is_dealt_once_and_neighbours_to_one_thread(threads: int) ->
     taken: list[Any] = list(libraries.dealt([deque(share) for share in shares], 0))
     assert sorted(taken) == pieces and taken[: len(shares[0])] == list(shares[0])
     together: list[Any] = []
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda at: together.extend(libraries.dealt(shares, at)), range(threads)))
+    with ThreadPoolExecutor(threads) as workers:
+        list(workers.map(lambda at: together.extend(libraries.dealt(shares, at)), range(threads)))
     assert sorted(together) == pieces

@@ -303,11 +303,12 @@ def _inside(schedule: Schedule, owners: dict[int, int]) -> dict[int, tuple[int, 
     for event in schedule.events:
         if not isinstance(event, Op) or event.kind != PLACE or event.out.serial not in owners:
             continue
-        (x,), rows = event.args, index_of(event.params[1])[:1]
-        owner, whole = owners[event.out.serial], x.shape[1:] == event.out.shape[1:]
-        if x.serial in made and whole and rows[0].step in (1, None) and owner in owned:
+        (x,), (rows, *others) = event.args, index_of(event.params[1])
+        owner = owners[event.out.serial]
+        whole = x.shape[1:] == event.out.shape[1:] and all((part.step or 1) == 1 for part in others)
+        if x.serial in made and whole and (rows.step or 1) == 1 and owner in owned:
             if readers[x.serial] == [event] and x.dtype == event.out.dtype and x.serial not in outputs:
-                found[x.serial] = owner, rows[0]
+                found[x.serial] = owner, rows
                 owned.discard(owner)
     return found
 
