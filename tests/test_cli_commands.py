@@ -74,6 +74,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
         examples=(("exp(0)", 1.0),),
         internal=False,
         arity=1,
+        argument_names=lambda: ("x",),
         partials=lambda x, *, out: (out,),
     )
     hidden = SimpleNamespace(name="hidden", internal=True, aliases=())

@@ -24,10 +24,10 @@ def plot(
     *,
     at: tuple[str, ...],
     wrt: str | None,
-    limit: tuple[str, ...],
     box: tuple[str, ...],
     claim: str | None,
     steps: bool,
+    limit: tuple[str, ...],
 ) -> int:
     """A function with its gradient, as a plot.
 
