@@ -69,7 +69,6 @@ api.report_on = None
 survey.Survey.finding = None
 """,
     "another judge of recordings": """
-from gradcli.checks import subjects, verdict
 from gradcli.checks.callables import judge, recorded
 proved = judge.Verdict("PROVED", "", {})
 recorded.by_recording = lambda box, *rest: recorded.Rigorous({name: proved for name in box.names}, [], [])

@@ -74,11 +74,11 @@ BROKEN: dict[str, Callable[[Graph], Node]] = {
     "axes counts axes from the front": lambda g: made(
         g, "permute", (g.leaf("A", 2, 2),), Type("float", (2, 2)), axes=(1, 0)
     ),
-    "no plain value": lambda g: made(g, "power", (g.leaf("x"),), n=[2]),
+    "not a plain value": lambda g: made(g, "power", (g.leaf("x"),), n=[2]),
     "unknown name": lambda g: constant(g, "tau"),
     "not exact": lambda g: constant(g, 0.5),
     "whole number is not an int": lambda g: constant(g, Fraction(2)),
-    "no int": lambda g: constant(g, True),
+    "is not an int: <#": lambda g: constant(g, True),
     "not in the table": unknown_data,
     "data has shape": misshapen_data,
     "two inputs with one name": two_leaves,

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from gradcli.batch.points import answer_points, sources, sweep
-from gradcli.calculator import blocks
 from gradcli.diagnostics import GradcliError
 from tests.forced import patches
 from tests.processes import below, runs
@@ -139,7 +138,7 @@ def test_what_stops_behind_any_block_goes_on_to_the_same_bytes(
     source: str, out: str, stop_behind: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last block is short: what computes it must not hang on the blocks before it."""
-    patches(monkeypatch, (sweep, "ENTRIES", 2 * 256), (sources, "TEXT_BYTES", 5800), (blocks, "MANY", 720))
+    patches(monkeypatch, (sweep, "ENTRIES", 2 * 256), (sources, "TEXT_BYTES", 5800))
     points(tmp_path, source, 1000)
     call = (SCRIPT, str(tmp_path / source), str(tmp_path / f"out{out}"))
     answer_points(*call[:2], str(tmp_path / f"whole{out}"))

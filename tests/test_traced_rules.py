@@ -25,7 +25,9 @@ RIGHT = ("PROVED", "CERTIFIED")
 # the rules of the prototype, and those that the others do not resemble; the rest is deep
 PROTOTYPE = {"gelu_tanh", "layer_norm_library", "matmul", "written_slices", "two_results", "non_differentiable"}
 JAX_FIRST = {"log1pexp", "unit_vector", "index", "symbolic_zeros", "pytrees"}
-NUMERICAL = {("logdet", "jax")}  # what no operation of ours stands for: JAX's LU decomposition
+# JAX's LU decomposition has no counterpart; gelu's constants are rounded before the graph is recorded, and 1e-17 of it
+# refutes what no rounding is allowed for
+NUMERICAL = {("logdet", "jax"), ("gelu", "jax")}
 BY_VALUES = {"max", "pytrees", "nondiff_argnums"}  # mistakes that leave the exact verdict to the values
 
 

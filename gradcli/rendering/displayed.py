@@ -37,12 +37,13 @@ def text(result: Any) -> str:
 
 
 def bundle(result: Any) -> dict[str, str]:
-    """A result for notebooks: by the type of the data, the richest that says it well and the plain text."""
+    """A result for notebooks, by type of data: plain text, and the richest form there is. Long arrays are shortened."""
     kind = type(result).__name__
-    made = {"text/plain": text(result)}
     if kind == "Graph":
-        made["image/svg+xml"] = formats.text("svg", result, Style(), backward=any(one.sent for one in result.vertices))
-    elif kind == "Curves":
+        drawing = formats.text("svg", result, Style(), backward=any(one.sent for one in result.vertices))
+        return {"text/plain": text(result), "image/svg+xml": drawing}
+    made = {"text/plain": plain.render(DOCUMENTS[kind](result, Style(entries=LISTED)))}
+    if kind == "Curves":
         if find_spec("matplotlib") is not None:
             made["image/svg+xml"] = plots.figure(result, "svg").decode()
     elif kind == "Derivation":
