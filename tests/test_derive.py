@@ -212,11 +212,16 @@ LATEX = [
     ("(y - (x @ y)*x)/norm(x)", r"\frac{y - (x^{\top} y) x}{\lVert x \rVert}"),
     ("24*eps*s**6/r**13", r"\frac{24 \mathrm{eps} s^{6}}{r^{13}}"),
     ("where(x > 0, 2*x, 1)", r"\begin{cases} 2 x & x > 0 \\ 1 & \text{else} \end{cases}"),
-    ("diag(b) - outer(b, b)", r"\operatorname{diag}(b) - b \, b^{\top}"),
+    ("diag(b) - outer(b, b)", r"\operatorname{diag}(b) - b b^{\top}"),
     ("1/(m*n)*ones(m, n)", r"\frac{1}{m n} \mathbf{1}_{m \times n}"),
     ("W*reshape(1 - b**2, (m, 1))", r"\operatorname{diag}(1 - b^{\circ 2}) W"),
     ("[x[1], lam, theta_1]", r"\begin{pmatrix} x_{1} \\ \lambda \\ \theta_{1} \end{pmatrix}"),
     ("sqrt(pi)*abs(s)*exp(-s)", r"\sqrt{\pi} \left| s \right| \exp(-s)"),
+    ("1e-5*s + sum(X, axis=0)[i, 1:]", r"1 \cdot 10^{-5} s + \operatorname{sum}(X, \texttt{axis=0})_{i, \texttt{1:}}"),
+    (
+        "where(s > 1 and not t > 2, s*2**n, 0)",
+        r"\begin{cases} s \cdot 2^{n} & s > 1 \land \lnot (t > 2) \\ 0 & \text{else} \end{cases}",
+    ),
 ]
 
 
@@ -250,6 +255,8 @@ MATHML = [
     ("eye(n)", '<msub><mi mathvariant="normal">I</mi><mi>n</mi></msub>'),
     ("x_1**2", "<msup><mrow><msub><mi>x</mi><mn>1</mn></msub></mrow><mn>2</mn></msup>"),
     ("r = -b", "<mi>r</mi><mo>=</mo><mo>−</mo><mi>b</mi>"),
+    ("1e-5", "<mn>1</mn><mo>·</mo><msup><mn>10</mn><mrow><mo>−</mo><mn>5</mn></mrow></msup>"),
+    ("-s*t", "<mo>−</mo><mi>s</mi><mo>&#x2062;</mo><mi>t</mi>"),
 ]
 
 

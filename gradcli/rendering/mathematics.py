@@ -1,6 +1,7 @@
-r"""Formulas of the script language as LaTeX mathematics: `2/m*A.T @ (A @ x - b)` as `\frac{2}{m} A^{\top} (A x - b)`.
+r"""Formulas of the script language as LaTeX: `2/m*A.T @ (A @ x - b)` as `\frac{2}{m} A^{\top} (A x - b)`.
 
-A product entry by entry is \odot, as people write it; whether one is meant is decided by the ranks of the operands.
+`Mathematics` decides what is written: a product entry by entry is \odot, as people write it, and whether one is meant
+follows from the ranks of the operands. How it is written is up to a notation: LaTeX here, MathML in `mathml.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from gradcli.language.syntax import (
     Binary,
     Call,
     Compare,
+    Expression,
     ExpressionStatement,
     List,
     Name,
@@ -25,7 +27,7 @@ from gradcli.language.unparse import unparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gradcli.language.syntax import Syntax
 
@@ -55,7 +57,6 @@ NUMBERS = frozenset(
     ["sum", "mean", "norm", "det", "trace", "logdet", "var", "std", "prod", "logsumexp", "len", "max", "min"]
 )
 MATRICES = frozenset(["outer", "inv", "eye", "diag"])
-SIGNS = {"<=": r"\le", ">=": r"\ge", "!=": r"\ne", "==": "=", "<": "<", ">": ">"}
 
 
 def latex(text: str, ranks: Mapping[str, int]) -> str:
@@ -64,22 +65,23 @@ def latex(text: str, ranks: Mapping[str, int]) -> str:
     >>> latex("2/m*A.T @ (A @ x - b)", {"A": 2, "x": 1, "b": 1})
     '\\frac{2}{m} A^{\\top} (A x - b)'
     """
-    statement = parsed(text)
-    writer = Mathematics(ranks)
-    if isinstance(statement, Assign):
-        return f"{writer.text(statement.targets[0])} = {writer.text(statement.value)}"
-    assert isinstance(statement, ExpressionStatement)
-    return writer.text(statement.value)
-
-
-def parsed(text: str) -> Syntax:
-    """The one statement of a text."""
-    (statement,) = parse(Source(text)).statements
-    return statement
+    return Mathematics(ranks).formula(text)
 
 
 class Mathematics:
     """Writes trees; `ranks` are those of names."""
+
+    top = r"\top"
+    symbols: Mapping[str, str] = {"eye": "I", "ones": r"\mathbf{1}", "zeros": r"\mathbf{0}"}
+    signs: Mapping[str, str] = {
+        "<=": r"\le",
+        ">=": r"\ge",
+        "!=": r"\ne",
+        "==": "=",
+        "⊙": r"\odot",
+        "and": r"\land",
+        "or": r"\lor",
+    }
 
     def __init__(self, ranks: Mapping[str, int]) -> None:
         self.ranks = ranks
@@ -107,97 +109,160 @@ class Mathematics:
             return 2 if name in MATRICES else max(map(self.rank, node.args), default=0)
         return 0
 
+    def formula(self, text: str) -> str:
+        """The one statement of a text."""
+        (statement,) = parse(Source(text)).statements
+        if isinstance(statement, Assign):
+            return self.operator(self.text(statement.targets[0]), "=", self.text(statement.value))
+        assert isinstance(statement, ExpressionStatement)
+        return self.text(statement.value)
+
     def text(self, node: Syntax, place: int = 0) -> str:
         """A tree, in brackets where its place binds more tightly."""
         text, binds = self.written(node)
-        return text if binds >= place else rf"\left({text}\right)" if r"\frac" in text else f"({text})"
+        return text if binds >= place else self.bracketed(text)
 
     def written(self, node: Syntax) -> tuple[str, int]:
         """A tree, and how tightly its outermost operation binds."""
         if isinstance(node, Number):
             mantissa, _, exponent = node.text.partition("e")
-            return (rf"{mantissa} \cdot 10^{{{int(exponent)}}}", PRODUCT) if exponent else (node.text, ATOM)
+            if not exponent:
+                return self.number(node.text), ATOM
+            ten = self.power(self.number("10"), self.number(str(int(exponent))))
+            return self.dotted(self.number(mantissa), ten), PRODUCT
         if isinstance(node, Name):
-            return name_text(node.id), ATOM
+            return self.name(node.id), ATOM
         if isinstance(node, Unary):
-            return ("-" if node.op == "-" else r"\lnot ") + self.text(node.operand, PRODUCT), SUM
+            return self.prefixed(node.op, self.text(node.operand, PRODUCT)), SUM
         if isinstance(node, Binary):
             return self.binary(node)
         if isinstance(node, Transpose):
             inner = node.value
             if isinstance(inner, Call) and inner.function.id == "inv":
-                return rf"{self.text(inner.args[0], ATOM)}^{{-\top}}", POWER
-            return rf"{self.text(inner, ATOM)}^{{\top}}", POWER
+                return self.power(self.text(inner.args[0], ATOM), self.prefixed("-", self.top)), POWER
+            return self.power(self.text(inner, ATOM), self.top), POWER
         if isinstance(node, Compare):
             text = self.text(node.operands[0], SUM)
             for sign, operand in zip(node.ops, node.operands[1:], strict=True):
-                text += f" {SIGNS[sign]} {self.text(operand, SUM)}"
+                text = self.operator(text, sign, self.text(operand, SUM))
             return text, 0
         if isinstance(node, List):
             rows = [item.items if isinstance(item, List) else (item,) for item in node.items]
-            body = r" \\ ".join(" & ".join(map(self.text, row)) for row in rows)
-            return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}", ATOM
+            return self.matrix([[self.text(item) for item in row] for row in rows]), ATOM
         if isinstance(node, Subscript):
-            return f"{self.text(node.value, ATOM)}_{{{', '.join(map(unparse, node.items))}}}", ATOM
+            places = [
+                self.text(item) if isinstance(item, Expression) else self.verbatim(unparse(item)) for item in node.items
+            ]
+            return self.index(self.text(node.value, ATOM), self.joined(places, ",")), ATOM
         if isinstance(node, Call):
             return self.call(node)
-        return rf"\texttt{{{unparse(node)}}}", ATOM
+        return self.verbatim(unparse(node)), ATOM
 
     def binary(self, node: Binary) -> tuple[str, int]:
         """An operator between two operands."""
         left, right = node.left, node.right
         if isinstance(left, Unary) and left.op == "-" and node.op in "*/@":  # the sign stands in front of the product
             positive = Binary(node.op, left.operand, right, node.implicit, node.span)
-            return f"-{self.text(positive, PRODUCT)}", SUM
+            return self.prefixed("-", self.text(positive, PRODUCT)), SUM
         for column, matrix in ((left, right), (right, left)):
             if node.op == "*" and isinstance(column, Call) and column.function.id == "reshape":  # scales rows
-                return rf"\operatorname{{diag}}({self.text(column.args[0])}) {self.text(matrix, PRODUCT)}", PRODUCT
-        if node.op in "+-":
-            return f"{self.text(left, SUM)} {node.op} {self.text(right, HADAMARD)}", SUM
+                return self.beside(
+                    self.function("diag", [self.text(column.args[0])]), self.text(matrix, PRODUCT)
+                ), PRODUCT
+        if node.op in ("+", "-"):
+            return self.operator(self.text(left, SUM), node.op, self.text(right, HADAMARD)), SUM
         if node.op == "/":
-            return rf"\frac{{{self.text(left)}}}{{{self.text(right)}}}", ATOM
+            return self.fraction(self.text(left), self.text(right)), ATOM
         if node.op == "**":
-            sign = r"\circ " if self.rank(left) else ""
-            return f"{self.text(left, ATOM)}^{{{sign}{self.text(right)}}}", POWER
+            return self.power(self.text(left, ATOM), self.text(right), self.rank(left) > 0), POWER
         if node.op == "@":
-            if self.rank(left) == 1:
-                return rf"{self.text(left, ATOM)}^{{\top}} {self.text(right, PRODUCT)}", PRODUCT
-            return f"{self.text(left, PRODUCT)} {self.text(right, PRODUCT)}", PRODUCT
+            one = self.power(self.text(left, ATOM), self.top) if self.rank(left) == 1 else self.text(left, PRODUCT)
+            return self.beside(one, self.text(right, PRODUCT)), PRODUCT
         if node.op == "*" and self.rank(left) and self.rank(right):
-            return rf"{self.text(left, HADAMARD)} \odot {self.text(right, PRODUCT)}", HADAMARD
+            return self.operator(self.text(left, HADAMARD), "⊙", self.text(right, PRODUCT)), HADAMARD
         if node.op == "*":
             one, other = (self.text(operand, POWER if is_dot(operand) else PRODUCT) for operand in (left, right))
-            return (rf"{one} \cdot {other}" if other[0].isdigit() else f"{one} {other}"), PRODUCT
-        return rf"{self.text(left)} \mathbin{{\mathrm{{{node.op}}}}} {self.text(right)}", 0
+            return (self.dotted if self.begins_with_digit(other) else self.beside)(one, other), PRODUCT
+        return self.operator(self.text(left), node.op, self.text(right)), 0
 
     def call(self, node: Call) -> tuple[str, int]:
         """A call, in the notation that its function has."""
-        name, args = node.function.id, node.args
-        one = self.text(args[0]) if args else ""
+        name, args = node.function.id, [self.text(one) for one in node.args]
         if name == "sqrt":
-            return rf"\sqrt{{{one}}}", ATOM
-        if name == "abs":
-            return rf"\left| {one} \right|", ATOM
-        if name == "norm" and len(args) == 1:
-            return rf"\lVert {one} \rVert", ATOM
+            return self.root(args[0]), ATOM
+        if name in ("abs", "norm") and len(args) == 1:
+            return self.fenced(name, args[0]), ATOM
         if name == "inv":
-            return f"{self.text(args[0], ATOM)}^{{-1}}", POWER
+            return self.power(self.text(node.args[0], ATOM), self.prefixed("-", self.number("1"))), POWER
         if name == "outer":
-            return rf"{self.text(args[0], PRODUCT)} \, {self.text(args[1], ATOM)}^{{\top}}", PRODUCT
+            column, row = self.text(node.args[0], PRODUCT), self.text(node.args[1], ATOM)
+            return self.beside(column, self.power(row, self.top)), PRODUCT
         if name in ("eye", "ones", "zeros"):
-            symbol = {"eye": "I", "ones": r"\mathbf{1}", "zeros": r"\mathbf{0}"}[name]
-            sizes = r" \times ".join(map(self.text, args))
-            return f"{symbol}_{{{sizes}}}", ATOM
+            return self.index(self.symbols[name], self.joined(args, "×")), ATOM
         if name == "reshape" and len(args) == 2:  # a column
-            return self.written(args[0])
+            return self.written(node.args[0])
         if name == "where" and len(args) == 3:
-            condition, yes, no = map(self.text, args)
-            return rf"\begin{{cases}} {yes} & {condition} \\ {no} & \text{{else}} \end{{cases}}", ATOM
-        shown = {"trace": "tr"}.get(name, name).replace("_", r"\_")
-        head = "\\" + name if name in NAMED else rf"\operatorname{{{shown}}}"
-        parts = [*map(self.text, args), *(f"{one.name}={unparse(one.value)}" for one in node.keywords)]
-        inside = ", ".join(parts)
-        return rf"{head}\left({inside}\right)" if r"\frac" in inside else f"{head}({inside})", ATOM
+            return self.cases(*args), ATOM
+        named = [self.verbatim(unparse(one)) for one in node.keywords]
+        return self.function({"trace": "tr"}.get(name, name), [*args, *named]), ATOM
+
+    # the notation: LaTeX, unless a class replaces it
+
+    def number(self, text: str) -> str:
+        return text
+
+    def name(self, name: str) -> str:
+        return name_text(name)
+
+    def verbatim(self, text: str) -> str:
+        return rf"\texttt{{{text.replace('_', chr(92) + '_')}}}"
+
+    def bracketed(self, text: str) -> str:
+        return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
+
+    def prefixed(self, sign: str, text: str) -> str:
+        return (r"\lnot " if sign == "not" else sign) + text
+
+    def operator(self, left: str, sign: str, right: str) -> str:
+        return f"{left} {self.signs.get(sign, sign)} {right}"
+
+    def beside(self, one: str, other: str) -> str:
+        return f"{one} {other}"
+
+    def dotted(self, one: str, other: str) -> str:
+        return rf"{one} \cdot {other}"
+
+    def begins_with_digit(self, text: str) -> bool:
+        return text[0].isdigit()
+
+    def fraction(self, above: str, below: str) -> str:
+        return rf"\frac{{{above}}}{{{below}}}"
+
+    def power(self, base: str, exponent: str, entrywise: bool = False) -> str:
+        return f"{base}^{{{chr(92) + 'circ ' if entrywise else ''}{exponent}}}"
+
+    def index(self, base: str, places: str) -> str:
+        return f"{base}_{{{places}}}"
+
+    def joined(self, parts: Sequence[str], sign: str) -> str:
+        return (", " if sign == "," else r" \times ").join(parts)
+
+    def root(self, text: str) -> str:
+        return rf"\sqrt{{{text}}}"
+
+    def fenced(self, kind: str, text: str) -> str:
+        return rf"\left| {text} \right|" if kind == "abs" else rf"\lVert {text} \rVert"
+
+    def matrix(self, rows: Sequence[Sequence[str]]) -> str:
+        body = r" \\ ".join(map(" & ".join, rows))
+        return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
+
+    def cases(self, condition: str, yes: str, no: str) -> str:
+        return rf"\begin{{cases}} {yes} & {condition} \\ {no} & \text{{else}} \end{{cases}}"
+
+    def function(self, name: str, parts: Sequence[str]) -> str:
+        head = f"\\{name}" if name in NAMED else rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}"
+        return head + self.bracketed(", ".join(parts))
 
 
 def is_dot(node: Syntax) -> bool:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from unicodedata import lookup
 
-from gradcli.language.syntax import (
-    Assign,
-    Binary,
-    Call,
-    Compare,
-    List,
-    Name,
-    Number,
-    Slice,
-    Subscript,
-    Transpose,
-    Unary,
-)
-from gradcli.language.unparse import unparse
-from gradcli.rendering.mathematics import ATOM, GREEK, HADAMARD, POWER, PRODUCT, SUM, Mathematics, parsed
+from gradcli.rendering.mathematics import GREEK, Mathematics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from gradcli.language.syntax import Syntax
-
-SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "==": "=", "<": "&lt;", ">": "&gt;"}
-SYMBOLS = {"eye": "I", "ones": "1", "zeros": "0"}
-TOP = "<mo>⊤</mo>"
+INVISIBLE_TIMES, FUNCTION_APPLICATION = "&#x2062;", "&#x2061;"
 
 
 def mathml(text: str, ranks: Mapping[str, int]) -> str:
@@ -37,125 +20,92 @@ def mathml(text: str, ranks: Mapping[str, int]) -> str:
     >>> mathml("x/2", {"x": 1})
     '<math><mfrac><mi>x</mi><mn>2</mn></mfrac></math>'
     """
-    statement = parsed(text)
-    writer = MathML(ranks)
-    if isinstance(statement, Assign):
-        return f"<math>{writer.text(statement.targets[0])}<mo>=</mo>{writer.text(statement.value)}</math>"
-    return f"<math>{writer.text(statement.value)}</math>"  # type: ignore[attr-defined]
+    return f"<math>{MathML(ranks).formula(text)}</math>"
 
 
 class MathML(Mathematics):
-    """Writes trees; it decides as LaTeX does what is a product entry by entry."""
+    """Presentation MathML."""
 
-    def text(self, node: Syntax, place: int = 0) -> str:
-        """A tree, in brackets where its place binds more tightly."""
-        text, binds = self.written(node)
-        return text if binds >= place else bracketed(text)
+    top = "<mo>⊤</mo>"
+    symbols = {"eye": '<mi mathvariant="normal">I</mi>', "ones": "<mn>1</mn>", "zeros": "<mn>0</mn>"}
+    signs = {
+        "-": "−",
+        "<=": "≤",
+        ">=": "≥",
+        "!=": "≠",
+        "==": "=",
+        "<": "&lt;",
+        ">": "&gt;",
+        "and": "∧",
+        "or": "∨",
+        "not": "¬",
+    }
 
-    def written(self, node: Syntax) -> tuple[str, int]:
-        """A tree, and how tightly its outermost operation binds."""
-        if isinstance(node, Number):
-            return f"<mn>{node.text}</mn>", ATOM
-        if isinstance(node, Name):
-            return name_element(node.id), ATOM
-        if isinstance(node, Unary):
-            return operator("−" if node.op == "-" else "¬") + self.text(node.operand, PRODUCT), SUM
-        if isinstance(node, Binary):
-            return self.binary(node)
-        if isinstance(node, Transpose):
-            inner = node.value
-            if isinstance(inner, Call) and inner.function.id == "inv":
-                return power(self.text(inner.args[0], ATOM), f"<mrow><mo>−</mo>{TOP}</mrow>"), POWER
-            return power(self.text(inner, ATOM), TOP), POWER
-        if isinstance(node, Compare):
-            text = self.text(node.operands[0], SUM)
-            for sign, operand in zip(node.ops, node.operands[1:], strict=True):
-                text += operator(SIGNS[sign]) + self.text(operand, SUM)
-            return text, 0
-        if isinstance(node, List):
-            rows = [item.items if isinstance(item, List) else (item,) for item in node.items]
-            cells = ["".join(f"<mtd>{self.text(item)}</mtd>" for item in row) for row in rows]
-            return bracketed(f"<mtable>{''.join(f'<mtr>{row}</mtr>' for row in cells)}</mtable>"), ATOM
-        if isinstance(node, Subscript) and not any(isinstance(item, Slice) for item in node.items):
-            places = operator(",").join(self.text(item) for item in node.items)
-            return f"<msub>{row(self.text(node.value, ATOM))}{row(places)}</msub>", ATOM
-        if isinstance(node, Call):
-            return self.call(node)
-        return f"<mtext>{escaped(unparse(node))}</mtext>", ATOM
+    def number(self, text: str) -> str:
+        return f"<mo>−</mo><mn>{text[1:]}</mn>" if text[0] == "-" else f"<mn>{text}</mn>"
 
-    def binary(self, node: Binary) -> tuple[str, int]:
-        """An operator between two operands."""
-        left, right = node.left, node.right
-        for column, matrix in ((left, right), (right, left)):
-            if node.op == "*" and isinstance(column, Call) and column.function.id == "reshape":  # scales rows
-                return function("diag", self.text(column.args[0])) + self.text(matrix, PRODUCT), PRODUCT
-        if node.op in "+-":
-            return self.text(left, SUM) + operator("−" if node.op == "-" else "+") + self.text(right, HADAMARD), SUM
-        if node.op == "/":
-            return f"<mfrac>{row(self.text(left))}{row(self.text(right))}</mfrac>", ATOM
-        if node.op == "**":
-            above = ("<mo>∘</mo>" if self.rank(left) else "") + self.text(right)
-            return power(self.text(left, ATOM), row(above)), POWER
-        if node.op == "@":
-            first = power(self.text(left, ATOM), TOP) if self.rank(left) == 1 else self.text(left, PRODUCT)
-            return first + operator("&#x2062;") + self.text(right, PRODUCT), PRODUCT
-        if node.op == "*" and self.rank(left) and self.rank(right):
-            return self.text(left, HADAMARD) + operator("⊙") + self.text(right, PRODUCT), HADAMARD
-        dots = [isinstance(one, Binary) and one.op == "@" for one in (left, right)]
-        one, other = (self.text(part, POWER if dot else PRODUCT) for part, dot in zip((left, right), dots, strict=True))
-        return one + operator("·" if other.startswith("<mn>") else "&#x2062;") + other, PRODUCT
+    def name(self, name: str) -> str:
+        return name_element(name)
 
-    def call(self, node: Call) -> tuple[str, int]:
-        """A call, in the notation that its function has."""
-        name, args = node.function.id, [self.text(one) for one in node.args]
-        if name == "sqrt":
-            return f"<msqrt>{args[0]}</msqrt>", ATOM
-        if name in ("abs", "norm") and len(args) == 1:
-            fence = operator("|" if name == "abs" else "‖")
-            return row(fence + args[0] + fence), ATOM
-        if name == "inv":
-            return power(self.text(node.args[0], ATOM), "<mrow><mo>−</mo><mn>1</mn></mrow>"), POWER
-        if name == "outer":
-            first = self.text(node.args[0], PRODUCT)
-            return first + operator("&#x2062;") + power(self.text(node.args[1], ATOM), TOP), PRODUCT
-        if name in SYMBOLS:
-            kind = '<mi mathvariant="normal">' if name == "eye" else "<mn>"
-            symbol = f"{kind}{SYMBOLS[name]}{kind[0]}/{kind[1:3]}>"
-            return f"<msub>{symbol}{row(operator('×').join(args))}</msub>", ATOM
-        if name == "reshape" and len(args) == 2:  # a column
-            return self.written(node.args[0])
-        if name == "where" and len(args) == 3:
-            condition, yes, no = args
-            rows = ((yes, condition), (no, "<mtext>else</mtext>"))
-            cells = "".join(f"<mtr><mtd>{value}</mtd><mtd>{when}</mtd></mtr>" for value, when in rows)
-            return row(f"<mo>{{</mo><mtable>{cells}</mtable>"), ATOM
-        more = [f"<mtext>{escaped(unparse(one))}</mtext>" for one in node.keywords]
-        return function({"trace": "tr"}.get(name, name), operator(",").join([*args, *more])), ATOM
+    def verbatim(self, text: str) -> str:
+        return f"<mtext>{escaped(text)}</mtext>"
+
+    def bracketed(self, text: str) -> str:
+        return f"<mrow><mo>(</mo>{text}<mo>)</mo></mrow>"
+
+    def prefixed(self, sign: str, text: str) -> str:
+        return self.sign(sign) + text
+
+    def sign(self, sign: str) -> str:
+        return f"<mo>{self.signs.get(sign, sign)}</mo>"
+
+    def operator(self, left: str, sign: str, right: str) -> str:
+        return left + self.sign(sign) + right
+
+    def beside(self, one: str, other: str) -> str:
+        return self.operator(one, INVISIBLE_TIMES, other)
+
+    def dotted(self, one: str, other: str) -> str:
+        return self.operator(one, "·", other)
+
+    def begins_with_digit(self, text: str) -> bool:
+        return re.match("(<mrow>|<msup>)*<mn>", text) is not None
+
+    def fraction(self, above: str, below: str) -> str:
+        return f"<mfrac>{row(above)}{row(below)}</mfrac>"
+
+    def power(self, base: str, exponent: str, entrywise: bool = False) -> str:
+        return f"<msup>{row(base)}{row('<mo>∘</mo>' * entrywise + exponent)}</msup>"
+
+    def index(self, base: str, places: str) -> str:
+        return f"<msub>{row(base)}{row(places)}</msub>"
+
+    def joined(self, parts: Sequence[str], sign: str) -> str:
+        return self.sign(sign).join(parts)
+
+    def root(self, text: str) -> str:
+        return f"<msqrt>{text}</msqrt>"
+
+    def fenced(self, kind: str, text: str) -> str:
+        fence = self.sign("|" if kind == "abs" else "‖")
+        return row(fence + text + fence)
+
+    def matrix(self, rows: Sequence[Sequence[str]]) -> str:
+        lines = ["".join(f"<mtd>{cell}</mtd>" for cell in cells) for cells in rows]
+        return self.bracketed(f"<mtable>{''.join(f'<mtr>{line}</mtr>' for line in lines)}</mtable>")
+
+    def cases(self, condition: str, yes: str, no: str) -> str:
+        lines = ((yes, condition), (no, "<mtext>else</mtext>"))
+        cells = "".join(f"<mtr><mtd>{value}</mtd><mtd>{when}</mtd></mtr>" for value, when in lines)
+        return row(f"<mo>{{</mo><mtable>{cells}</mtable>")
+
+    def function(self, name: str, parts: Sequence[str]) -> str:
+        return f"<mi>{escaped(name)}</mi><mo>{FUNCTION_APPLICATION}</mo>{self.bracketed(self.joined(parts, ','))}"
 
 
 def row(text: str) -> str:
     """Elements as one."""
     return f"<mrow>{text}</mrow>" if text.count("<") > 2 else text
-
-
-def operator(sign: str) -> str:
-    """An operator."""
-    return f"<mo>{sign}</mo>"
-
-
-def bracketed(text: str) -> str:
-    """Elements in brackets."""
-    return f"<mrow><mo>(</mo>{text}<mo>)</mo></mrow>"
-
-
-def power(base: str, exponent: str) -> str:
-    """An element with another above it."""
-    return f"<msup>{row(base)}{exponent}</msup>"
-
-
-def function(name: str, inside: str) -> str:
-    """A function by name on what is in brackets."""
-    return f"<mi>{escaped(name)}</mi><mo>&#x2061;</mo>{bracketed(inside)}"
 
 
 def escaped(text: str) -> str:
