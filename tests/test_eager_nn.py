@@ -207,3 +207,21 @@ def test_batches_cover_the_data_in_the_order_of_the_seed() -> None:
 def test_errors_name_the_cause(run: Any, error: Any, word: str) -> None:
     with pytest.raises(error, match=word):
         run()
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True}])
+def test_an_lstm_layer_as_one_node_is_what_its_steps_are(options: dict[str, Any]) -> None:
+    """In single precision a layer is one node, in double precision it has those of its steps; to the second order."""
+    found = []
+    for kind in (torch.float32, torch.float64):
+        torch.manual_seed(0)
+        layer = torch.nn.LSTM(4, 3, **options).to(kind)
+        x = torch.randn(5, 2, 4).to(kind).requires_grad_()
+        states = torch.randn(2, layer.num_layers * (1 + layer.bidirectional), 2, 3).to(kind).requires_grad_()
+        y, (h, c) = layer(x, (states[0], states[1]))
+        leaves = [x, states, *layer.parameters()]
+        first = torch.autograd.grad((y * y).sum() + h.sum() + (c * c * c).sum(), leaves, create_graph=True)
+        sum(((one * one).sum() for one in first), torch.zeros((), dtype=kind)).backward()
+        found.append([y, h, c, *first, *[one.grad for one in leaves]])
+    for single, double in zip(*found, strict=True):
+        np.testing.assert_allclose(single.detach().numpy(), double.detach().numpy(), rtol=1e-4, atol=1e-5)

@@ -1,28 +1,43 @@
 """Recurrent layers and their cells: RNN, LSTM and GRU.
 
 The graph is that of the definition, step by step: products of the whole sequence first, then one step after the other.
+An LSTM layer in single precision is one node, as in PyTorch; its backward runs the derivative of the step, which
+follows from the formula, from the last step to the first.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gradcli.eager._core.modes import warn
-from gradcli.eager._engine.rule_node import renamed
+import numpy as np
+
+from gradcli.eager._core import events
+from gradcli.eager._core.modes import SPECIAL, enable_grad, recording, state, warn
+from gradcli.eager._core.node import Node, saved_result
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.codegen import Steps
+from gradcli.eager._engine.numpy_kernels import column_sums, product
+from gradcli.eager._engine.record import noded
+from gradcli.eager._engine.rule_node import renamed, source_of
 from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.joining import cat, split_as, stack
+from gradcli.eager.autograd._grad import grad
 from gradcli.eager.nn import init
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules.dropout import dropout
 from gradcli.eager.nn.modules.linear import linear
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.nn.utils.rnn import PackedSequence
+from gradcli.graph.builder import Builder, building
+from gradcli.graph.node import CONSTANT, reachable
+from gradcli.graph.types import FLOAT
+from gradcli.primitives import catalogue
+from gradcli.transforms.reverse import between, pull
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gradcli.eager._core.tensor import Tensor
+    from collections.abc import Callable, Sequence
 
     State = tuple[Tensor, ...]
     Step = Callable[[Tensor, State, tuple[Any, Any]], State]
@@ -48,9 +63,13 @@ def _relu(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
 def _lstm(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
     hidden, cell = state
     enter, keep, new, leave = _parts(linear(hidden, *own) + given, 4)
-    cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
-    found: Tensor = leave.sigmoid() * cell.tanh()
-    return found, cell
+    return _remembered(enter, keep, new, leave, cell, sigmoid=lambda x: x.sigmoid(), tanh=lambda x: x.tanh())
+
+
+def _remembered(enter: Any, keep: Any, new: Any, leave: Any, cell: Any, *, sigmoid: Any, tanh: Any) -> tuple[Any, Any]:
+    """The hidden state and the cell of an LSTM after a step, from the four gates and the cell before it."""
+    cell = sigmoid(keep) * cell + sigmoid(enter) * tanh(new)
+    return sigmoid(leave) * tanh(cell), cell
 
 
 def _gru(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
@@ -63,6 +82,146 @@ def _gru(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
 
 
 _GATES = {"RNN_TANH": (1, 1, _tanh), "RNN_RELU": (1, 1, _relu), "LSTM": (4, 2, _lstm), "GRU": (3, 1, _gru)}
+
+
+# --- an LSTM layer as one node ----------------------------------------------------------------------------------------
+
+
+class _Step:
+    """One step of an LSTM on arrays: its value, and its derivative in two parts.
+
+    `slopes` computes what does not depend on the gradient that arrives, for all steps at once; `back` the rest.
+    """
+
+    def __init__(self) -> None:
+        builder, known = Builder(catalogue(), entries=2**62), catalogue()
+        leaves = [builder.fresh_leaf(FLOAT) for _ in range(5)]
+        outputs = _remembered(*leaves, sigmoid=known["sigmoid"], tanh=known["tanh"])
+        with building(builder, reachable([*outputs, *leaves])):
+            cts = [builder.fresh_leaf(FLOAT) for _ in outputs]
+            found: list[Any] = pull(builder, list(zip(outputs, cts, strict=True)), leaves)
+        moving, slopes = set(cts), {}
+        for node in between(found, (*cts, *leaves)):
+            if not moving.isdisjoint(node.args):
+                moving.add(node)
+                slopes.update(dict.fromkeys(one for one in node.args if one not in moving))
+        fixed = [one for one in slopes if one.primitive is not CONSTANT]
+        kind = np.dtype(np.float32)
+        self.value = Steps(leaves, outputs).function(kind)
+        self.slopes = Steps(leaves, fixed).function(kind)
+        self.back = Steps([*cts, *fixed], found).function(kind)
+
+
+_step = cache(_Step)
+
+
+class LstmNode(Node):
+    """The node of an LSTM layer: backward through time."""
+
+    __slots__ = ("outputs", "reverse")
+    outputs: int
+    reverse: bool
+
+    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the input, the weights, the biases and the first state."""
+        self.check_not_freed()
+        self.check_versions()
+        saved: Any = self.saved
+        if create_graph:
+            with enable_grad():
+                outputs = _step_by_step(saved[:7], self.reverse)
+            pairs = [(out, ct) for out, ct in zip(outputs, cts, strict=True) if ct is not None]
+            wanted = [x for x, source in zip(saved[:7], self.ins, strict=True) if source is not None]
+            roots, seeds = [out for out, _ in pairs], [ct for _, ct in pairs]
+            waiting = iter(grad(roots, wanted, seeds, create_graph=True, allow_unused=True))
+            return [None if source is None else next(waiting) for source in self.ins]
+        arrays: list[Any] = [None if one is None else one._raw for one in saved]
+        x, w_ih, w_hh, _, _, h, c, gates, hidden, cells = arrays
+        steps, batch, size = hidden.shape
+        order = range(steps - 1, -1, -1) if not self.reverse else range(steps)
+        step, back = _step(), product(batch, 4 * size, size)
+        slopes = step.slopes(*_gates_of(gates), _before(cells, c, self.reverse))
+        sent = np.empty_like(gates)
+        parts = _gates_of(sent)
+        dy, dh, dc = (
+            np.zeros(like.shape, like.dtype) if ct is None else ct for ct, like in zip(cts, (hidden, h, c), strict=True)
+        )
+        for t in order:
+            dh = dh + dy[t]
+            *found, dc = step.back(dh, dc, *[one[t] for one in slopes])
+            for part, one in zip(parts, found, strict=True):
+                part[t] = one
+            dh = back(sent[t], w_hh)
+        sent, x, before = (one.reshape(steps * batch, -1) for one in (sent, x, _before(hidden, h, self.reverse)))
+        makers: tuple[Callable[[], Any], ...] = (
+            lambda: product(steps * batch, 4 * size, x.shape[1])(sent, w_ih).reshape(steps, batch, -1),
+            lambda: product(4 * size, steps * batch, x.shape[1])(sent.T, x),
+            lambda: product(4 * size, steps * batch, size)(sent.T, before),
+            *[lambda: column_sums(sent)] * 2,
+            *(lambda: dh, lambda: dc),
+        )
+        return [None if source is None else make() for source, make in zip(self.ins, makers, strict=True)]
+
+
+def _gates_of(x: Any) -> list[Any]:
+    """The four gates, beside each other along the last axis."""
+    size = x.shape[-1] // 4
+    return [x[..., i * size : (i + 1) * size] for i in range(4)]
+
+
+def _before(states: Any, first: Any, reverse: bool) -> Any:
+    """The state before each step."""
+    return np.concatenate([states[1:], first[None]] if reverse else [first[None], states[:-1]])
+
+
+def _step_by_step(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """An LSTM layer with the nodes of its steps: all hidden states, the last one, and the last cell."""
+    x, w_ih, w_hh, b_ih, b_hh, hidden, cell = xs
+    rows = linear(x, w_ih, b_ih).unbind(0)
+    found = []
+    for row in reversed(rows) if reverse else rows:
+        hidden, cell = _lstm(row, (hidden, cell), (w_hh, b_hh))
+        found.append(hidden)
+    return stack(found[::-1] if reverse else found), hidden, cell
+
+
+def _is_plain(xs: Sequence[Any]) -> bool:
+    """Whether a layer on these operands may be one node: in single precision, where nothing unusual is on."""
+    if state.mode == SPECIAL and not state.recorder_only:
+        return False
+    given = [x for x in xs if x is not None]
+    arrays = [x._raw for x in given]
+    return all(isinstance(a, np.ndarray) and a.dtype == np.float32 and a.size for a in arrays) and not any(
+        x._inference for x in given
+    )
+
+
+def _whole(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """An LSTM layer as one node, of input, weights, biases (or None), and first state; results as `_step_by_step`."""
+    arrays: list[Any] = [None if one is None else one._array for one in xs]
+    x, w_ih, w_hh, b_ih, b_hh, h, c = arrays
+    (steps, batch, width), size = x.shape, w_hh.shape[1]
+    gates = product(steps * batch, width, 4 * size)(x.reshape(-1, width), w_ih.T)
+    if b_ih is not None:
+        gates += b_ih + b_hh
+    gates = gates.reshape(steps, batch, 4 * size)
+    hidden, cells = np.empty((2, steps, batch, size), np.float32)
+    value, times, turned = _step().value, product(batch, size, 4 * size), np.ascontiguousarray(w_hh.T)
+    for t in range(steps - 1, -1, -1) if reverse else range(steps):
+        row = gates[t]
+        row += times(h, turned)
+        h, c = value(*_gates_of(row), c)
+        hidden[t], cells[t] = h, c
+    results = Tensor(hidden), Tensor(h), Tensor(c)
+    name = "MkldnnRnnLayerBackward0"
+    if recording() and any(x is not None and x.requires_grad for x in xs):
+        sources = [None if x is None else source_of(x) for x in xs]
+        kept = (*xs, Tensor(gates), saved_result(hidden, results[0]._counter), Tensor(cells))
+        noded(results, LstmNode, name, sources, kept, outputs=3, reverse=reverse)
+    if events.current is not None:
+        for result in results:
+            events.current.operation(name, xs, result)
+    return results
 
 
 class _Recurrent(Module):
@@ -213,6 +372,10 @@ class _Layers(_Recurrent):
         end = f"_l{layer}{'_reverse' if way else ''}"
         biases = [getattr(self, f"bias_{name}{end}") if self.bias else None for name in ("ih", "hh")]
         own = (getattr(self, f"weight_hh{end}"), biases[1])
+        whole = (getattr(self, f"weight_ih{end}"), own[0], *biases, *state)
+        if self.mode == "LSTM" and sizes is None and _is_plain((x, *whole)):
+            output, *last = _whole((x.contiguous(), *whole), bool(way))
+            return output, tuple(last)
         moved = linear(x, getattr(self, f"weight_ih{end}"), biases[0])
         rows = list(moved.unbind(0) if sizes is None else moved.split(sizes))
         found: list[Any] = [None] * len(rows)
