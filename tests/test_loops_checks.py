@@ -170,15 +170,34 @@ def test_what_is_undefined_or_tied_names_its_turn():
 
 
 def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
-    steps = []
-    walk = evaluation._Walk.step
-    monkeypatch.setattr(evaluation._Walk, "step", lambda self, number: (steps.append(number), walk(self, number)))
+    walks = []
+    walk = evaluation.Turns._walked
+    monkeypatch.setattr(evaluation.Turns, "_walked", lambda self, reading: (walks.append(self), walk(self, reading))[1])
     builder, a, x, v, m = leaves()
     y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
     loop = close(builder, 5, [(y, x), (z, a)], [y * z, z + a], outputs=[y + z])
     with ball_numbers.precision(128):
         balls.read(balls.BallField(), [loop.last(0), loop.last(1), loop.turns(y + z)], POINT)
-    assert steps == [0, 1, 2, 3, 4]
+    assert len(walks) == 1
+
+
+@pytest.mark.parametrize("made", [scalar, swapped, index, branch, nested], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("start", [0.3, 1.0, 1.25])
+def test_printed_turns_read_what_single_steps_read(made, start, monkeypatch):
+    """The same balls to the bit, the same failures, and the same signs: 1.0 is a tie in the branch."""
+    builder, *given = leaves()
+    output = made(builder, *given)
+    point = {**POINT, "x": ([start], ())}
+    found, signs = [], []
+    for printed in (True, False):
+        if not printed:
+            monkeypatch.setattr(evaluation.Turns, "printed", lambda self, field: None)
+        here = Here(Asked(output, given[1], ("a", "x")), Fields(), point)
+        with ball_numbers.precision(128):
+            entries = [here.lines(128).value, *here.exact(128).values()]
+        found.append([x.reason if isinstance(x, Failure) else (x.mid(), x.rad()) for x in entries])
+        signs.append(here.signs)
+    assert found[0] == found[1] and signs[0] == signs[1]
 
 
 def test_work_and_memory_are_limited():

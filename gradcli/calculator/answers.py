@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.calculator.prepared import Question
+    from gradcli.execution.evaluate import Tape
     from gradcli.execution.results import Value
     from gradcli.lowering import Lowered
 
-MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted
+MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the turns of its loops
 LARGE = 1 << 21  # entries of all arrays of a question, from which a plan is worth its making for one run
 
 
@@ -233,7 +234,7 @@ def lost_digits(
     doubts it.
     """
     tape, names = question.tape, question.names
-    if dtype != "float64" or backend not in ("auto", "numpy") or len(tape.nodes) > MOST_DOUBTED:
+    if dtype != "float64" or backend not in ("auto", "numpy") or _steps(tape) > MOST_DOUBTED:
         return None, ()
     outputs = tape.outputs[: 1 + len(names)] if names else tape.outputs
     finite = all(map(_is_finite, found[: len(outputs)]))
@@ -261,6 +262,11 @@ def lost_digits(
     span = None if lost.node is None else lost.node.span
     warning = Diagnostic("GC409", message + where, span, severity="warning").with_source(question.lowered.source)
     return {**shown, "lost_in": lost.text or None}, (warning,)
+
+
+def _steps(tape: Tape) -> int:
+    """How many steps a run of a tape takes, those in the turns of its loops included, roughly."""
+    return len(tape.nodes) + sum(scan.count * len(scan.order) for scan, _ in tape.loops.values())
 
 
 def _is_finite(value: Any) -> bool:

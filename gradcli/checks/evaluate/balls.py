@@ -111,6 +111,8 @@ class BallField(Field):
     doubles, the way people write them.
     """
 
+    plain = frozenset((arb,))
+
     def __init__(self, *, wide: bool = False, decimal: bool = False, printed: bool = False) -> None:
         super().__init__()
         self.wide = wide
