@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Expression
 
+RANDOM_ARRAYS = 1000  # counted from here in points, so that they differ from those of the script
 IMAGINARY = frozenset("ij")
 _SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
@@ -32,11 +33,10 @@ def read_point(
     limits = limits or DEFAULT_LIMITS
     if hasattr(at, "items"):
         return {name: _given(name, value) for name, value in at.items()}, ()
-    point: dict[str, Any] = {}
-    notes: list[Diagnostic] = []
+    reading = _Reading(limits)
     for text in (at,) if isinstance(at, str) else at:
-        point.update(_read_text(text, limits, notes))
-    return point, tuple(notes)
+        reading.add(text)
+    return reading.point, tuple(reading.notes)
 
 
 def _given(name: str, value: Any) -> Any:
@@ -60,52 +60,61 @@ def _given(name: str, value: Any) -> Any:
     raise error("GC333", f"the value of `{visible(name)}` is {what}, not a number or an array of numbers")
 
 
-def _read_text(text: str, limits: Limits, notes: list[Diagnostic]) -> dict[str, Any]:
-    from gradcli.language.values import FileReference, parse_at
+class _Reading:
+    """The values of the texts that were given so far."""
 
-    source = Source(text, "--at")
-    found: dict[str, Any] = {}
-    with pointing_into(source):
-        for binding in parse_at(text, limits):
-            if isinstance(binding.value, FileReference):
-                from gradcli.execution.data import load, placed
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.point: dict[str, Any] = {}
+        self.notes: list[Diagnostic] = []
+        self.random_arrays = RANDOM_ARRAYS  # those without a seed differ from each other
 
-                read = load(binding.value.path, name=binding.name, limits=limits, span=binding.span)
-                found[binding.name] = read.array
-                notes.extend(placed(note, binding.span).with_source(source) for note in read.notes)
-            else:
-                found[binding.name] = closed_value(binding.value, source, limits)
-    return found
+    def add(self, text: str) -> None:
+        """Read one text of `--at`."""
+        from gradcli.language.values import FileReference, parse_at
 
+        source = Source(text, "--at")
+        with pointing_into(source):
+            for binding in parse_at(text, self.limits):
+                if isinstance(binding.value, FileReference):
+                    from gradcli.execution.data import load, placed
 
-def closed_value(expression: Expression, source: Source, limits: Limits) -> Any:
-    """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`, `1 + 2i`.
+                    read = load(binding.value.path, name=binding.name, limits=self.limits, span=binding.span)
+                    self.point[binding.name] = read.array
+                    self.notes.extend(placed(note, binding.span).with_source(source) for note in read.notes)
+                else:
+                    self.point[binding.name] = self.closed_value(binding.value, source)
 
-    Raises GradcliError GC202 where it reads a name other than i or j, the imaginary unit.
-    """
-    if isinstance(expression, Number):
-        return _rounded(expression)
-    if isinstance(expression, Unary) and isinstance(expression.operand, Number) and expression.op != "not":
-        value = _rounded(expression.operand)
-        return -value if expression.op == "-" else value
-    from gradcli.execution.evaluate import evaluate
-    from gradcli.language.syntax import ExpressionStatement, Script
-    from gradcli.lowering import lower
+    def closed_value(self, expression: Expression, source: Source) -> Any:
+        """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`, `1 + 2i`.
 
-    statement = ExpressionStatement(expression, expression.span)
-    lowered = lower(Script((statement,), source, None, (), expression.span), limits=limits)
-    names = list(lowered.program.leaves)
-    if names and set(names) <= IMAGINARY:
-        return evaluate(lowered.program, dict.fromkeys(names, 1j), dtype="complex128")[0]
-    if names:
-        name = names[0]
-        raise error(
-            "GC202",
-            f"`{visible(name)}` has no value here: a point is made of literals",
-            lowered.uses.get(name),
-            source=source,
-        )
-    return evaluate(lowered.program, {})[0]
+        Raises GradcliError GC202 where it reads a name other than i or j, the imaginary unit.
+        """
+        if isinstance(expression, Number):
+            return _rounded(expression)
+        if isinstance(expression, Unary) and isinstance(expression.operand, Number) and expression.op != "not":
+            value = _rounded(expression.operand)
+            return -value if expression.op == "-" else value
+        from gradcli.execution.evaluate import evaluate
+        from gradcli.language.syntax import ExpressionStatement, Script
+        from gradcli.lowering import lower
+
+        statement = ExpressionStatement(expression, expression.span)
+        script = Script((statement,), source, None, (), expression.span)
+        lowered = lower(script, limits=self.limits, random_arrays=self.random_arrays)
+        self.random_arrays = lowered.random_arrays
+        names = list(lowered.program.leaves)
+        if names and set(names) <= IMAGINARY:
+            return evaluate(lowered.program, dict.fromkeys(names, 1j), dtype="complex128")[0]
+        if names:
+            name = names[0]
+            raise error(
+                "GC202",
+                f"`{visible(name)}` has no value here: a point is made of literals",
+                lowered.uses.get(name),
+                source=source,
+            )
+        return evaluate(lowered.program, {})[0]
 
 
 def _rounded(literal: Number) -> float:

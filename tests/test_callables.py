@@ -487,6 +487,27 @@ def test_steps_of_float32_are_told() -> None:
     assert only(check_callable(total, lambda x: 2.2 * x, at=X2.astype("f4"))).verdict == "DISAGREES"
 
 
+def test_labels_and_indices_that_were_given_as_floats_become_integers() -> None:
+    def entropy(w: Any, b: Any, x: Any, y: Any) -> Any:
+        z = x @ w + b
+        return np.mean(np.log(np.sum(np.exp(z), axis=-1)) - z[np.arange(len(y)), y])
+
+    def gradient(w: Any, b: Any, x: Any, y: Any) -> dict[str, Any]:
+        p = np.exp(x @ w + b)
+        p /= p.sum(axis=-1, keepdims=True)
+        p[np.arange(len(y)), y] -= 1
+        return {"w": x.T @ p / len(y), "b": p.sum(0)}  # the sum is no mean
+
+    rng = np.random.default_rng(1)
+    at = {"w": rng.normal(size=(2, 3)), "b": rng.normal(size=3), "x": [[1, 2], [3, 5], [0, 1]], "y": [0.0, 2.0, 1.0]}
+    found = check_callable(entropy, gradient, at=at)
+    assert {one.leaf: one.verdict for one in found.checks} == {"w": "AGREES", "b": "DISAGREES"}
+    assert "y is data: f takes it as integers only" in notes(found)
+    assert "x is data" not in notes(found)
+    both = check_callable(lambda x, i, j: np.sum(x[i] * x[j]), lambda x, i, j: x * 0, at=(X2, [0.0, 1.0], [1.0, 0.0]))
+    assert only(both).verdict == "DISAGREES" and "i is data" in notes(both) and "j is data" in notes(both)
+
+
 def test_whole_numbers_in_a_gradient_are_told() -> None:
     found = check_callable(lambda x: np.sum(3 * x), lambda x: np.array([3, 3]), at=X2)
     assert only(found).verdict == "AGREES" and "rounded to whole numbers" in notes(found)

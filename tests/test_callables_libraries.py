@@ -110,6 +110,39 @@ def test_pytorch() -> None:
 
 
 @pytest.mark.peers
+def test_labels_of_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")
+
+    class Rows(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, w: Any, rows: Any) -> Any:
+            ctx.save_for_backward(rows)
+            ctx.shape = w.shape
+            return w[rows]
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            (rows,) = ctx.saved_tensors
+            dw = torch.zeros(ctx.shape, dtype=ct.dtype)
+            dw[rows] += ct  # a row that is read twice counts once
+            return dw, None
+
+    table = np.arange(8.0).reshape(4, 2) + 0.5
+    assert pairs(check_callable(Rows, at={"w": table, "rows": [0.0, 3.0]})) == [("w", "PROVED")]
+    assert pairs(check_callable(Rows, at={"w": table, "rows": [3.0, 3.0]})) == [("w", "DISAGREES")]
+    entropy = torch.nn.functional.cross_entropy
+    found = check_callable(lambda z, y: entropy(z, y), at=(table, [0.0, 1.0, 1.0, 0.0]))
+    assert [pair[0] for pair in pairs(found)] == ["z"] and found.checks[0].verdict in {"PROVED", "CERTIFIED"}
+    layer = torch.nn.Linear(2, 3)
+    narrow = check_callable(lambda x, y: entropy(layer(x), y), at=(table, [0.0, 2.0, 1.0, 0.0]))
+    assert [pair[0] for pair in pairs(narrow)] == ["x"] and narrow.checks[0].verdict in {
+        "PROVED",
+        "CERTIFIED",
+        "AGREES",
+    }
+
+
+@pytest.mark.peers
 def test_a_function_with_a_context_of_its_own() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")
 

@@ -22,6 +22,8 @@ from gradcli.language import (
     read_source,
     unparse,
 )
+from gradcli.lowering import lower
+from gradcli.points import read_point
 
 
 def code_of(call: object, *args: object) -> tuple[str, str]:
@@ -157,6 +159,17 @@ def test_bindings(text: str) -> None:
         value = binding.value
         found[binding.name] = f"@{value.path}" if isinstance(value, FileReference) else unparse(value)
     assert found == AT[text]
+
+
+def test_random_arrays_of_a_point_differ() -> None:
+    point, _ = read_point(["x=randn(3),y=randn(3)", "z=randn(3)"])
+    script = lower(parse("w = randn(3); sum(w)")).values["w"]
+    arrays = [*point.values(), script]
+    assert len({float(one[0]) for one in arrays}) == 4
+    again, _ = read_point(["x=randn(3),y=randn(3),z=randn(3)"])
+    assert all((again[name] == point[name]).all() for name in "xyz")
+    seeded, _ = read_point(["x=randn(3,seed=1),y=randn(3,seed=1)"])
+    assert (seeded["x"] == seeded["y"]).all()
 
 
 def test_spans_of_bindings() -> None:

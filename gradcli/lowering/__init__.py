@@ -50,6 +50,7 @@ def lower(
     claiming: str = "kept",
     loops: str = "auto",
     shapes: OpenShapes | None = None,
+    random_arrays: int = 0,
 ) -> Lowered:
     """The program of a script.
 
@@ -58,7 +59,7 @@ def lower(
     `claiming` says what becomes of the claims of the script: "kept", "read" for their errors only (a claim may be too
     large where the rest is not), or "skipped". `loops` says which become nodes: "auto" those that would make very many
     nodes if their turns were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for free
-    names without values; without it these are numbers.
+    names without values; without it these are numbers. `random_arrays` without a seed stand before those of the script.
     Raises GradcliError with every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
@@ -69,7 +70,7 @@ def lower(
     """
     limits = limits or DEFAULT_LIMITS
     lowerer = Lowerer(script, catalogue(), functions(), limits, at or {})
-    lowerer.claiming, lowerer.loops = claiming, loops
+    lowerer.claiming, lowerer.loops, lowerer.random_arrays = claiming, loops, random_arrays
     if shapes is not None:
         lowerer.open_shapes = shapes
     lowerer.run()
@@ -99,6 +100,7 @@ def lower(
         lowerer.expect or script.expect,
         _intermediates(lowerer),
         lowerer.blocks,
+        lowerer.random_arrays,
     )
 
 

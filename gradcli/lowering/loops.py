@@ -373,7 +373,15 @@ class _State:
         *("leaves", "values", "uses", "statics", "sizes", "_static_spans", "_gradient_spans"),
         *("scope", "numbers", "derived", "ruled"),
     )
-    VALUES = ("_positions", "fixed_leaves", "reads_positions", "idle", "repetitions", "last_names", "last_expression")
+    VALUES = (
+        "random_arrays",
+        "fixed_leaves",
+        "reads_positions",
+        "idle",
+        "repetitions",
+        "last_names",
+        "last_expression",
+    )
 
     def __init__(self, lowerer: Lowerer) -> None:
         builder = lowerer.builder

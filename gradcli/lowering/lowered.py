@@ -69,7 +69,8 @@ class Lowered:
 
     `uses` maps a leaf to where the script first reads it; `reassigned` a closed name to its second assignment,
     which made it a constant; `several` tells that the output was written as several values; `names` are what the script
-    calls its intermediates, `blocks` the calls, loops and turns that made nodes, each behind those inside it.
+    calls its intermediates, `blocks` the calls, loops and turns that made nodes, each behind those inside it,
+    `random_arrays` how many random arrays without a seed there are up to its end.
     """
 
     __slots__ = (
@@ -79,6 +80,7 @@ class Lowered:
         "names",
         "notes",
         "program",
+        "random_arrays",
         "reassigned",
         "rules",
         "script",
@@ -107,6 +109,7 @@ class Lowered:
         expect: str | None,
         names: Mapping[Node, str],
         blocks: Sequence[Block] = (),
+        random_arrays: int = 0,
     ) -> None:
         self.script = script
         self.source = source
@@ -123,6 +126,7 @@ class Lowered:
         self.expect = expect
         self.names = dict(names)
         self.blocks = tuple(blocks)
+        self.random_arrays = random_arrays
 
     def with_program(self, program: Program, names: Mapping[Node, str]) -> Lowered:
         """The same script as another program, which computes the same outputs."""

@@ -85,7 +85,7 @@ class Names:
         self._fixed = Settled()
         self._exact: dict[Node, Any] = {}
         self._floats: dict[Node, Any] = {}
-        self._positions = 0
+        self.random_arrays = 0  # those without a seed so far
         self.fixed_leaves = 0
         self.has_loops = False  # whether a loop of the script has become a node
         self.traces: list[Trace] = []  # turns of loops that are being traced, the innermost last
@@ -303,8 +303,8 @@ class Names:
     def next_position(self) -> int:
         """A number for each random array without a seed, so that two of them differ."""
         self.untraceable()
-        self._positions += 1
-        return self._positions
+        self.random_arrays += 1
+        return self.random_arrays
 
 
 def _readers(outputs: list[Node]) -> dict[str, set[str]]:

@@ -122,6 +122,7 @@ class Box:
             *self.library.untested(),
             *self.listener.notes(),
             *sorted(self.changed),
+            *(f"{one.name} is data: f takes it as integers only" for one in self.arguments if one.integers),
             *(self.form.notes if self.form else ()),
         ]
 

@@ -12,7 +12,7 @@ from gradcli.checks.callables.gradient_libraries import JAX, TORCH, is_function_
 from gradcli.diagnostics import did_you_mean, error, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,12 +26,16 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 class Argument(NamedTuple):
-    """One argument: its name, what was given, its numbers if it may move, and whether it is passed by keyword."""
+    """One argument: its name, what was given, its numbers if it may move, and whether it is passed by keyword.
+
+    `integers`: whole numbers that f takes as integers only, such as labels.
+    """
 
     name: str
     given: Any
     array: Floats | None
     keyword: bool = False
+    integers: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,8 +44,15 @@ class Argument(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """A number without decimals: it moves, unless the function takes it for a count."""
-        return self.array is not None and not self.array.shape and float(self.array).is_integer()
+        """Numbers without decimals: they move, unless the function takes them for counts, labels or indices."""
+        return self.array is not None and bool(np.all(self.array == np.trunc(self.array))) and self.array.size > 0
+
+    def as_integers(self, library: Library) -> Argument:
+        """The same whole numbers as data of a library."""
+        whole = np.asarray(self.array).astype(np.int64)
+        return self._replace(
+            given=library.give(whole, whole, False) if whole.shape else int(whole), array=None, integers=True
+        )
 
 
 def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str] | None) -> list[Argument]:
@@ -138,18 +149,20 @@ def numbers(value: Any) -> Floats | None:
     return array.astype(np.float64)
 
 
-def demoted(arguments: Sequence[Argument]) -> list[Argument] | None:
-    """The arguments with whole numbers as data, for a function that refuses floats there; None where nothing changes.
+def with_integers(arguments: Sequence[Argument], library: Library) -> Iterator[list[Argument]]:
+    """The arguments with whole numbers as data, for a function that refuses floats there: the fewest first.
 
-    Those that were given as integers first; else all whole numbers but the first, so that something still moves.
+    Of numbers those that were given as integers, else all but one, so that something still moves; of arrays (labels,
+    indices) one at a time, the last first, then all but the first.
     """
-    whole = [one.name for one in arguments if one.whole]
-    counts = [one.name for one in arguments if one.whole and isinstance(one.given, int)] or whole
-    if len(counts) == sum(1 for one in arguments if one.array is not None):
-        counts = counts[1:]
-    if not counts:
-        return None
-    return [one._replace(given=int(one.given), array=None) if one.name in counts else one for one in arguments]
+    moving = [one for one in arguments if one.array is not None]
+    numbers = [one.name for one in moving if one.whole and not one.shape]
+    counts = [one.name for one in moving if one.whole and isinstance(one.given, int)] or numbers
+    arrays = [one.name for one in moving if one.whole and one.shape]
+    for names in (counts, *([name] for name in reversed(arrays)), [*counts, *arrays]):
+        data = names[1:] if len(names) == len(moving) else names
+        if data:
+            yield [one.as_integers(library) if one.name in data else one for one in arguments]
 
 
 # --- inner ----------------------------------------------------------------------------------------------------

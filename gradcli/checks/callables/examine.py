@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcli.checks.callables import step_sequences
 from gradcli.checks.callables.box import OWN, VJP, Box
-from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, demoted, is_complex
+from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, is_complex, with_integers
 from gradcli.checks.callables.failures import Failed, OutOfTime
 from gradcli.checks.callables.gradient_libraries import library_of
 from gradcli.checks.callables.judge import Judge, Verdict
@@ -31,17 +31,17 @@ SINGLE = "float32"
 def opened(box: Box) -> tuple[Box, Floats]:
     """The box after its first call, and what f returned.
 
-    Where f refuses what it was given, whole numbers become data, then arrays become tensors of the library that its
+    Where f refuses what it was given, whole numbers become integers, then arrays become tensors of the library that its
     code names; where tensors of float64 do not go with f's own, they become float32. Raises Failed where f or its
     derivative raises, or returns nothing that could be judged.
     """
     try:
         return box, box.probe()
     except Failed as problem:
-        narrow = isinstance(problem.__cause__, RuntimeError) and "dtype" in problem.reason and not box.float32
-        if not narrow and not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError)):
+        if not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError, RuntimeError)):
             raise
-        for other in [single(box)] if narrow else others(box):
+        narrow = isinstance(problem.__cause__, RuntimeError) and "dtype" in problem.reason and not box.float32
+        for other in [single(box), *others(box), *others(single(box))] if narrow else others(box):
             try:
                 return other, other.probe()
             except Failed:
@@ -61,8 +61,8 @@ def others(box: Box) -> Iterator[Box]:
     if not box.library.differentiates and named.differentiates:
         libraries.append(named)
     for library in libraries:
-        for arguments in (box.arguments, demoted(box.arguments)):
-            if arguments is not None and (arguments is not box.arguments or library is not box.library):
+        for arguments in (box.arguments, *with_integers(box.arguments, library)):
+            if arguments is not box.arguments or library is not box.library:
                 yield Box(box.f, arguments, library, box.kind, box.derivative, box.listener, box.seconds, box.float32)
 
 
