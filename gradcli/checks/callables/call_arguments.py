@@ -45,7 +45,8 @@ class Argument(NamedTuple):
     @property
     def whole(self) -> bool:
         """Numbers without decimals: they move, unless the function takes them for counts, labels or indices."""
-        return self.array is not None and bool(np.all(self.array == np.trunc(self.array))) and self.array.size > 0
+        array = self.array
+        return array is not None and array.size > 0 and bool(np.all(np.isfinite(array) & (array == np.trunc(array))))
 
     def as_integers(self, library: Library) -> Argument:
         """The same whole numbers as data of a library."""
