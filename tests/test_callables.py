@@ -487,6 +487,34 @@ def test_steps_of_float32_are_told() -> None:
     assert only(check_callable(total, lambda x: 2.2 * x, at=X2.astype("f4"))).verdict == "DISAGREES"
 
 
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+T = np.linspace(0.0, 3.0, 5)
+FORGOTTEN = [
+    ("x times the claim", lambda x: np.sum(np.exp(x**2)), {"grad": lambda x: 2 * np.exp(x**2)}),
+    ("(1 - the claim) times", lambda x: np.sum(sigmoid(x)), {"grad": sigmoid}),
+    ("(1 - f) times the claim is right", sigmoid, {"jac": lambda x: np.diag(sigmoid(x))}),
+    ("-1/x times", lambda x: np.sum(1 / x), {"grad": lambda x: 1 / x}),
+    (
+        "t times the claim is right in the column 1",
+        lambda x, t: x[0] * np.exp(-x[1] * t) + x[2] ** 2 - x[3],
+        {"jac": lambda x, t: np.stack([np.exp(-x[1] * t), -x[0] * np.exp(-x[1] * t), 2 * x[2] + 0 * t, 0 * t - 1], 1)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "f", "derivative"), FORGOTTEN, ids=[row[0] for row in FORGOTTEN])
+def test_a_forgotten_factor_is_named(text: str, f: Any, derivative: dict[str, Any]) -> None:
+    at: dict[str, Any] = {"x": np.array([0.3, 1.1, -1.2, 0.7])}
+    if text.startswith("t "):
+        at["t"] = T
+    found = check_callable(f, at=at, wrt=["x"], **derivative).checks[0]
+    assert found.verdict == "DISAGREES"
+    assert any(text in one["text"] for one in found.evidence["diagnosis"]), found.evidence["diagnosis"]
+
+
 def test_labels_and_indices_that_were_given_as_floats_become_integers() -> None:
     def entropy(w: Any, b: Any, x: Any, y: Any) -> Any:
         z = x @ w + b

@@ -13,7 +13,7 @@ from gradcli.checks.witnesses import black_box
 from gradcli.execution.step_sequence import StepSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,8 +45,16 @@ class Known:
 
     def fits(self, other: Floats) -> bool:
         """Whether other numbers of the same shape are what differences saw."""
-        slack = 4.0 * self.bounds + 1e-9 * np.abs(self.slopes)
-        return other.shape == self.slopes.shape and bool((np.abs(other - self.slopes) <= slack).all())
+        return other.shape == self.slopes.shape and not bool(self.misses(other).any())
+
+    def misses(self, other: Floats) -> NDArray[np.bool_]:
+        """Which of other numbers of the same shape are not what differences saw."""
+        return ~(np.abs(other - self.slopes) <= self.slack)
+
+    @property
+    def slack(self) -> Floats:
+        """How far a number may be from its slope."""
+        return 4.0 * self.bounds + 1e-9 * np.abs(self.slopes)
 
     @property
     def telling(self) -> bool:
@@ -61,11 +69,13 @@ def readings(
     others: Mapping[str, Known] | None = None,
     elsewhere: Sequence[Known] = (),
     jacobian: bool = False,
+    arrays: Mapping[str, Floats] | None = None,
 ) -> list[Reading]:
     """At most three readings of a wrong gradient; `others` are the gradients by arguments of the same shape.
 
     `elsewhere` holds slopes at other points: few numbers at one point are in many ratios, and a factor has to be the
-    same everywhere. A `jacobian` has a row for each output.
+    same everywhere. A `jacobian` has a row for each output. `arrays` may have been forgotten as factors: f's arguments,
+    and its value.
     """
     claimed = known.claimed
     if not known.telling or known.fits(claimed):
@@ -97,6 +107,8 @@ def readings(
     if not found and jacobian:
         found += _diagonal(known)
     if not found:
+        found += _missing_factor(known, arrays or {}, jacobian)
+    if not found:
         found += _whole(known) or ([] if jacobian else _axes(known)) or _few(known)
     return found[:MOST]
 
@@ -105,8 +117,7 @@ def _diagonal(known: Known) -> list[Reading]:
     """A Jacobian whose entries beside the diagonal are forgotten, as for a function that works entry by entry."""
     m, n = known.claimed.shape
     beside = ~np.eye(m, n, dtype=bool)
-    slack = 4.0 * known.bounds + 1e-9 * np.abs(known.slopes)
-    right = (np.abs(known.claimed - known.slopes) <= slack)[~beside].all()
+    right = not known.misses(known.claimed)[~beside].any()
     if m == n and right and not known.claimed[beside].any():
         told = "right on the diagonal, and zero beside it: each output depends on every entry"
         return [Reading("diagonal only", told)]
@@ -141,6 +152,40 @@ def _factor(known: Known, sizes: Sequence[int]) -> Fraction | None:
     return None
 
 
+def _missing_factor(known: Known, arrays: Mapping[str, Floats], jacobian: bool) -> list[Reading]:
+    """An array that the claim, or its wrong columns of a Jacobian, has to be multiplied with; three entries or more."""
+    claimed = known.claimed
+    wrong = known.misses(claimed)
+    where = ""
+    if jacobian:
+        columns = np.flatnonzero(wrong.any(axis=0))
+        if columns.size < claimed.shape[1]:
+            where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
+        wrong = np.broadcast_to(wrong.any(axis=0), claimed.shape)
+    shapes = [(claimed.shape[0], 1), (1, claimed.shape[1])] if jacobian else [claimed.shape]
+    for name, array in {**arrays, **({} if jacobian else {"the claim": claimed})}.items():
+        for shape in shapes:
+            if array.size != np.prod(shape):
+                continue
+            for text, factor in _factors(name, array.reshape(shape)):
+                numbers = np.broadcast_to(factor, claimed.shape)[wrong]
+                if np.unique(numbers).size >= FEW and known.fits(np.where(wrong, factor * claimed, claimed)):
+                    told = f"consistent with a missing factor: {text} times the claim is right{where}"
+                    return [Reading("missing factor", told)]
+    return []
+
+
+def _factors(name: str, array: Floats) -> Iterator[tuple[str, Floats]]:
+    """What is forgotten or written twice: an array, its square, its complements, their inverses, of either sign."""
+    with np.errstate(all="ignore"):
+        powers = {name: array, f"{name}**2": array**2, f"(1 - {name})": 1 - array, f"(1 - {name}**2)": 1 - array**2}
+        for text, factor in powers.items():
+            yield text, factor
+            yield f"-{text}", -factor
+            yield f"1/{text}", 1 / factor
+            yield f"-1/{text}", -1 / factor
+
+
 def _axes(known: Known) -> list[Reading]:
     """A gradient that is constant along an axis, at the sum or mean of what it should be there; or turned round."""
     claimed, slopes = known.claimed, known.slopes
@@ -165,8 +210,7 @@ def _axes(known: Known) -> list[Reading]:
 
 def _few(known: Known) -> list[Reading]:
     """Right but for the sign of some entries, or for a few entries."""
-    slack = 4.0 * known.bounds + 1e-9 * np.abs(known.slopes)
-    wrong = np.abs(known.claimed - known.slopes) > slack
+    wrong = known.misses(known.claimed)
     if known.fits(np.where(wrong, -known.claimed, known.claimed)):
         return [Reading("some signs", "consistent with a wrong sign in some entries")]
     count, size = int(wrong.sum()), known.claimed.size
@@ -177,7 +221,7 @@ def _few(known: Known) -> list[Reading]:
             told = f"the entr{'y' if count == 1 else 'ies'} {', '.join(map(str, places))}"
         return [Reading("some entries", f"right but for {told}")]
     offset = known.slopes - known.claimed
-    if size > 1 and np.abs(offset - offset.flat[0]).max() <= 2 * slack.max():
+    if size > 1 and np.abs(offset - offset.flat[0]).max() <= 2 * known.slack.max():
         return [Reading("offset", f"every entry is off by the same {float(offset.mean()):.6g}")]
     return []
 
@@ -308,11 +352,14 @@ class Teller:
         box = self.survey.box
         sizes = [int(np.prod(box.shape_of(other), dtype=np.int64)) for other in box.slices]
         sizes += [n for other in box.slices for n in box.shape_of(other)]
+        arrays = {one.name: one.array for one in box.arguments if one.array is not None}
+        arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
+        arrays["f"] = np.asarray(box.value(box.x))
         if box.size > 1:
-            return list(readings(known, sizes, jacobian=True))
+            return list(readings(known, sizes, jacobian=True, arrays=arrays))
         others = {other: self.known(other) for other in box.slices if other != name}
         known_others = {key: value for key, value in others.items() if value is not None}
-        return list(readings(known, sizes, known_others, self.elsewhere(name)))
+        return list(readings(known, sizes, known_others, self.elsewhere(name), arrays=arrays))
 
     def known(self, name: str) -> Known | None:
         """Slopes, bounds and claim of an argument, where every entry was seen; of several outputs as their Jacobian."""

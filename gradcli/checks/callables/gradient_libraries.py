@@ -47,7 +47,7 @@ class Library:
             return []
         return [f"{TITLES[self.name]} {version} is untested: {low} to {high} are known to work"]
 
-    def give(self, array: Floats, like: Any, moves: bool) -> Any:
+    def give(self, array: NDArray[Any], like: Any, moves: bool) -> Any:
         """An argument of its own for one call: a number where a number was given, else a fresh array."""
         if not np.shape(array) and not hasattr(like, "dtype"):
             return float(array)
@@ -90,7 +90,7 @@ class Tensors(Library):
         self.name = name
         self.module = sys.modules[name]
 
-    def give(self, array: Floats, like: Any, moves: bool) -> Any:
+    def give(self, array: NDArray[Any], like: Any, moves: bool) -> Any:
         """A fresh tensor, a leaf that requires a gradient where it moves."""
         kind = getattr(self.module, array.dtype.name)
         found = self.module.tensor(array, dtype=kind)
@@ -140,7 +140,7 @@ class Jax(Library):
     def __init__(self) -> None:
         self.module = sys.modules[JAX]
 
-    def give(self, array: Floats, like: Any, moves: bool) -> Any:
+    def give(self, array: NDArray[Any], like: Any, moves: bool) -> Any:
         """An array of JAX."""
         return self.module.numpy.asarray(array)
 
