@@ -1,9 +1,8 @@
-"""Arguments in, a command run and an exit code out. Only this file exits; `output` writes.
+"""The entry point: reads the command line, runs the command and returns its exit code. Only this file exits.
 
-Two readers share one declaration of each command. The direct reader knows only the plain spelling and
-needs nothing but the standard library; whatever else stands on the line goes to the full reader, which is
-typer. The direct reader could be deleted without changing one output: it exists because importing typer
-takes longer than a small calculation.
+Two readers share one declaration of each command. The direct reader handles plain `--long value` options on the
+standard library alone; any other command line goes to the full reader, which is typer. The direct reader could be
+deleted without changing one output: it exists because importing typer takes longer than a small calculation.
 """
 
 from __future__ import annotations

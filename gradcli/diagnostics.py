@@ -1,7 +1,6 @@
-"""A problem goes in as code, message and span; a value that any room can raise, collect or print comes out.
+"""Diagnostics: errors, warnings and notes with a code, a message and a span, which any room can raise or collect.
 
-This module knows no syntax, no operation, no output format, and not what a code means: `codes` does. It refuses to
-print anything.
+This module does no output. What a code means is documented in `codes`.
 """
 
 from __future__ import annotations

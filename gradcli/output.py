@@ -1,4 +1,4 @@
-"""Results of commands go in, text on standard output or in a file comes out: the one writer of the process.
+"""Writes the results of commands to standard output or a file; the only writer of the process.
 
 It chooses the format, the width and the colours, and makes the Console where there is a table to show.
 """

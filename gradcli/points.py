@@ -1,4 +1,4 @@
-"""Points as people give them become values: `--at` texts, mappings of numbers, nested lists and arrays."""
+"""Reads points in every accepted form: `--at` texts, mappings of numbers, nested lists and arrays."""
 
 from __future__ import annotations
 

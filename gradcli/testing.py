@@ -1,6 +1,6 @@
-"""A function, its gradient and a point go in; nothing comes out where they agree, a report as an AssertionError else.
+"""`assert_gradient` for tests: raises an AssertionError with a report where a function and its gradient disagree.
 
-For tests, with pytest or any other runner. It judges nothing itself and is never imported by the package.
+It works with pytest or any other runner, judges nothing itself, and is never imported by the package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One call per question: a script and a point go in, a value, gradient, Hessian, Jacobian, trace or graph comes out.
+"""The calculator: one function each for values, gradients, Hessians, Jacobians, formulas, traces and graphs.
 
 Every function takes the script (a text or a `Source`), and by keyword the point `at` (a mapping of numbers, nested
 lists or arrays, or texts as for `--at`), the leaves `wrt` to differentiate by (default: all that are not const),

@@ -1,8 +1,7 @@
-"""A tape and directions go in, what the tape gives along them comes out; it knows no derivative.
+"""Evaluates a tape along many directions.
 
-A question that is asked once leaves it to the evaluator, which takes many directions block by block, so that their
-values stay in cache. One that is asked again gets a plan, in which the directions are constants: what depends on them
-alone is computed once.
+A single evaluation takes the directions block by block, so that their values stay in cache. A repeated one uses
+a plan, in which the directions are constants: what depends on them alone is computed once.
 """
 
 from __future__ import annotations

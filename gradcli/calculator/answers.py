@@ -1,4 +1,4 @@
-"""Questions answered: a prepared script and a point go in, a result with its diagnostics comes out."""
+"""Evaluates prepared scripts at points and returns results with their diagnostics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A prepared program and many points go in; the points are computed block by block in cache, on several threads.
+"""Evaluates a prepared program at many points: block by block in cache, on several threads.
 
-A point does not know of the others, so any block gives the same numbers as the whole. Blocks are short enough that all
-intermediate values of one stay in cache, and long enough that NumPy's calls cost little beside the work. A program of
+Points are independent, so any block gives the same numbers as the whole. Blocks are short enough that all
+intermediate values of one stay in cache, and long enough that the overhead of NumPy's calls is small. A program of
 numbers is a plan, in which points are rows; any other is evaluated part by part.
 """
 

@@ -1,8 +1,8 @@
-"""The convention for complex leaves: a value and derivatives go in, the real part and its gradient come out.
+"""The convention for complex leaves: the derivative of the real part L of the value, as dL/d(conj z).
 
-The rules of the engine are the holomorphic ones. What they give is conjugated, which is dL/d(conj z) of the real part
-L as PyTorch has it. An operation that is not holomorphic (`norm`, or `abs(z)*z`) has no such rule, so the gradient is
-held against differences of L along one direction, and a warning says where the two part.
+The rules of the engine are holomorphic. Their result is conjugated, which is dL/d(conj z) as PyTorch has it. An
+operation that is not holomorphic (`norm`, or `abs(z)*z`) has no such rule, so the gradient is compared with
+differences of L along one direction, and a warning is given where the two disagree.
 """
 
 from __future__ import annotations

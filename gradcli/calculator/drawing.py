@@ -1,4 +1,4 @@
-"""A lowered script goes in, its computation as a graph to look at comes out: with values and cotangents where known."""
+"""Turns a lowered script into a graph to draw, with values and cotangents where they are known."""
 
 from __future__ import annotations
 

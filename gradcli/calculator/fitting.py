@@ -1,4 +1,4 @@
-"""Values beside what is expected of them: shapes alike, equal, of no leaf, put into arrays of the caller, spread."""
+"""Compares values with what is expected of them: equal shapes, equal values, leaves that do not occur; broadcasts."""
 
 from __future__ import annotations
 

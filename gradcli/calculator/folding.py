@@ -1,4 +1,4 @@
-"""Which nodes of a trace nobody wrote, and where what is sent to such a node arrives.
+"""Finds the nodes of a trace that the user did not write, and where a cotangent that is sent to one of them arrives.
 
 Lowering inserts nodes that only move or repeat entries: the operands of `A @ x` become matrices, `x + b` repeats b.
 """

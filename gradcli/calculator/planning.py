@@ -1,4 +1,4 @@
-"""How a question is computed when it is asked again: by what, in which order, in how much memory."""
+"""Describes how a question is computed when it is repeated: by which evaluator, in which order, in how much memory."""
 
 from __future__ import annotations
 

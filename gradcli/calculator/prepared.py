@@ -1,7 +1,4 @@
-"""A script made ready for points of one shape: its outputs, derivatives and tapes go in, what they give comes out.
-
-It runs the evaluator or a plan, whichever is asked for; it makes no derivative.
-"""
+"""A script prepared for points of one shape: its outputs, derivatives and tapes, run by the evaluator or a plan."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Scripts made ready: parsed, lowered and differentiated once, to be answered at as many points as wanted.
-
-What belongs to a question is fixed by the script and by the shapes of the point; `answers` runs it.
-"""
+"""Prepares scripts: parses, lowers and differentiates them once, for evaluation at any number of points."""
 
 from __future__ import annotations
 

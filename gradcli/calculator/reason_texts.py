@@ -1,4 +1,4 @@
-"""The name of a reason goes in, what to do about it comes out; and which operations have which trouble: data only."""
+"""The fixes that `why` proposes for each reason, and the operations that each reason concerns, as data."""
 
 from __future__ import annotations
 

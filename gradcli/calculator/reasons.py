@@ -1,6 +1,6 @@
-"""A trace of a script goes in, the reasons why a gradient is zero, missing, NaN or huge come out, with line and cure.
+"""Finds why a gradient of a script is zero, missing, NaN or huge, with the line and a fix.
 
-A gradient is followed from the leaf to the output: where something arrives and nothing is passed on, there it ends.
+A gradient is followed from the leaf to the output: it ends at a node that receives a cotangent and passes none on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A number or an array goes in; how large it is, whether it is finite, and a word for it come out."""
+"""The magnitude of a number or an array: its norm, whether it is finite, and a word for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prepared script and its derivative graphs go in; the tapes that sweep over them come out, with what reads them.
+"""Makes the tapes that compute a matrix of derivatives, and reads its entries from their results.
 
 Where a matrix of derivatives is sparse, a few sweeps along sums of unit vectors hold all its entries; otherwise there
 is a tape for each leaf, over all unit vectors at once.

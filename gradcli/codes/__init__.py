@@ -1,10 +1,9 @@
-"""Nothing goes in; the catalogue of every diagnostic code comes out, as data that `gradcli explain` prints.
+"""The catalogue of diagnostic codes, as data that `gradcli explain` prints.
 
 One row per code, in order of the codes, a file per family. A row says what is wrong, why the language is so, a script
 that triggers the code, and what to write instead. A remark at the end of an example, `# with --NAME VALUE ...`, names
 the options that it needs; `# in Python: ...` is a call with `script`, or of `f`, the compiled script; `# as a line of
-requests` says that the example is one. Only `explain` and `completions` read the catalogue: whoever raises an error
-knows its code, and needs no documentation of it.
+requests` says that the example is one. Only `explain` and `completions` load the catalogue.
 """
 
 from __future__ import annotations

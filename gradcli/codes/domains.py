@@ -1,4 +1,4 @@
-"""The codes of domains: data that `gradcli explain` prints; see the package for what a row says."""
+"""The codes of domains, as rows of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The codes of files and data: data that `gradcli explain` prints; see the package for what a row says."""
+"""The codes of files and data, as rows of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The codes of options: data that `gradcli explain` prints; see the package for what a row says."""
+"""The codes of options, as rows of the catalogue."""
 
 from __future__ import annotations
 

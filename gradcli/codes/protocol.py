@@ -1,4 +1,4 @@
-"""The codes of the protocol and of faults of the program itself: data that `gradcli explain` prints."""
+"""The codes of the protocol and of faults of the program itself, as rows of the catalogue."""
 
 from __future__ import annotations
 

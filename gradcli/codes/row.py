@@ -1,4 +1,4 @@
-"""The form of one row of the catalogue: five texts; knows no code."""
+"""The form of one row of the catalogue: five texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The codes of text and syntax: data that `gradcli explain` prints; see the package for what a row says."""
+"""The codes of text and syntax, as rows of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The codes of verdicts, which report files and remarks name: data that `gradcli explain` prints."""
+"""The codes of verdicts, which report files and remarks name, as rows of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The commands: a name goes in, the module that declares the command comes out, loaded when it is asked for.
+"""The commands of gradcli, one file each, loaded by name when they are used.
 
-One file per command, named like it. Beside its function each has a DECLARATION of operands and options as plain
-data, from which both readers of a command line, the help, the completion scripts and the configuration keys are made.
+Beside its function each file has a DECLARATION of operands and options as plain data, from which both readers of a
+command line, the help, the completion scripts and the configuration keys are made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts of the command line of `check` go in, claims, boxes and targets come out, or the error that names the slip."""
+"""Reads the claims, boxes and targets on the command line of `check`, and reports what is wrong with them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where the reports of `check` go, one at a time: standard output in its format, and report files.
+"""Writes the reports of `check` one at a time: to standard output in its format, and to report files.
 
-A report file is collected in a temporary file and written as a whole at the end, so that whoever reads it finds the
-earlier report or the new one. On standard output, what failed of several cases is shown behind the progress line: until
-then its reports are kept compressed.
+A report file is collected in a temporary file and written as a whole at the end, so a reader finds the earlier report
+or the new one. On standard output, failures among several cases appear after the progress line has ended: until then
+their reports are kept compressed.
 """
 
 from __future__ import annotations

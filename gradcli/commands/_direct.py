@@ -1,9 +1,7 @@
-"""A plain command line in, the call that it means out; None for any other. It knows declarations only.
+"""Reads a plain command line fast: known command, known `--long value` or `--long=value`, the right number of operands.
 
-Here is the fast half of reading arguments: known command, known `--long value` or `--long=value`, the
-right number of operands. Whatever else stands on a line (help, short or unknown options, an operand that
-starts with a minus) is for the full reader, which is made from the same declarations and owns every
-message.
+For anything else (help, short or unknown options, an operand that starts with a minus) it returns None, and the full
+reader, which is made from the same declarations, takes over and writes all messages.
 """
 
 from __future__ import annotations

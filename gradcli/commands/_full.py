@@ -1,4 +1,4 @@
-"""Any command line in, the call out: typer reads it, built from the declarations, and owns all messages.
+"""Reads any command line with typer, built from the declarations; writes all usage messages.
 
 Loaded only when the direct reader declines: importing typer and what it needs takes longer than a small
 calculation.

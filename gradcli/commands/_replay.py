@@ -1,4 +1,4 @@
-"""What a check was asked with goes in, the one-line command that shows one of its verdicts again comes out."""
+"""The one-line command that reproduces one verdict of a check."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Configuration files in, values of options out: gradcli.toml, or [tool.gradcli] in pyproject.toml.
+"""Reads configuration files, gradcli.toml or [tool.gradcli] in pyproject.toml, and turns them into option values.
 
-Keys are the names of options that say `setting`; a table named like a command holds what belongs to it
+Keys are the names of options declared with `setting`; a table named like a command holds keys for that command
 alone, the table `limits` what `--limit` takes. Any other key is an error. The nearest file counts, from the
 current folder up to the root of the project (the nearest folder with .git, else with pyproject.toml, else the
 current folder), and only if it belongs to the user or to root. The user's own file (gradcli/gradcli.toml in
 the configuration folder of the user) fills in what the project leaves open, but never for `check`: a verdict
-must not depend on who asks. Where a setting permits `check` more than the defaults do, a note says so.
+must not depend on who runs it. Where a setting permits `check` more than the defaults do, a note says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operands and options that several commands have, declared once; and the two that turn texts into inputs."""
+"""Operands and options that several commands share, and the two functions that turn texts into inputs."""
 
 from __future__ import annotations
 

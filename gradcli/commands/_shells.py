@@ -1,4 +1,4 @@
-"""Declarations in, completion scripts for bash, zsh and fish out: static text that never starts Python."""
+"""Completion scripts for bash, zsh and fish, made from the declarations: static text that never starts Python."""
 
 from __future__ import annotations
 

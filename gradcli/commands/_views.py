@@ -1,4 +1,4 @@
-"""What a command hands to the output: a result with its readings, each made only when it is asked for."""
+"""Passes a result to the output with each of its formats, made only when needed."""
 
 from __future__ import annotations
 

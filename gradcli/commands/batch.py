@@ -1,4 +1,4 @@
-"""JSON Lines requests in, one JSON line each out, in order: one call of `batch`."""
+"""`gradcli batch`: answer JSON Lines requests with one JSON line each, in order."""
 
 from __future__ import annotations
 

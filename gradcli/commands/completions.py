@@ -1,4 +1,4 @@
-"""The name of a shell in, a completion script out, written from the declarations of all commands."""
+"""`gradcli completions`: print a completion script for a shell, made from the declarations of all commands."""
 
 from __future__ import annotations
 

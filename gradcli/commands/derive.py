@@ -1,4 +1,4 @@
-"""A script in, formulas for its gradient out: one call of the calculator."""
+"""`gradcli derive`: print closed formulas for the gradient of a script."""
 
 from __future__ import annotations
 

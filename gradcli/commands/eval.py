@@ -1,4 +1,4 @@
-"""A script and a point in, its value out: one call of the calculator."""
+"""`gradcli eval`: print the value of a script at a point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code of a diagnostic in, its documentation out; without a code, the list."""
+"""`gradcli explain`: print the documentation of a diagnostic code, or the list of codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gradcli freeze`: the results of scripts recorded in the scripts themselves, for `gradcli check` to compare."""
+"""`gradcli freeze`: record the results of scripts in the scripts themselves, for `gradcli check` to compare."""
 
 from __future__ import annotations
 

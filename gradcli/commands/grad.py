@@ -1,4 +1,4 @@
-"""A script and a point in, value and gradient out: one call of the calculator."""
+"""`gradcli grad`: print the value and the gradient of a script at a point."""
 
 from __future__ import annotations
 

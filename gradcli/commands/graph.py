@@ -1,4 +1,4 @@
-"""A script or a Python file in, a picture of its computation out: one call, then the format that was asked for."""
+"""`gradcli graph`: draw the computation of a script or of a Python file."""
 
 from __future__ import annotations
 

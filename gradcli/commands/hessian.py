@@ -1,4 +1,4 @@
-"""A script and a point in, second derivatives out: one call of the calculator."""
+"""`gradcli hessian`: print the second derivatives of a script at a point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script and a point in, all partial derivatives out: one call of the calculator."""
+"""`gradcli jacobian`: print all partial derivatives of an array-valued script at a point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name of an operation in, its rule, domain, kinks and examples out; without a name, all of them."""
+"""`gradcli ops`: show the rule, domain, kinks and examples of an operation, or list all operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots a function with its gradient: along one leaf, over two, beside a claim, or finite differences by step."""
+"""`gradcli plot`: plot a function with its gradient, a claim beside it, or the errors of finite differences by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python file and its arguments in, what it prints and its exit code out; with --trace the graphs it built."""
+"""`gradcli run`: run a Python file on gradcli's tensors; with --trace, list the graphs that it built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script and a point in, both passes of reverse mode out, step by step: one call of the calculator."""
+"""`gradcli trace`: print both passes of reverse mode at a point, step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python file or a script in, the reasons for its gradients out: one call of `eager.why` or of the calculator."""
+"""`gradcli why`: explain why gradients of a Python file or a script are None, zero, NaN or huge."""
 
 from __future__ import annotations
 

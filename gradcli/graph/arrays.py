@@ -1,4 +1,4 @@
-"""Arrays of constants as a program keeps them: exact numbers with a shape, known by a digest; no library.
+"""Constant arrays of a program: exact numbers with a shape, identified by a digest; standard library only.
 
 A literal such as `[1/3, 0.1]` keeps its entries exact, so that an exact reading of the program loses nothing.
 Large data may be an array of NumPy instead; only its `shape`, `dtype` and bytes are used here.

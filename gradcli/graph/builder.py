@@ -1,8 +1,8 @@
-"""Makes nodes: lifts numbers, folds exact constants, simplifies derivatives, and gives equal computations one node.
+"""Makes nodes: lifts numbers, folds exact constants, simplifies derivatives, and shares equal computations.
 
-It knows how operations are combined but names none beyond the few that a transform needs; what it may rewrite
-is read from the declarations. Its table of nodes is dropped when a program is finished, so that nodes and table
-form no cycle; a transform reopens it with the program's own nodes.
+Apart from the few operations that transforms need, it names none; what it may rewrite is read from the declarations.
+Its table of nodes is dropped when a program is finished, so that nodes and table form no cycle; a transform reopens
+it with the program's own nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The collector of cycles, paused while a graph or a plan is built; it knows neither of them."""
+"""Pauses Python's collector of cycles while a graph or a plan is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operation that has a definition goes in, its definition as steps on inputs of its own comes out; computes nothing.
+"""The definition of a composite operation, as steps on inputs of its own.
 
 Exact readings and patterns go through definitions: what an operation is on balls, on symbols, or in which entries
 depend on which follows from its steps.

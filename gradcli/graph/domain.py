@@ -1,4 +1,4 @@
-"""Sets of real numbers that an argument may come from: intervals with open or closed ends; knows no operation."""
+"""Sets of real numbers that an argument may come from: intervals with open or closed ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes in, a flat table of plain JSON values out, and back: how a program travels to another process or into a file.
+"""Programs as flat tables of JSON values, for another process or a file, and back.
 
 A row is one node: the name of its primitive, the rows of its arguments, its static parameters, kind, shape and
 span. No user object is ever pickled; names are looked up in the reader's own vocabulary. The table describes values: a

@@ -1,4 +1,4 @@
-"""A backward rule that somebody wrote by hand, on inputs of its own, to be judged; holds nodes and judges nothing."""
+"""A hand-written backward rule that is to be judged, on inputs of its own."""
 
 from __future__ import annotations
 

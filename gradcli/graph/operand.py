@@ -1,9 +1,8 @@
-"""What derivative rules compute with: the operators shared by graph nodes and eager tensors; computes nothing itself.
+"""`Operand`, the operators that graph nodes and eager tensors share: what derivative rules compute with.
 
-A rule is written once, with operators and callable primitives. Whatever flows through it is an `Operand`,
-which knows how to `bind` a primitive to arguments: a node records it in its builder, a tensor also
-computes it. A primitive called on plain numbers alone has nothing to bind to, so it waits as a `Closed` value
-until it meets an operand.
+A rule is written once, with operators and callable primitives. An `Operand` can `bind` a primitive to arguments: a
+node records it in its builder, a tensor also computes it. A primitive that is called on plain numbers alone gives a
+`Closed` value, which is bound when it is combined with an operand.
 """
 
 from __future__ import annotations

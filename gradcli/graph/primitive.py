@@ -1,6 +1,6 @@
-"""What a declaration of an operation may say: its kind, values, rules, domain, kinks; holds data and derives nothing.
+"""The declaration of an operation: its kind, values, rules, domain and kinks.
 
-There are six kinds. The author of an operation writes what nothing else can tell; the transforms derive
+There are six kinds. The author of an operation writes what cannot be derived; the transforms derive
 every derivative of every order from it, in both modes.
 
 | kind | written | derived |

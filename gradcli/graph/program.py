@@ -1,7 +1,6 @@
-"""A finished computation: named inputs, outputs, and what evaluation needs to know of them; immutable.
+"""A finished computation: named inputs, outputs, spans and constants; immutable.
 
-A program knows no text but the spans, and no array but the constants in its data table. Transforms make new
-programs from it; they share its nodes.
+Transforms make new programs from it, which share its nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes as formulas that people read: infix operators, calls, names of leaves; it computes nothing.
+"""Nodes as formulas for people: infix operators, calls, names of leaves.
 
 Formulas are built from arguments to results, so no depth recurses, and a part that grows too long is replaced by the
 name of its step.

@@ -1,4 +1,4 @@
-"""The type of a value, its kind and its shape, and the shape arithmetic of NumPy; knows nothing of arrays or of text.
+"""The type of a value: its kind and its shape, with NumPy's shape arithmetic.
 
 A shape is a tuple of sizes. A kind is `float`, `bool` or `int`; the width of a float (float64, float32,
 complex128) is chosen when a program is evaluated, so it is not part of a type.

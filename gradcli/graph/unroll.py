@@ -1,7 +1,7 @@
-"""Loops taken apart: chosen turns are written out, the turns between them stay loops.
+"""Unrolls loops: chosen turns are written out, the turns between them stay loops.
 
-A trace shows single turns in this way, and whoever has no rule for loops gets a graph without any. The values are the
-same, bit for bit.
+A trace shows single turns in this way, and a reading without a rule for loops gets a graph without any. The values are
+the same, bit for bit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A program goes in, an error comes out where the graph breaks an invariant; for tests, it changes nothing.
+"""Verifies the invariants of a graph, for tests.
 
-What is checked is what every reading of a program relies on: the order of the nodes, one node for one
-computation, types that follow from the declarations, explicit broadcasting, negative axes, exact constants,
-and rules that differentiation can follow to its end.
+These are what every reading of a program relies on: the order of the nodes, one node for one computation, types that
+follow from the declarations, explicit broadcasting, negative axes, exact constants, and rules that differentiation
+can follow to its end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The language: source text becomes a syntax tree with spans, on the standard library alone.
+"""The language: parses source text into a syntax tree with spans, on the standard library alone.
 
 `lexer.py` makes tokens, `parser.py` and the modules beside it statements and expressions, `latex.py` reads LaTeX, and
-`values.py` the points of `--at`. The room knows no operation, no shape and no value but literals.
+`values.py` the points of `--at`. This room has no operations and no shapes, and its only values are literals.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A character that starts no token goes in; a diagnostic that names it, and what to type, comes out.
+"""Diagnostics for characters that start no token: their name, and what to type instead.
 
-It knows which characters look like others and which are invisible, and nothing of the grammar.
+Characters that look like others and invisible ones have tables of their own.
 """
 
 from __future__ import annotations

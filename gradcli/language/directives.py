@@ -1,4 +1,4 @@
-"""Settings inside scripts: what comments `# gradcli: rtol=1e-6, ignore[GC803] reason` state, and for which lines.
+"""Settings inside scripts: comments such as `# gradcli: rtol=1e-6, ignore[GC803] reason`.
 
 On a line of its own before the first statement a directive holds for the whole file. Behind a statement, or on a line
 of its own directly above one, it holds for the checks of the lines of that statement; for a block, of all its lines.

@@ -1,8 +1,8 @@
-"""Expected results inside scripts: what comment lines `#> value = 64`, `#> grad x = 8`, `#> check x = PROVED` state.
+"""Expected results inside scripts: comments such as `#> value = 64`, `#> grad x = 8`, `#> check x = PROVED`.
 
-`sum(...)`, `norm(...)` and `moment(...)` around `value` or `grad x` speak of a large array: its sum, its 2-norm, and
+`sum(...)`, `norm(...)` and `moment(...)` around `value` or `grad x` describe a large array: its sum, its 2-norm, and
 the sum of k/n times the k-th of its n entries in row-major order. Where a script has several outputs, `(output 2)`
-behind the name says which one is meant.
+after the name selects one.
 """
 
 from __future__ import annotations

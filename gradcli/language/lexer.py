@@ -1,4 +1,4 @@
-"""A Source goes in; its tokens and the errors of its characters come out. It knows no grammar.
+"""The lexer: splits a Source into tokens, and collects errors of single characters.
 
 Tokens are parallel lists and carry line and column; line ends inside brackets vanish, indentation becomes
 tokens. A line with a bad character is `broken`: the parser reads on, but reports nothing else about it.

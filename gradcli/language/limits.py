@@ -1,4 +1,4 @@
-"""The text of `--limit` or a mapping goes in; Limits come out. It knows their names, not their use."""
+"""Reads `--limit` texts and mappings into Limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a number goes in; its exact value as a ratio of integers comes out, or why it has none.
+"""The exact value of a number literal, as a ratio of integers, or the reason why it has none.
 
 Sizes are checked on the text, before any large integer is made.
 """

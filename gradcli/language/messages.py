@@ -1,6 +1,6 @@
-"""A token that cannot stand where it does goes in; code, headline and help come out, guessing what was meant.
+"""Messages for tokens that cannot stand where they do: code, headline and help, with a guess at what was meant.
 
-It looks at tokens only, and knows what people bring along from Python, NumPy and other languages.
+Only tokens are read. Common habits from Python, NumPy and other languages are recognised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Source or a string goes in; the tree of its script or expression comes out, or all of its errors at once.
+"""The parser: reads a script or an expression into a syntax tree, or reports all of its errors at once.
 
 The grammar stands in the modules that read it: parser_blocks (lines and blocks), parser_simple (statements),
 parser_expressions (operators), parser_brackets (calls, subscripts, lists).

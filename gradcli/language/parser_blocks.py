@@ -1,4 +1,4 @@
-"""Tokens go in; the statements of a whole script come out, with every error found on the way.
+"""Parses the statements of a whole script and collects every error on the way.
 
 After an error the parser goes on at the next statement. Open blocks lie on a list, so nothing recurses.
 

@@ -1,7 +1,4 @@
-"""An open bracket and the token after an item go in; the finished group, list, call or subscript comes out.
-
-This is the half of the expression parser that knows what may stand between brackets and after a dot.
-"""
+"""Parses what stands in brackets and after dots: groups, lists, calls and subscripts."""
 
 from __future__ import annotations
 

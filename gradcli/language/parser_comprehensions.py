@@ -1,4 +1,4 @@
-"""A `for` behind an item in brackets: reads the clauses of a comprehension or of a generator.
+"""Parses the clauses of comprehensions and generators: a `for` after an item in brackets.
 
 comprehension = "[" value clause { clause } "]"     generator = name "(" value clause { clause } ")"
 clause        = "for" name "in" ( "range" "(" values ")" | value ) { "if" value }

@@ -1,7 +1,4 @@
-"""Tokens and a place among them go in; the exception that ends a statement, with its diagnostic, comes out.
-
-Base of the parsers: the token lists, the open brackets, and every way to say that a token cannot stand there.
-"""
+"""The base of the parsers: token lists, open brackets, and the errors for tokens that cannot stand in a place."""
 
 from __future__ import annotations
 

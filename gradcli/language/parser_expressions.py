@@ -1,4 +1,4 @@
-"""Tokens go in; the tree of one expression comes out, by a Pratt parser with an explicit stack.
+"""Parses expressions: a Pratt parser with an explicit stack.
 
 Nothing recurses: pending operators and open brackets lie on lists, so depth is bounded by the limit `nesting`
 alone. Binding powers, from loose to tight, left-associative unless said:

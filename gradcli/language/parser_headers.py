@@ -1,4 +1,4 @@
-"""The tokens of a header go in; an open block of a function or a loop comes out, or the first error of the header.
+"""Parses the headers of functions and loops, which open a block.
 
 function = "def" name [ ".vjp" ] "(" [ name { "," name } ] ")"
 loop     = "for" name "in" "range" "(" values ")"

@@ -1,4 +1,4 @@
-"""Comments and the statement beside them go in; the statement takes what they say, or an error comes out."""
+"""Attaches the settings and expectations in comments to the statements that they concern."""
 
 from __future__ import annotations
 

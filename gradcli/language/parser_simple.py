@@ -1,4 +1,4 @@
-"""Tokens go in; one statement without a block comes out: assignment, declaration, assert, return, expression.
+"""Parses statements without a block: assignments, declarations, asserts, returns and expressions.
 
 simple  = [ "const" ] targets [ shape ] "=" values | name augmented values | name "(" name { "," name } ")" "=" values
         | name [ shape ] "in" domain [ "=" value ] | name "." "append" "(" value ")"

@@ -1,4 +1,4 @@
-"""A comment goes in; the tolerance and the expectation that it states come out. Other comments are free text.
+"""Reads remarks, the comments that state a tolerance or an expectation. Other comments are free text.
 
 `# rtol=1e-8` sets the tolerance of the assert on its line. `# expect: kink` says what a check will find
 there; on the first line of a file, `# expect: error GC301` says that the file must fail with that code.

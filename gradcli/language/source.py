@@ -1,4 +1,4 @@
-"""Bytes, a file or a string goes in; a Source, whose lines can be shown, comes out. It knows no syntax."""
+"""Source text from bytes, a file or a string, with lines that diagnostics can show."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Parsed fields and a span go in; the tree of a script comes out, one plain class per construct.
+"""The syntax tree of a script: one plain class per statement; exports the nodes of expressions as well.
 
 Nodes have identity equality; `same` compares structure without recursion, so trees of any depth are safe.
-This module exports the nodes of expressions as well.
 """
 
 from __future__ import annotations

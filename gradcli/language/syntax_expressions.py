@@ -1,7 +1,6 @@
-"""Parsed fields and a span go in; the nodes of expressions come out, one plain class per construct.
+"""The syntax tree of an expression: one plain class per construct, with exact literals.
 
-The classes hold syntax only: they know no operation, no shape and no value beyond an exact literal.
-Statements stand in `syntax`, which exports these classes too.
+Statements are in `syntax`, which exports these classes too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A tree goes in; its text, with the fewest brackets that keep its meaning, comes out. It computes nothing.
+"""Writes a syntax tree as text, with the fewest brackets that keep its meaning.
 
-Parsing it again gives the same tree (`syntax.same`). Products without sign are written with `*`, methods
-and prefixes as plain calls, numbers as they were typed. Work lies on a list, so depth is no limit.
+Parsing the text gives the same tree (`syntax.same`). Products without sign are written with `*`, methods
+and prefixes as plain calls, numbers as they were typed. An explicit stack is used, so depth is no limit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The text of `--at` goes in; names with the expressions or files that give them values come out.
-
-It reads no file and computes nothing: whoever evaluates decides which expressions are points.
-"""
+"""Reads the text of `--at`: names with the expressions or files that give them values. Opens no file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a syntax tree to a program at a point: names, arity, shapes and domains are decided here.
+"""Lowers a syntax tree to a program at a point: names, arity, shapes and domains are decided here.
 
 `Lowerer` holds the state; each construct has a module of its own with plain functions of that state. Expressions run on
 a stack machine, so no depth recurses; functions are inlined, and equal calls are looked up (`repeated.py`). Decisions:

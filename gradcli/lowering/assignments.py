@@ -1,4 +1,4 @@
-"""Assignments and declarations become leaves, constants and intermediates.
+"""Lowers assignments and declarations to leaves, constants and intermediates.
 
 A top-level statement that assigns, for the only time in the script, a closed expression makes a leaf: its value is the
 default point. Everything else that is assigned is computed.

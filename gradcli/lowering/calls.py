@@ -1,4 +1,4 @@
-"""Calls become nodes: functions of the language and files; what they take is read from the declarations.
+"""Lowers calls of functions to nodes, by the declarations of the operations.
 
 Arguments are bound to the parameters of a declaration's own Python function, so arity, defaults and keywords stand
 in one place. Parameters that the declaration names static are computed exactly; all others are operands.

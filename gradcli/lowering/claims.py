@@ -1,4 +1,4 @@
-"""Claims of a script, `assert a == b`, become pairs of nodes; nothing is compared here."""
+"""Lowers the claims of a script, `assert a == b`, to pairs of nodes."""
 
 from __future__ import annotations
 

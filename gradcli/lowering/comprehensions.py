@@ -1,7 +1,7 @@
-"""Comprehensions and generators: one item for every turn of their clauses, the last clause running fastest.
+"""Lowers comprehensions and generators: one item for every turn of their clauses, the last clause running fastest.
 
-The variables are local to the comprehension, as in Python. Items are computed by whoever reads the expression around
-it: `collected` yields expressions and is sent their values, so comprehensions in comprehensions do not recurse.
+The variables are local to the comprehension, as in Python. `collected` yields expressions and is sent their values by
+the caller that computes the surrounding expression, so nested comprehensions do not recurse.
 """
 
 from __future__ import annotations

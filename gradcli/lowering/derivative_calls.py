@@ -1,4 +1,4 @@
-"""Derivative operators in a script become nodes: `grad(y, x)` goes in, the graph of the gradient comes out."""
+"""Lowers derivative operators in a script, such as `grad(y, x)`, to the graph of the derivative."""
 
 from __future__ import annotations
 

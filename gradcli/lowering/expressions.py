@@ -1,4 +1,4 @@
-"""Expressions become nodes: a stack machine over the tree in post-order, so that no depth of nesting recurses."""
+"""Lowers expressions: a stack machine over the tree in post-order, so that no depth of nesting recurses."""
 
 from __future__ import annotations
 

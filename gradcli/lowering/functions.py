@@ -1,7 +1,7 @@
-"""Functions of a script: inlined where they are called, with names of their own; hand-written rules beside them.
+"""Lowers functions of a script: they are inlined where they are called, with names of their own.
 
 A function with a rule `def f.vjp` becomes an operation: its value is the inlined body, its cotangents are what the
-rule says. Nothing else in the engine knows that the rule was written by hand.
+rule gives. No other part of the engine can see that the rule was written by hand.
 """
 
 from __future__ import annotations

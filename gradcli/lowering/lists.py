@@ -1,4 +1,4 @@
-"""Lists of a script: the values that comprehensions and `append` collect, which become one array where they are read.
+"""Lowers lists, the values that comprehensions and `append` collect: they become one array where they are read.
 
 A list holds its items as they are; they are joined once where the whole is read, so n appends cost n steps. Single
 entries (`path[-1]`, `path[i]`) and `len(path)` are read from the items.

@@ -1,4 +1,4 @@
-"""Which names are still read behind a loop, told from the syntax: what no one reads need not leave the loop.
+"""Liveness of names, from the syntax: which names are read after a loop and so have to leave it.
 
 A block is summed up by the names that it may read before it assigns them, and by those that it assigns for certain.
 """

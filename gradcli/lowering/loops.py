@@ -1,9 +1,9 @@
-"""Loops of a script: a long one becomes a loop of the graph, a short one is written out turn by turn.
+"""Lowers loops: a long one becomes a loop of the graph, a short one is written out turn by turn.
 
 The first turn is always written out: names are first made there, and shapes settle. Then one turn is traced on fresh
-leaves, as an attempt: if it does anything that may differ from turn to turn, everything that it did is undone and the
-turns are written out. A name leaves the loop only if it is read behind it, and goes from turn to turn only if it is
-read before it is assigned.
+leaves, as an attempt: if it does anything that may differ from turn to turn, all its effects are undone and the
+turns are written out. A name leaves the loop only if it is read after it, and is carried from turn to turn only if it
+is read before it is assigned.
 """
 
 from __future__ import annotations

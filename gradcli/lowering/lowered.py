@@ -1,4 +1,4 @@
-"""What lowering gives back: a program, the point it stands at, and the claims and hand-written rules to be judged."""
+"""The result of lowering: a program, its point, and the claims and hand-written rules to be judged."""
 
 from __future__ import annotations
 

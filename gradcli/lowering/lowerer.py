@@ -1,4 +1,4 @@
-"""Statements become nodes: one pass over a script that collects outputs, claims, rules, notes and every error.
+"""Lowers statements in one pass over a script, and collects outputs, claims, rules, notes and every error.
 
 `Lowerer` is the state of that pass. What a construct means is a function of the state and the syntax, in the
 module named after the construct: `expressions`, `subscripts`, `calls`, `derivative_calls`, `functions`, `assignments`.

@@ -1,7 +1,6 @@
-"""The names of a script while it is lowered: leaves, intermediates, constants, and what is read exactly.
+"""Resolves the names of a script: leaves, intermediates, constants, and what is read exactly.
 
-It decides what a name means, gives free names a leaf, and keeps account of which leaf is read statically and which
-is differentiated by: no leaf may be both.
+A free name becomes a leaf. No leaf may be both read statically and differentiated by.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A value of the language goes in, a node that an operation takes comes out: as floats, as truth, as a variable."""
+"""Converts values of the language to nodes that an operation takes: as floats, as truth, as a variable."""
 
 from __future__ import annotations
 

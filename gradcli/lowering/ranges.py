@@ -1,4 +1,4 @@
-"""The turns of a loop or a comprehension over a range, counted before any of them is taken."""
+"""The turns of a loop or a comprehension over a range, counted before the first of them runs."""
 
 from __future__ import annotations
 

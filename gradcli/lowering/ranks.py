@@ -1,4 +1,4 @@
-"""Shapes of the names that a script leaves open.
+"""Infers shapes for the names whose shapes a script leaves open.
 
 Ranks follow the conventions of mathematical writing (`A` is a matrix, `x` a vector, `lam` a number), corrected by what
 the script does with a name. Sizes start out different, each a prime of its own; where an operation needs two of them

@@ -1,9 +1,9 @@
-"""A program goes in, one that is equal in exact arithmetic and cheaper comes out; its roundings may be far larger.
+"""Rewrites a program to one that is equal in exact arithmetic and cheaper; its rounding errors may be far larger.
 
-Only who asks for it (`--relax`) gets it, and no check ever does. Two rewrites: whole powers from the fifth on become
+It is used only with `--relax`, and never by a check. Two rewrites: whole powers from the fifth on become
 products, and sums of squared differences |x - c|**2 between all rows of two matrices become |x|**2 - 2 x.c + |c|**2,
 one matrix product in place of an array of three axes. The latter cancels where rows are far from the origin and near to
-each other; a result may even lie below zero by a rounding.
+each other; a result may even be slightly negative.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A function's body goes in; out comes what its value depends on, so that a call which is repeated is looked up.
+"""Finds what the value of a function depends on, so that a repeated call is looked up instead of lowered again.
 
-Functions are inlined, and a loop calls them with the same operands again and again (`pick(weights, 0, n)`). Such a call
+Functions are inlined, and a loop may call them with the same operands many times (`pick(weights, 0, n)`). Such a call
 gives the same nodes, so its value is kept. What cannot be kept: calls of derivative operators (they name variables), of
-`load`, and of random arrays without a seed. It makes no node.
+`load`, and of random arrays without a seed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Subscripts become nodes: an array and its items go in, what NumPy would select comes out.
+"""Lowers subscripts: an array and its items give what NumPy would select.
 
-Positions, slices and lists of positions are static. An array of data may stand as an index too: it is read when
-the program runs.
+Positions, slices and lists of positions are static. An array of data may be an index too: it is read when the program
+runs.
 """
 
 from __future__ import annotations

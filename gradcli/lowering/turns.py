@@ -1,4 +1,4 @@
-"""A turn of a loop that is traced: what it may do with the number of the turn, and with the names of the turn before.
+"""Traces one turn of a loop: what it may do with the number of the turn, and with names of the turn before.
 
 The number of the turn is a leaf, so it may stand in arithmetic. An entry `x[i]` at a position that only the number of
 the turn decides is a leaf as well, a row: the loop is given all these entries as one array. A condition on the number

@@ -1,4 +1,4 @@
-"""Which entries of a result depend on which entries of an input, and what that saves: patterns, colours, few sweeps.
+"""Sparsity of Jacobians: patterns, colourings, and the few sweeps that compute all entries.
 
 Patterns are read from `entries` rules, movements and definitions, never from derivative rules. A pattern may be too
 large, never too small: an unknown operation mixes everything, and two random directions confirm a pattern before use.

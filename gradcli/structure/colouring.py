@@ -1,7 +1,7 @@
-"""A pattern goes in, groups of columns that share no row come out: one sweep per group gives all entries.
+"""Colours a pattern: columns that share no row form a group, and one sweep per group gives all entries.
 
-Columns of one colour never meet in a row, so their sum can be taken apart again. Cyclic colourings are tried first,
-because they are perfect for bands; then columns take, one after the other, the first colour that is free.
+Columns of one colour have no row in common, so their sum can be separated again. Cyclic colourings are tried first,
+because they are perfect for bands; then each column takes the first free colour.
 """
 
 from __future__ import annotations

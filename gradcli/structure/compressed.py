@@ -1,9 +1,8 @@
-"""A pattern goes in, the few directions to sweep come out, and later the entries that the swept results hold.
+"""Compressed Jacobians: which directions to sweep for a pattern, and how to read the entries from the results.
 
 Column compression reads J[i, j] in the sweep along all columns of the colour of j; row compression is the same on the
 transposed matrix. In a symmetric matrix long rows (hubs) are swept on their own and read as columns, and their mirror
-images are not read at all. Random directions tell whether the pattern was right: what they show has to be what the
-entries give.
+images are not read at all. Random directions confirm the pattern: their products have to be what the entries give.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The `entries` rule of an operation is run on sets of positions instead of entries: where it moves them, sets follow.
+"""Runs the `entries` rule of an operation on sets of positions instead of entries.
 
-Rules that only move or add up entries say all that there is to know. A rule that computes with entries is refused,
-and the walk then reads the operation in another way.
+A rule that only moves or adds up entries describes the pattern completely. A rule that computes with entries is
+refused, and the walk then reads the operation in another way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outputs and targets of a graph go in, the pattern of the Jacobian comes out: which entries may depend on which.
+"""Finds the pattern of a Jacobian: which entries of the outputs may depend on which entries of the targets.
 
 One walk over the nodes in topological order, on sets of positions. It reads what an operation does with entries (entry
 by entry, moves, sums, products of matrices, a definition), never a derivative rule, and takes an operation that it

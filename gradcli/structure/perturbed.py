@@ -1,7 +1,7 @@
-"""Outputs of a graph and a point go in; what they are when one entry of an input has moved comes out, for all entries.
+"""Computes the outputs of a graph for every single entry of an input moved by a step.
 
-A scalar is read term by term, before its terms are added up: what an entry does not reach is left out of its sum, with
-its rounding. Only values are read: the graph says what may reach what, never what a derivative is.
+A scalar is read term by term, before its terms are added up: terms that an entry does not reach are left out of the
+sum, with their rounding. Only values are read, no derivative.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A graph and a point go in; what each entry of its nodes becomes when one entry of an input moves, and nothing else.
+"""Propagates a move of single entries through a graph, and computes only the entries that change.
 
-Of every node only the entries that something reaches are computed anew, all of them in one call: pairs of an entry and
+Of every node only the entries that something reaches are recomputed, all of them in one call: pairs of an entry and
 what has moved. Operations on numbers run on the pairs; sums and products with a matrix add up what has changed;
 whatever mixes entries in another way runs on whole arrays, as long as these are small. Values only, no derivative.
 """

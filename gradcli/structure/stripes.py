@@ -1,7 +1,7 @@
-"""A graph and a point go in; what its entries become when one entry of an input moves comes out, from few evaluations.
+"""Computes how entries change when single entries of an input move, from few evaluations.
 
-Entries that reach no entry in common move together: one colour, one evaluation. That holds where everything on the way
-works entry by entry or moves entries; what adds up or mixes is for `ripples`. Values only, no derivative.
+Entries that reach no entry in common move together: one colour, one evaluation. That holds where every operation works
+entry by entry or moves entries; sums and mixtures are left to `ripples`. Values only, no derivative.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A scalar node goes in, the terms that it is a sum of come out: nodes whose entries add up to it, each with a weight.
+"""Splits a scalar node into the terms that it is a sum of: nodes whose entries add up to it, each with a weight.
 
 Sums, negatives, and products or quotients with constants are taken apart; a product of a row and a column becomes its
-products. What is left is a term. It reads what a value is made of, never a derivative.
+products. What is left is a term.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cotangents of parts of one array go in, the cotangent of the array comes out as one node; it knows no other rule.
+"""Joins the cotangents of parts of one array into the cotangent of the array, as one node.
 
 A loop that reads `x[i]` sends back one entry of x at a time. Each of them put into zeros and added up would take as
 many arrays as x has entries. Parts that lie one after the other are joined instead, with zeros in the gaps; parts that

@@ -1,4 +1,4 @@
-"""A rule that somebody wrote by hand goes in, an operation that every sweep follows comes out; judges nothing.
+"""Turns a hand-written rule into an operation that every sweep can follow.
 
 The first argument of such an operation is the value of the function, the others are its operands. Oracles and
 evaluators read the value; sweeps pass on what the rule says, and nothing through the value.

@@ -1,7 +1,7 @@
-"""A node that hangs on a leaf, and many values of the leaf as one array, go in; the node for all of them comes out.
+"""Lifts a node that depends on a leaf to many values of that leaf at once, stacked along a new first axis.
 
-Every operation on the way gets an axis more in front: operands that do not hang on the leaf are repeated along it, and
-axes count from the last, so that only operations that are given whole shapes say what becomes of them (`lift`). A loop
+Every operation on the way gets an axis more in front: operands that do not depend on the leaf are repeated along it,
+and axes count from the last, so only operations with whole shapes as parameters need a rule (`lift`). A loop
 gets a lifted body; beside the vocabulary of every transform this module names permute, for stacked arrays.
 """
 

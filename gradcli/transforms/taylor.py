@@ -1,4 +1,4 @@
-"""Taylor mode: a node and a scalar target go in, the derivatives of orders 1..n come out as graphs, from one series.
+"""Taylor mode: derivatives of orders 1 to n by a scalar target, as graphs, from one series.
 
 The coefficients v_0, v_1, ... of every node on the way follow order by order from those of its arguments. An operation
 with partials p obeys v' = sum p*u', so k*v_k is the sum over j of j*u_j*p_(k-j), and the series of p is found in the
