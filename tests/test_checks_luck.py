@@ -86,6 +86,25 @@ def test_a_constant_that_both_sides_share_is_any_number() -> None:
     assert shared.verdict == "PROVED"
 
 
+GAUSS = "0.7978845608028654*exp(-x**2/2)"
+ON_A_ROUNDED_BOUNDARY = [  # a condition whose boundary is the point in floats, and a claim with rounded constants
+    ("where(x > 0.6931471805599453, erf(x*0.7071067811865476), erf(x/sqrt(2)))",
+     "where(x > 0.6931471805599453, {g}, {g})", 0.6931471805599453),
+    ("where(x > 1.4142135623730951, x*erf(x/sqrt(2)), x**2)",
+     "where(x > 1.4142135623730951, erf(x*0.7071067811865476) + x*{g}, 2*x)", 1.4142135623730951),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "claim", "x"), ON_A_ROUNDED_BOUNDARY)
+def test_a_rounded_constant_in_a_condition_refutes_nothing_on_its_boundary(text: str, claim: str, x: float) -> None:
+    """Which branch the unrounded constant would take is open there; the points beside it decide."""
+    found = check_script(text, at={"x": x}, claims={"x": claim.format(g=GAUSS)}).checks[-1]
+    assert (found.verdict, found.evidence["reading"]) == ("CERTIFIED", "rounded"), found.message
+    for wrong in (f"({GAUSS} + 1e-14*x)", GAUSS.replace("8654", "8644"), GAUSS.replace("8654", "6")):
+        found = check_script(text, at={"x": x}, claims={"x": claim.format(g=wrong)}).checks[-1]
+        assert found.verdict == "DISAGREES", found.message
+
+
 SPECIAL = [  # a claim that holds for matrices of a kind only, where it fails, and whether algebra proves it there
     ("sum(inv(A))", "-inv(A) @ ones(2, 2) @ inv(A)", [[4.0, 1.0], [1.0, 3.0]], "A is not symmetric", "PROVED"),
     ("sum(A@A)", "2*A@ones(2, 2)", [[1.0, 0.5], [0.5, 1.0]], None, "DISAGREES"),

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluated, evaluator
+from gradcli.checks.evaluate.decimal_literals import rounded_constants
 from gradcli.checks.formatting import counted, node_text, point_text, position, shortened_list
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import LEAF, reachable
@@ -192,6 +193,11 @@ class Case:
         """The entries of what is judged, or of a node beside it, in floats: of complex ones dL/dx and dL/dy in turn."""
         flat = self.floats([node or self.subject.judged], values)[0].reshape(-1)
         return parts_of(flat)
+
+    def rounded_constants(self) -> list[str]:
+        """The literals of many digits on either side."""
+        one = self.subject
+        return rounded_constants([node for node in (one.judged, one.left, one.output) if node is not None])
 
     def where(self, entry: int) -> str:
         """The place of an entry for a sentence: "[1, 2]", or " by imag(z[1])" for a part of a complex one."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, Outcome, exact_digits, leaf_names, rescued, usable
+from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, RIGHT, Outcome, exact_digits, leaf_names, rescued, usable
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.precision import float_kink
-from gradcli.checks.evaluate.decimal_literals import rounded_constants
 from gradcli.checks.formatting import told_apart
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 OF_MATRICES = "is symmetric"  # in the region of a proof
 MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
 SHOWN_MATRIX = 9  # of one that is written out in a message
+BRANCH = "branch"
+NEAR = 1e-12  # relative: of what is left open by a branch
+UNDECIDED = RIGHT | {OPEN}
 DECIMALS = "its decimals, which float64 cannot hold exactly"
 
 
@@ -39,13 +41,11 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
         return None
     if case.number and (near := near_enough(case, case.names[False], wrong[0][1])) is not None:
         return near
-    read = [(values, answer, reading(case, values, entries)) for values, answer in wrong[:1]]
-    read += [(v, a, reading(case, v, entries)) for v, a in wrong[1:]] if read[0][2] is not None else []
-    standing = next(((values, answer) for values, answer, as_ in read if as_ is None), None)
+    standing, ways = explained_away(case, wrong, entries)
     if standing is None and by_luck(case):
         standing = wrong[0]
     if standing is None:
-        told_as = to_the_digits(case, {as_ for *_, as_ in read if as_ is not None})
+        told_as = to_the_digits(case, ways)
         return told_as._replace(evidence={**told_as.evidence, "exact": exact_digits(wrong[0][1])})
     values, answer = standing
     values, answer = shortened(case, values, answer)
@@ -70,12 +70,26 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     return Outcome("DISAGREES", message + (f"; {causes[0].text}" if causes else ""), evidence, notes(causes))
 
 
+def explained_away(
+    case: Case, wrong: Sequence[tuple[Values, Any]], entries: Sequence[int] = ()
+) -> tuple[tuple[Values, Any] | None, set[str]]:
+    """The first point whose difference no rounded constant explains, if any; and how the others are explained."""
+    ways: set[str] = set()
+    for values, answer in wrong:
+        way = reading(case, values, answer, entries)
+        if way is None:
+            return (values, answer), ways
+        ways.add(way)
+    return None, ways
+
+
 def to_the_digits(case: Case, readings: set[str]) -> Outcome:
-    """CERTIFIED, as far as the digits of rounded constants or decimals go."""
-    subject = case.subject
-    sides = [node for node in (subject.judged, subject.left, subject.output) if node is not None]
-    constants = rounded_constants(sides)
-    if readings == {"constants"} and constants:
+    """CERTIFIED, as far as the digits of rounded constants or decimals go; INCONCLUSIVE where no point was decided."""
+    if readings == {BRANCH}:
+        reason = "a rounded constant decides which branch is taken at the point"
+        return Outcome("INCONCLUSIVE", f"equal to 12 digits, and {reason}", {"open": reason})
+    constants = case.rounded_constants()
+    if "decimals" not in readings and constants:
         which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
         return Outcome(
             "CERTIFIED", f"equal to the digits of {which}", {"constants": constants[:3], "reading": "rounded"}
@@ -84,15 +98,28 @@ def to_the_digits(case: Case, readings: set[str]) -> Outcome:
     return Outcome("CERTIFIED", f"equal to the digits of {DECIMALS}", {"reading": how})
 
 
-def reading(case: Case, values: Values, entries: Sequence[int]) -> str | None:
-    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
+def reading(case: Case, values: Values, answer: Answer, entries: Sequence[int] = ()) -> str | None:
+    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot.
+
+    "branch" where a rounded constant leaves open which branch is taken and both sides are equal to 12 digits: such a
+    point neither refutes nor explains.
+    """
+    undecided = False
     for decimal in (False,) if case.plane else (False, True):
-        if decimal not in case.names and not case.derive(entries, decimal):
+        if case.subject.output is None:
+            wide = case.compare([values], left=case.subject.left, decimal=decimal, wide=True)
+        elif decimal not in case.names and not case.derive(entries, decimal):
             continue
-        answer = case.compare([values], name=case.names[decimal], decimal=decimal, wide=True)
-        if "problem" not in answer and answer["points"][0]["region"] and rescued(answer["points"][0]):
+        else:
+            wide = case.compare([values], name=case.names[decimal], decimal=decimal, wide=True)
+        if "problem" in wide:
+            continue
+        point = wide["points"][0]
+        if point["region"] and rescued(point):
             return "decimals" if decimal else "constants"
-    return None
+        undecided |= not decimal and (not point["region"] or set(point["relations"]) <= UNDECIDED)
+    near = rescued({**answer, "relations": OPEN * len(answer["relations"])}, NEAR)
+    return BRANCH if undecided and near and case.rounded_constants() else None
 
 
 def by_luck(case: Case) -> bool:

@@ -22,7 +22,6 @@ from gradcli.checks.decide.case import (
     exact_digits,
     leaf_names,
     points_told,
-    rescued,
     three_numbers,
     usable,
 )
@@ -31,7 +30,16 @@ from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.nonsmooth import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.decide.precision import float_quality, float_tie
-from gradcli.checks.decide.refutation import explained, near_enough, notes, off_structure, refuted, to_the_digits, told
+from gradcli.checks.decide.refutation import (
+    explained,
+    explained_away,
+    near_enough,
+    notes,
+    off_structure,
+    refuted,
+    to_the_digits,
+    told,
+)
 from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import plain, point_text, position, shortened_list, told_apart
 from gradcli.checks.oracle.worker import TimeOver
@@ -425,29 +433,13 @@ def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
     return found
 
 
-def reading(case: Case, values: Values) -> str | None:
-    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot."""
-    for decimal in (False,) if case.plane else (False, True):
-        again = case.compare([values], left=case.subject.left, decimal=decimal, wide=True)
-        if "problem" not in again and rescued(again["points"][0]):
-            return "decimals" if decimal else "constants"
-    return None
-
-
 def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
     """DISAGREES, unless rounded constants or decimals explain the difference at every point that shows one."""
     if case.number and (near := near_enough(case, None, wrong[0][1])) is not None:
         return near
-    read: set[str] = set()
-    standing = None
-    for one in wrong:
-        how = reading(case, one[0])
-        if how is None:
-            standing = one
-            break
-        read.add(how)
+    standing, ways = explained_away(case, wrong)
     if standing is None:
-        return to_the_digits(case, read)
+        return to_the_digits(case, ways)
     values, answer = standing
     where, evidence, first = case.counterexample(values, answer)
     message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
