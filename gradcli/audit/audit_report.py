@@ -1,4 +1,4 @@
-"""What an audit found, gradient by gradient: one verdict from all points, whose code it is, and whether it fails."""
+"""The report of an audit: one verdict per gradient from all of its points, whose code it is, and whether it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the nodes of a trace that the user did not write, and where a cotangent that is sent to one of them arrives.
+"""Finds the nodes of a trace that the user did not write, and where a cotangent sent to one of them arrives.
 
 Lowering inserts nodes that only move or repeat entries: the operands of `A @ x` become matrices, `x + b` repeats b.
 """

@@ -1,4 +1,4 @@
-"""Questions about derivatives, and what is wrong with an answer: it is judged like a hand-written claim."""
+"""Questions about derivatives; an answer is judged like a hand-written claim."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The forward and the backward pass of a program at a point, step by step: who sends what to whom, and the sums.
+"""The forward and the backward pass of a program at a point, step by step: which node sends what, and the sums.
 
-The backward steps are those of reverse mode itself, observed while it builds the gradient. Beside them, on request,
-runs the walk that people write first: depth-first, passing a cotangent on before all of it has arrived.
+The backward steps are those of reverse mode itself, observed while it builds the gradient. On request the naive walk
+is shown beside it: depth-first, passing a cotangent on before all of it has arrived.
 """
 
 from __future__ import annotations

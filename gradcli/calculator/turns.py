@@ -1,4 +1,4 @@
-"""Turns of loops for people to look at: the first, the last and one more are written out, the others stay a loop."""
+"""Selects turns of loops to show: the first, the last and one more are written out, the others stay a loop."""
 
 from __future__ import annotations
 

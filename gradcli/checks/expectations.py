@@ -1,7 +1,7 @@
-"""Outcomes and what a script and its caller expect of them go in, finished checks come out.
+"""Applies the expectations of a script and of its caller to outcomes, which gives finished checks.
 
-An expectation that is not met is a failure, also where the check is better than expected: a remark that has become
-wrong should go.
+An expectation that is not met is a failure, also where the check is better than expected: remove a remark that has
+become wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Positions, points and nodes go in, the short texts and lists of reports come out; judges nothing."""
+"""Positions, points and nodes as the short texts and lists of reports."""
 
 from __future__ import annotations
 

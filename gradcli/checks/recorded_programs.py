@@ -1,6 +1,6 @@
-"""A program that no script wrote goes in, a report with a verdict on each of its gradients comes out.
+"""Checks a program that was recorded from Python, and reports a verdict on each of its gradients.
 
-Such a program is recorded from Python. It has no text: a finding names a leaf, never a line.
+Such a program has no text: a finding names a leaf, never a line.
 """
 
 from __future__ import annotations

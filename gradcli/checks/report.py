@@ -1,4 +1,4 @@
-"""What a check returns: a record per gradient, claim or rule, a report per script. Holds data, judges nothing."""
+"""The report of a check: a record per gradient, claim or rule, a report per script."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A script and a point go in, a report with a verdict on every gradient, claim and rule comes out.
+"""Checks a script at a point: a report with a verdict on every gradient, claim and rule.
 
-The same script, point and options give the same report, byte for byte. What cannot be lowered raises; everything else
-is an answer.
+The same script, point and options give the same report, byte for byte. What cannot be lowered raises an error;
+everything else is a verdict.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.testing`: two results go in, an AssertionError comes out where they differ."""
+"""PyTorch's `torch.testing`: `assert_close` raises an AssertionError where two results differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a program to values: namespaces, the evaluator, plans, data files, domains, results.
+"""Computes programs: namespaces, the evaluator, plans, data files, domains, results.
 
 `evaluate.py` runs a program step by step; `plans/` records the `impl`s of a program that runs again as calls of NumPy,
 block by block, in a fixed order whatever the threads; `devices/` prints kernels of a GPU,

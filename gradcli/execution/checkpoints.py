@@ -1,8 +1,8 @@
-"""The steps of a tape go in, steps with a lower peak of memory come out: long chains are computed twice.
+"""Checkpointing: recomputes parts of a long chain, so that a reverse sweep needs less memory.
 
-A reverse sweep reads what the forward sweep has computed, in the opposite order, so that a loop of n steps holds n
+A reverse sweep reads the results of the forward sweep in the opposite order, so a loop of n steps holds n
 states. Here the steps up to the peak are cut into about sqrt(n) pieces. Of a piece only what later pieces read stays;
-the rest is computed again, from there, when the way back arrives. The same operations see the same operands: the
+the rest is recomputed from there when the reverse sweep reaches it. The same operations see the same operands: the
 results are the same bit for bit, and no step runs more than twice. (Chen et al., Training deep nets with sublinear
 memory cost, section 4.)
 """

@@ -1,4 +1,4 @@
-"""The path of a data file goes in, an array of floats comes out; nothing is trusted before it is checked.
+"""Loads arrays of floats from data files; everything is checked before it is trusted.
 
 Only ordinary files are opened, never pipes, devices or folders. What a header promises is compared with the
 size of the file, and with the limit on elements, before any memory is taken. Objects and pickles are never

@@ -1,4 +1,4 @@
-"""NumPy's .npy and .npz files go in, arrays come out; a header is held against the file."""
+"""Reads NumPy's .npy and .npz files; a header is compared with the size of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and JSON arrays go in, arrays come out; a cell that is not a number is named by its place."""
+"""Reads tables and JSON arrays; an error for a cell that is not a number gives its place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Values that are not finite go in, diagnostics that name where that began come out; it computes nothing new.
+"""Diagnostics for values that are not finite: they name the operation where NaN or infinity began.
 
-It looks only when a result is NaN or infinite, and walks from there to the nodes whose own operands were
+It runs only when a result is NaN or infinite, and walks from there to the nodes whose own operands were
 finite. A branch that `where` did not take is not walked. Of a loop, the turns run again until one gives such a value:
 the operation to blame is one of the body, and the message names the turn.
 """

@@ -1,4 +1,4 @@
-"""A program and values of its inputs go in, values of its outputs come out; it knows no operation.
+"""The evaluator: computes the outputs of a program from values of its inputs.
 
 A `Tape` is the program as a list of steps, made once and run as often as wanted: on Python floats where every
 value is a single number, else on the arrays of a namespace, where axes in front of an input's own shape are

@@ -1,7 +1,7 @@
-"""Expressions of Python for the operations on single numbers, printed by the operations' own `impl`.
+"""Python expressions for operations on single numbers, printed by the operations' own `impl`.
 
-An `impl` is called with words instead of numbers; what it cannot do with words (branch on a value) is called as it
-stands. What is printed gives bit for bit what the `impl` gives on Python floats.
+An `impl` is called with expressions instead of numbers; an `impl` that cannot take them (it branches on a value) is
+called as it is. The printed code gives bit for bit what the `impl` gives on Python floats.
 """
 
 from __future__ import annotations

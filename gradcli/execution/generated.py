@@ -1,6 +1,6 @@
-"""The text of one function, written by a printer of ours, goes in; the function comes out. The only place that does so.
+"""Makes functions from generated source text; the only place in the package that does so.
 
-No text of a user ever reaches it: who prints names of leaves checks them first, and everything else is a constant of
+User text never reaches it: printers check the names of leaves first, and everything else is a constant of
 the printer. The text holds one `def` and nothing is run: the code of that `def` becomes the function.
 """
 

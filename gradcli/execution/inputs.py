@@ -1,4 +1,4 @@
-"""Values as a caller gives them go in; numbers and arrays that fit their leaves come out, or an error."""
+"""Converts a caller's values to numbers and arrays that fit their leaves, or raises an error."""
 
 from __future__ import annotations
 

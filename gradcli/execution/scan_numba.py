@@ -1,7 +1,7 @@
 """Loops over single numbers in machine code (numba, the extra `fast`): the text of `scan_python` with arrays around it.
 
-Nothing is contracted or reassociated, and functions are those of the C library, as Python's floats have them. What
-numba does not know stays Python code. The machine code is kept in the user's cache.
+Nothing is contracted or reassociated, and functions are those of the C library, as for Python's floats. What
+numba does not support stays Python code. The machine code is kept in the user's cache.
 """
 
 from __future__ import annotations

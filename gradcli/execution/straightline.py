@@ -1,8 +1,8 @@
-"""A scalar program goes in, a Python function of its leaves comes out: one expression per step, nothing in between.
+"""Scalar programs as Python functions: one expression per step.
 
-Each step is printed as `expressions` says. Text of users never reaches the printer: names of leaves are checked
-identifiers, everything else is ours. The function gives bit for bit what `Tape` gives on Python floats, and leaves to
-it, by calling `careful`, whatever is not plain: other types, unknown names, values that are not finite.
+Each step is printed by `expressions`. User text never reaches the printer: names of leaves are checked
+identifiers, everything else is ours. The function gives bit for bit what `Tape` gives on Python floats, and calls
+`careful` for the rest: other types, unknown names, values that are not finite.
 """
 
 from __future__ import annotations

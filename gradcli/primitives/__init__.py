@@ -1,4 +1,4 @@
-"""What operations exist: one declaration each. `catalogue()` collects them; nothing registers itself.
+"""The operations, one declaration each. `catalogue()` collects them; nothing registers itself.
 
 Modules are imported until a name is found, the common ones first, and those of other packages last (`plugins.py`).
 

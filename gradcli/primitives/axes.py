@@ -1,4 +1,4 @@
-"""Small steps that several declarations share: axes permuted, merged and kept, constants beside an operand, checks.
+"""Small helpers that several declarations share: axes permuted, merged and kept, constants beside an operand, checks.
 
 Everything here makes operands from operands; it declares no operation.
 """

@@ -1,4 +1,4 @@
-"""Closed forms for matrices of one or two rows: what symbols and balls read where LAPACK would be asked for numbers.
+"""Closed forms for matrices of one or two rows: what symbols and balls evaluate in place of LAPACK's routines.
 
 They serve exact readings only; values and derivatives in floats come from the declarations that refer to them.
 """

@@ -1,8 +1,8 @@
-"""Entries moved, copied, put back: the linear operations that every shape function and transpose is made of.
+"""Movements of entries: the linear operations that every shape function and transpose is made of.
 
-Axes are negative, so leading batch axes pass through. The evaluator tells each `impl` the core rank of its
+Axes are negative, so leading batch axes pass through. The evaluator gives each `impl` the core rank of its
 inputs. What only moves entries is marked `moves`: symbols and balls run the same `impl` on positions instead of
-values. `lift` says what the parameters become with an axis more in front.
+values. `lift` gives the parameters for operands with an additional leading axis.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations of other packages: what stands under the entry point group `gradcli.operations`.
+"""Operations of other packages, found under the entry point group `gradcli.operations`.
 
 The installed packages are searched only when a name is unknown or all operations are listed, so a machine without
 plug-ins pays nothing. A package that fails to load is recorded as a diagnostic (GC216) and changes nothing else.

@@ -1,4 +1,4 @@
-"""Functions that a sign decides: absolute value, steps, extremes; each says what its slope is at its kink.
+"""Piecewise linear functions and their kinks: absolute value, steps, extremes.
 
 Away from their kinks they are straight lines, so every partial here is a constant or a step. At a kink the
 partial is the one that PyTorch returns.

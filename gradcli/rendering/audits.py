@@ -1,4 +1,4 @@
-"""What an audit found, as a document: a row for each gradient, cards for what is wrong, and lines for the settings."""
+"""The report of an audit as a document: a row for each gradient, cards for what is wrong, lines for the settings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Evaluations, gradients, Hessians and Jacobians in, documents out; knows no format.
+"""Evaluations, gradients, Hessians and Jacobians as documents.
 
-Every array is listed entry by entry, so that numbers stand under each other and never need cutting; a
-large one shows its first and last entries and a summary.
+Every array is listed entry by entry, so that numbers are aligned and never cut; a large one shows its first and last
+entries and a summary.
 """
 
 from __future__ import annotations

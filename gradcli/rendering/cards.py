@@ -1,7 +1,7 @@
-"""A check goes in, its card comes out: where, the digits side by side, what is wrong, and how to reproduce it.
+"""The card of a check: where, the digits side by side, what is wrong, and how to reproduce it.
 
-What the checks found is put in the order in which people read it; nothing is weighed. A first look leaves out how it
-was found out; the whole card, and JSON, have it all.
+The findings are put in the order in which people read them. The short card leaves out how a result was found; the
+whole card, and JSON, have everything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Declarations of operations and codes of diagnostics in, documents out: what `ops` and `explain` show."""
+"""Operations and diagnostic codes as documents, for `ops` and `explain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnostics in, the text of errors and notes out: headline, place, both culprits underlined, next step.
+"""Diagnostics as text: headline, place, both culprits underlined, next step.
 
 error[GC301]: cannot add f64[3] and f64[4]
  --> loss.grad:4:9

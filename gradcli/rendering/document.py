@@ -1,4 +1,4 @@
-"""What a report consists of, before it has a format: facts, grids, lines; holds text and knows no result.
+"""Documents: reports before they have a format, as facts, grids and lines.
 
 A builder turns a result into a `Document`; each format (terminal table, plain text, Markdown, LaTeX, CSV)
 turns any document into text. A new result needs one builder and a new format one writer.

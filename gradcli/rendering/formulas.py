@@ -1,4 +1,4 @@
-"""Derivations in, documents out: formulas by leaf, what they assume, and how far they were checked."""
+"""Derivations as documents: formulas by leaf, what they assume, and how far they were checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graphs of a run in, a document out: operations in forward order, each backward, and what was added up.
+"""The graphs of a run as a document: operations in forward order, each backward, and what was accumulated.
 
 A loop builds the same graph many times: of many operations and backwards the first and the last are shown.
 """

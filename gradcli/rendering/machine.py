@@ -1,4 +1,4 @@
-"""Results in, JSON out: what programs read. It carries `schema_version` and changes only by addition.
+"""Results as JSON, for programs. It carries `schema_version` and changes only by addition.
 
 NaN and infinities are the strings "nan", "inf", "-inf"; arrays are nested lists; a complex number is [re,
 im]. The schemas beside this file (`schema/*.json`) say the same to a validator.

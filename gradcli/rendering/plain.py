@@ -1,4 +1,4 @@
-"""Documents in, plain text out, for files and pipes: no colours, no frames, no limit on the width."""
+"""Documents as plain text, for files and pipes: no colours, no frames, no limit on the width."""
 
 from __future__ import annotations
 

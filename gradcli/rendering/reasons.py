@@ -1,4 +1,4 @@
-"""Explanations in, documents out: each reason with its line and what to do, then the gradients that were looked at."""
+"""Explanations as documents: each reason with its line and fix, then the gradients that were examined."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Documents in, rich tables out, fitted to the width of a terminal; `cli` makes the Console that prints them.
+"""Documents as rich tables, fitted to the width of a terminal.
 
-No number is ever cut. A grid that is too wide first gives up the columns that it can spare, then wraps
-text at spaces, then takes its narrow form, and in the end stands as one card per row. User text enters
-rich as `Text` only.
+No number is ever cut. A grid that is too wide first drops its optional columns, then wraps text at spaces, then takes
+its narrow form, and in the end becomes one card per row. User text enters rich as `Text` only.
 """
 
 from __future__ import annotations

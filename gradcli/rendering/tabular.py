@@ -1,4 +1,4 @@
-"""Documents in, Markdown or LaTeX out; one grid in, CSV out: for issues, papers and spreadsheets."""
+"""Documents as Markdown or LaTeX, and grids as CSV: for issues, papers and spreadsheets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User text in, text that is safe to show out: no control, bidi or invisible character acts on the reader.
+"""Makes user text safe to show: no control, bidi or invisible character reaches the terminal.
 
 Widths are those of a terminal: a wide character takes two cells, a combining one none.
 """

@@ -1,6 +1,6 @@
-"""Traces in, documents out: the forward pass node by node, then who sends which cotangent to whom.
+"""Traces as documents: the forward pass node by node, then which node sends which cotangent to which.
 
-The listing teaches reverse mode, so each contribution stands on a row of its own, with the sum that its
+The listing teaches reverse mode, so each contribution has a row of its own, with the sum that its
 receiver holds after it: a node passes its cotangent on only when that sum is complete.
 """
 

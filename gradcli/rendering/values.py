@@ -1,7 +1,7 @@
-"""Numbers and arrays in, text or JSON values out; knows no result and no layout.
+"""Numbers and arrays as text or JSON values.
 
 A number is printed with the fewest digits that read back as the same number, never cut to fit a column. Only
-`digits`, which people ask for, shortens it.
+`digits`, an option, shortens it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Reports of `check` in, documents out: a row per verdict, a card of evidence where it matters, a summary.
-
-It repeats what the checks found and weighs nothing.
-"""
+"""Reports of `check` as documents: a row per verdict, a card of evidence where it matters, a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cotangents with the mask under which they count: what reverse mode sends from node to node."""
+"""Cotangents with their masks: what reverse mode sends from node to node."""
 
 from __future__ import annotations
 

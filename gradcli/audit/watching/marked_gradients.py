@@ -1,4 +1,4 @@
-"""`@gradcli.gradient_of(f)`: says in a program which function a hand-written gradient belongs to."""
+"""`@gradcli.gradient_of(f)`: marks a hand-written gradient in a program as that of the function f."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A copy of the process at the moment of a call, which waits to be judged.
+"""A copy of the process at the moment of a call, kept for judging.
 
-Closures and models hold in it what the gradient saw, and judging it there changes nothing in the user's program. The
-copy is a process that nobody waits for: its files and pipes are closed, so that it keeps no reader waiting, and it ends
-with the audit at the other end of its socket. Systems without `fork` have none.
+Its closures and models are those that the gradient saw, and judging it there changes nothing in the user's program. No
+process waits for the copy: its files and pipes are closed, so that it blocks no reader, and it ends with the audit at
+the other end of its socket. Systems without `fork` have no copies.
 """
 
 from __future__ import annotations

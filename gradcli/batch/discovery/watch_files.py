@@ -1,7 +1,7 @@
-"""When to check again: files are looked at in short intervals, and a change of what a run is about begins the next one.
+"""Watches the files of a check: it polls them in short intervals, and a change starts the next run.
 
-Looking means one `stat` for each file and folder. Folders are only searched anew where one of them has changed, so that
-10,000 files that nobody touches cost a few hundredths of a second.
+A poll is one `stat` for each file and folder. Folders are only searched anew where one of them has changed, so that
+10,000 unchanged files cost a few hundredths of a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reports as plain JSON data, and back: how a worker's report reaches the process that asked for it."""
+"""Reports as plain JSON data, and back, for transport between processes."""
 
 from __future__ import annotations
 

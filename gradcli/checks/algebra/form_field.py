@@ -1,4 +1,4 @@
-"""Entries of a program go in, forms of them come out: the arithmetic of `checks.evaluate.interpretation` on one tower.
+"""Evaluates a program in forms, entry by entry: the arithmetic of `checks.evaluate.interpretation` on one tower.
 
 It reads `symbolic` and `entries` rules with a namespace of our own. Numbers stay rational numbers. Branches are decided
 at the point, by balls; the signs that decided them are the region of a proof. Symbols stand for entries that move.

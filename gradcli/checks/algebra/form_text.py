@@ -1,4 +1,4 @@
-"""Forms go in, expressions as people read them come out: cosines and sines in place of complex exponentials."""
+"""Forms as expressions for people: cosines and sines in place of complex exponentials."""
 
 from __future__ import annotations
 

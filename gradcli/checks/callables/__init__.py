@@ -1,3 +1,3 @@
-"""Python functions with hand-written derivatives go in, verdicts from values alone come out: AGREES at best."""
+"""Judges Python functions with hand-written derivatives from values alone: AGREES at best."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Python function, its hand-written derivative and a point go in, a report with a verdict per argument comes out.
+"""`check_callable`: a report with a verdict for each argument of a Python function with a hand-written derivative.
 
 The function runs in this process, whatever it does: `processes` runs it in one of its own.
 """

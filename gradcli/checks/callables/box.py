@@ -1,6 +1,6 @@
-"""A function, its derivative and a point go in; what the checks may ask comes out: values, and pulled-back cotangents.
+"""Calls a Python function and its derivative as a black box, for values and for pulled-back cotangents.
 
-Every call gets arguments of its own, is listened to, and is looked at for what it changed. Judges nothing.
+Every call gets arguments of its own, its output is captured, and changes of its arguments are noticed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A box goes in, the verdict for each of its arguments comes out; asks for everything in turn."""
+"""Examines a black box step by step, and returns the verdict for each of its arguments."""
 
 from __future__ import annotations
 

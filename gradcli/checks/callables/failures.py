@@ -1,4 +1,4 @@
-"""What goes wrong while somebody else's function runs, as data; and the listener that hears what it writes."""
+"""Failures of a user's function as data, and the capture of what it writes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A function and its point go in, the library whose arrays it takes comes out, with a way to ask for its gradients.
+"""Recognises the array library of a Python function, and computes gradients with it.
 
 PyTorch, JAX and gradcli's eager tensors are recognised by the objects themselves and by the modules that the function's
-code names. Nothing here imports a library: whoever hands in its function has imported it.
+code names. Nothing here imports a library: a caller with such a function has imported it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The survey of a black box goes in, one verdict per argument comes out, with the numbers that it rests on.
+"""The verdict for each argument of a black box, from its survey, with the numbers that it rests on.
 
-At best AGREES. "DISAGREES (numerical)" needs rungs over two decades of steps and a second direction, and a box that
-answers alike when asked twice; whatever is less is INCONCLUSIVE.
+At best AGREES. "DISAGREES (numerical)" needs steps over two decades and a second direction, and a function that
+gives the same values when called twice; anything less is INCONCLUSIVE.
 """
 
 from __future__ import annotations

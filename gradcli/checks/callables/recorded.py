@@ -1,4 +1,4 @@
-"""A function of gradcli's tensors goes in, rigorous verdicts come out where its graph can be recorded, nothing else.
+"""Rigorous verdicts for functions of gradcli's tensors whose graph can be recorded.
 
 The function runs once on stand-ins, and what it computes becomes a program that every oracle can read: then its own
 gradient, or the backward of a `Function`, is judged as a script's is. A recording counts only where it gives the

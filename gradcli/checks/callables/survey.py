@@ -1,4 +1,4 @@
-"""A box at a point goes in, what ladders say of each claimed slope comes out: agrees, near, differs, or silent.
+"""Compares each claimed slope of a black box with step sequences: agrees, near, differs, or unknown.
 
 First random directions in which everything moves, then every entry. The entries of a large array are looked at in
 groups that move together, each along a random direction of its own: entries whose terms are about as large share a

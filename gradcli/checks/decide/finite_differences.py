@@ -1,9 +1,8 @@
 """Derivatives from values alone, with error bounds, and whether a whole gradient agrees with them.
 
 Central differences of order four for a sequence of twelve steps; the best step is judged by its neighbours and by a
-bound on rounding. A function that does not move is inconclusive, never zero. Of large arrays every entry is looked at
-in a few evaluations, which can only confirm it; what is not confirmed gets a step sequence. Sees values only: no
-graph, no rule, no symbol.
+bound on rounding. A function that does not move is inconclusive, never zero. For large arrays a few evaluations
+confirm most entries at once; each of the others gets a step sequence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A derivative, what is claimed of it and points go in; one answer of plain data comes out for the whole check.
+"""Compares a derivative with a claim at all points of a check, and returns plain data.
 
 At the given point: the value, how each exact entry stands to the claimed one, and what happens at a tie. Then as many
 points beside it as are wanted, of those that lie in its region.

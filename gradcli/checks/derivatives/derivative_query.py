@@ -1,4 +1,4 @@
-"""A derivative that was asked for and a point go in, its enclosures there come out, with any number of bits.
+"""Encloses a requested derivative at a point, with any number of bits.
 
 What is judged is read from the same values, so that both sides of a comparison stand at the same point. The signs that
 decided branches are kept: another point lies in the same region if they are the same there.

@@ -1,4 +1,4 @@
-"""A derivative with many entries, a claim and a seed go in; how they stand comes out, from a few random directions.
+"""Compares a derivative of many entries with a claim, along a few random directions.
 
 What is claimed is read once for all entries. Along a direction in which entry i moves by an odd random number of 81
 bits, over the size of claim i, the claimed slope must be that of one series, which no derivative rule touched. A wrong

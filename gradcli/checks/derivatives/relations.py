@@ -1,6 +1,6 @@
-"""How exact and claimed entries stand to each other, as plain data.
+"""The relation of exact and claimed entries, as plain data.
 
-Balls that do not meet are unequal for certain; balls that meet are equal as far as their bits go, and only 56 of them,
+Disjoint balls are unequal for certain; balls that overlap are equal as far as their bits go, and only 56 of them,
 or a size below the smallest double, make that an agreement.
 """
 

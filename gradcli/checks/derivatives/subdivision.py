@@ -1,4 +1,4 @@
-"""A derivative, a claim and a box of points go in; the box is cut until each piece is decided, or a budget is spent.
+"""Compares a derivative with a claim on a box: the box is cut until each piece is decided, or a budget is spent.
 
 On a piece every quantity is a ball that holds its values at all points of the piece. A piece is settled where the
 derivative exists at every point of it and the claim's ball meets the derivative's; it refutes where they do not meet.

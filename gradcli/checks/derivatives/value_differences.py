@@ -1,7 +1,7 @@
-"""Derivatives to some 60 digits from differences of values alone; it knows no series and no rule.
+"""Derivatives to some 60 digits from differences of values alone.
 
-The value is enclosed at four places along a line. What the steps leave open is estimated by a second pair of steps, so
-this is a witness and no enclosure: a series that it contradicts is not to be believed.
+The value is enclosed at four places along a line. The error that remains is estimated by a second pair of steps, so
+this is an estimate, not an enclosure: a series that it contradicts is not to be believed.
 """
 
 from __future__ import annotations

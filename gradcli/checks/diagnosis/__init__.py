@@ -1,4 +1,4 @@
-"""A refuted claim goes in, what may be wrong with it comes out: readings, the likeliest first, at most three.
+"""Explains refuted claims: what may be wrong with them, as readings, the likeliest first, at most three.
 
 Nothing here judges. It explains what the oracles have refuted, and so it may read derivative rules, as they may not.
 

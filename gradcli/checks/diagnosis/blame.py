@@ -1,7 +1,7 @@
-"""An engine's gradient that was refuted goes in, the operation whose rule is wrong comes out.
+"""Finds the operation whose rule is wrong, where the engine's own gradient was refuted.
 
-From the output backwards, each operation is looked at alone: on inputs of its own at their values, what its rule passes
-on is compared with the exact derivative of its value. The first that departs is the one to blame.
+From the output backwards, each operation is examined alone: on inputs of its own at their values, what its rule passes
+on is compared with the exact derivative of its value. The first that differs is the one to blame.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A scalar, a target and a direction go in; the right derivation comes out edge by edge, with all its slips as graphs.
+"""Derives a directional derivative edge by edge, with every mutation of the error model as a graph.
 
 For every edge: the cotangent that arrives, what is passed on, how the argument moves along the direction, and what
-would be passed on by mistake. A slip changes the directional derivative by (wrong - sent) * tangent, so one sweep back
-and one forward serve all slips together. Diagnosis alone comes here: no verdict depends on it.
+would be passed on by mistake. A mutation changes the directional derivative by (wrong - sent) * tangent, so one sweep
+back and one forward serve all of them. Only diagnosis uses this: no verdict depends on it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A refuted claim goes in, the readings of its error come out in the order in which a person would try them.
+"""Explains a refuted claim: readings of its error, in the order in which a person would try them.
 
-First what ratios show at once, then the derivation with one slip in it, then differences, branches and single entries.
-What nothing explains is said to be unexplained. A reading is consistent with the claim at all points, never more.
+First what ratios show at once, then the derivation with one mutation, then differences, branches and single entries.
+Where nothing fits, the report says so. A reading is consistent with the claim at all points, never more.
 """
 
 from __future__ import annotations

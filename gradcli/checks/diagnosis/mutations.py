@@ -1,6 +1,6 @@
-"""A refuted claim goes in, slips in the derivation that would lead to it come out, told as readings of the error.
+"""Finds mistakes in the derivation that lead to a refuted claim, as readings of the error.
 
-The derivation is done again with one rule or several damaged, in floats; what balls refute is dropped.
+The derivation is repeated with one or several rules mutated, in floats; what balls refute is dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which single mistake in a rule gives exactly the claim, and how that is said.
+"""Finds the single mistake in a rule that gives exactly the claim, and describes it.
 
 The gradient is differentiated again with each mistake of the error model at each node, in floats, and confirmed in
 balls.

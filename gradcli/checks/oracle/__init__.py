@@ -1,1 +1,1 @@
-"""Exact arithmetic in its own process: `oracle_client` asks, `worker` owns the process, `oracle_server` answers."""
+"""Exact arithmetic in its own process: `oracle_client` sends requests to `oracle_server`; `worker` owns the process."""

@@ -1,8 +1,8 @@
-"""The process for exact arithmetic: requests as JSON lines in, exact answers as JSON lines out.
+"""The process for exact arithmetic: it answers requests, one JSON line each.
 
-It holds one program and the derivatives that were asked for. Everything that needs python-flint's global precision or
-SymPy happens here. It looks at no clock: every budget is a count of operations, so that an answer hangs on nothing but
-the question. `checks.oracle.worker` owns the process and may end it at any time.
+It holds one program and the derivatives that were requested. Everything that needs python-flint's global precision or
+SymPy happens here. It uses no clock: every budget is a count of operations, so that an answer depends on nothing but
+the request. `checks.oracle.worker` owns the process and may end it at any time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs whose floats are poor, written another way, proved equal and measured to be better."""
+"""Rewrites of programs whose floats are poor, proved equal and measured to be better."""
 
 from gradcli.checks.rewrites.proved import Spelling, better
 

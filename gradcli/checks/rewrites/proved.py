@@ -1,6 +1,6 @@
-"""A right rule with poor floats goes in, spellings that are proved equal and were measured to be better come out.
+"""Finds rewrites of a right rule with poor floats that are proved equal and were measured to be better.
 
-Each part of the program that a pattern knows is written in its other way, the gradient is made again and its float is
+Each part of the program that matches a pattern is rewritten, the gradient is made again and its float is
 compared with the exact value. What is not better, or cannot be proved equal, is not shown.
 """
 

@@ -1,4 +1,4 @@
-"""Which operation of PyTorch and of JAX is which of ours: one row per operation.
+"""The table of PyTorch's and JAX's operations and the operations of ours that they correspond to.
 
 Most rows name an elementwise operation of ours, the overload packets of aten and the primitives of JAX that mean the
 same. Where parameters matter, a row has a function instead, whose parameters are called as aten's schema calls them;

@@ -1,4 +1,4 @@
-"""Anomaly mode: a backward that meets NaN raises an error with the line of the forward operation."""
+"""Anomaly mode: a backward that produces NaN raises an error with the line of the forward operation."""
 
 from __future__ import annotations
 

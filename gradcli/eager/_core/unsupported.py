@@ -1,6 +1,6 @@
-"""The error for a name that PyTorch has and this package has not: it says what to use instead.
+"""The error for a name that PyTorch has and this package does not have, with what to use instead.
 
-It names the nearest name by spelling where there is one; for what people use often, the way that does the same.
+It suggests the name with the nearest spelling; for names that people use often, a way that does the same.
 """
 
 from __future__ import annotations

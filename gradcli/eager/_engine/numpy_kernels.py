@@ -1,4 +1,4 @@
-"""Faster ways to what NumPy does in more passes than needed.
+"""Faster equivalents of what NumPy does in more passes than needed.
 
 Generated functions call these in place of what a declaration says, where the result is the same to the last bit, or,
 for the sigmoid, as good as the formula.

@@ -1,4 +1,4 @@
-"""The functions of `torch`, and the methods and operators of the tensor, from the rows of the modules beside."""
+"""Installs the functions of `torch`, and the methods and operators of the tensor, from the rows of the table."""
 
 from __future__ import annotations
 

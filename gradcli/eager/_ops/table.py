@@ -1,4 +1,4 @@
-"""The table of operations: one row for each, which stands where its function stands.
+"""The table of operations; the row of an operation is the decorator of its function.
 
 `@op(...)` above a function is its row. `install.py` makes the names of `torch`, the methods and the `_` forms from the
 rows; the checks of arguments and `out=` read them too.

@@ -1,4 +1,4 @@
-"""Tensors go in, gradients, checks and functions with rules of one's own come out: PyTorch's `torch.autograd`."""
+"""PyTorch's `torch.autograd`: gradients, checks, forward mode and functions with rules of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Function keeps between forward and backward goes in, the node that runs that backward comes out."""
+"""`ctx`, which a Function fills in forward and reads in backward, and the node that runs that backward."""
 
 from __future__ import annotations
 

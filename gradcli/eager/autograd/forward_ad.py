@@ -1,4 +1,4 @@
-"""Tensors and their tangents go in, dual tensors whose operations carry tangents along come out: forward mode.
+"""Forward mode on tensors: dual tensors, whose operations propagate tangents.
 
 The tangent of a result comes from the plan of the operation, which the forward transform derives from the same
 declarations as reverse mode. Tangents are tensors: with recording on, their own history is kept, so that a reverse

@@ -1,4 +1,4 @@
-"""A class with `forward` and `backward` goes in, an operation whose node runs that backward comes out."""
+"""`torch.autograd.Function`: operations with a `forward` and a `backward` of their own."""
 
 from __future__ import annotations
 

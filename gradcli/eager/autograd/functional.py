@@ -1,7 +1,7 @@
-"""A function of tensors and a point go in, its Jacobian, Hessian and products with vectors come out.
+"""PyTorch's `torch.autograd.functional`: Jacobians, Hessians and their products with vectors, at a point.
 
 With `create_graph` the results can be differentiated again. With `strict` an output that does not depend on an input is
-a RuntimeError; without it the answer is zeros. `vectorize` is understood, and changes nothing here.
+a RuntimeError; without it the result is zeros. `vectorize` is accepted, and changes nothing here.
 """
 
 from __future__ import annotations

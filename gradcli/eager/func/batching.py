@@ -1,4 +1,4 @@
-"""A function of single tensors goes in, a function of stacks of them comes out: recorded once, computed at once.
+"""`vmap`: a function of single tensors as a function of stacks of them, recorded once.
 
 The graph of the function is evaluated with a leading batch axis. Its result is one node, whose gradients come from the
 derivative of the recorded graph, evaluated with a batch axis too, and recorded in turn where a graph is wanted.

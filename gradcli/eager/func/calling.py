@@ -1,4 +1,4 @@
-"""A module and other values for its parameters go in, what it would compute with them comes out; it stays as it is."""
+"""`functional_call`: calls a module with other values for its parameters, and leaves the module as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested tuples, lists and dictionaries go in, their leaves in a row come out, and a function that nests them again."""
+"""Flattens nested tuples, lists and dictionaries into a list of leaves, and nests them again."""
 
 from __future__ import annotations
 

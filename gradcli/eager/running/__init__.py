@@ -1,4 +1,4 @@
-"""A Python file goes in; it runs as a script, with `torch` standing for these tensors, and an outcome comes out."""
+"""Runs a Python file as a script, with `torch` standing for these tensors, and records it."""
 
 from __future__ import annotations
 

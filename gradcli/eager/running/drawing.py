@@ -1,4 +1,4 @@
-"""The graphs that a run built go in, the one to look at comes out: that of the last backward, else everything built."""
+"""The graph of a run to draw: that of the last backward, else everything that was built."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The name of a module goes in; for `torch` and what lies below it, a module of gradcli.eager comes out.
+"""Imports gradcli.eager for `torch` and for its submodules.
 
 Entries in `sys.modules` alone would not do: the import system would execute each submodule a second time under its
-new name. A finder that stands first hands out the modules that exist, so `torch is gradcli.eager`, however it is spelt.
+new name. A finder in first place returns the existing modules, so `torch is gradcli.eager` under every name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The record of a run goes in, the graphs that it built come out: operations, then each backward, as rows."""
+"""The graphs that a run built, as rows: operations, then each backward."""
 
 from __future__ import annotations
 

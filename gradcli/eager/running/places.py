@@ -1,4 +1,4 @@
-"""A place in code goes in, its line and the text that stands there come out; reads files, runs nothing."""
+"""The line and the source text of a place in code; reads files, runs nothing."""
 
 from __future__ import annotations
 

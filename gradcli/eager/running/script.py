@@ -1,5 +1,4 @@
-"""The path of a Python file and its arguments go in; the file runs as `python FILE` would run it, and its exit code and
-what it left behind come out.
+"""Runs a Python file as `python FILE` would run it, and returns its exit code and what it left behind.
 
 It is a real `__main__`, with its folder first on the path. An exception ends in a traceback that shows the file's own
 frames only, and in Python's exit code.

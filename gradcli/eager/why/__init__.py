@@ -1,4 +1,4 @@
-"""The record of a run goes in, why gradients are missing, zero, NaN or huge comes out, with lines and cures."""
+"""Explains from the record of a run why gradients are missing, zero, NaN or huge, with lines and fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backwards of a run go in; gradients that add up unintended, and graphs that stay in memory, come out."""
+"""Finds gradients that add up unintended, and graphs that stay in memory."""
 
 from __future__ import annotations
 

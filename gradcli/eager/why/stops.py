@@ -1,4 +1,4 @@
-"""The exception that ended a run goes in; if it is about gradients, its reason comes out with the line to blame."""
+"""The reason for the exception that ended a run, if it is about gradients, with the line to blame."""
 
 from __future__ import annotations
 

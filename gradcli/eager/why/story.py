@@ -1,4 +1,4 @@
-"""Questions to the record of a run: who was made from whom, where a way ends, what has a name.
+"""Queries of the record of a run: which tensor was made from which, where a path ends, which tensors have names.
 
 All walks are loops: a record may hold a million operations.
 """

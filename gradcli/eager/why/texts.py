@@ -1,4 +1,4 @@
-"""The name of a reason goes in, what to do about it comes out: sentences only, so that they read alike.
+"""The fix for each reason: sentences only, so that they read alike.
 
 `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn.
 """

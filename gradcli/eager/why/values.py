@@ -1,4 +1,4 @@
-"""Why a gradient is zero, not finite, vanishing or exploding, from where on, and which units are dead."""
+"""Why a gradient is zero, not finite, vanishing or exploding, where that begins, and which units are dead."""
 
 from __future__ import annotations
 

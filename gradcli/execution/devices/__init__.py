@@ -1,8 +1,8 @@
-"""A tape goes in, a plan for a GPU comes out (CuPy), or None for a program that is left to the evaluator.
+"""Plans for a GPU (CuPy); programs without one are left to the evaluator.
 
-Steps are those of `execution/plans/recording.py`. Those that make entries from entries are fused: one kernel for all
-that runs over the same entries, with the sums over them. Matrix products and factorisations are CuPy's own. Nothing of
-this is imported unless the backend `cupy` is asked for.
+Steps are those of `execution/plans/recording.py`. Operations entry by entry are fused: one kernel for all
+that run over the same entries, with the sums over them. Matrix products and factorisations are CuPy's own. Nothing of
+this is imported unless the backend is `cupy`.
 """
 
 from __future__ import annotations

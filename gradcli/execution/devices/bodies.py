@@ -1,7 +1,7 @@
-"""Values that are wanted of one entry go in, the lines of C that compute them come out: one variable for each of them.
+"""The lines of C that compute the values needed of one entry, one variable for each value.
 
-A value that is in memory is loaded; any other one is computed from its operands where it is wanted, so slices, entries
-among zeros, joined arrays and repeated entries cost no memory: they only say which entry is read.
+A value in memory is loaded; any other one is computed from its operands where it is needed, so slices, entries
+among zeros, joined arrays and repeated entries cost no memory: they only determine which entry is read.
 """
 
 from __future__ import annotations

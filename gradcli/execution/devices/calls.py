@@ -1,4 +1,4 @@
-"""A step that is no kernel goes in, CuPy's call for it comes out: matrix products, and operations as they stand."""
+"""CuPy's calls for the steps that are not kernels: matrix products, and operations as they are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A recording goes in; out comes what is done on the device, in order: fused kernels, and calls of its library.
+"""Groups the steps of a recording into fused kernels and library calls, in order.
 
-Every step that makes entries from entries is a line of whatever kernel wants it. Memory is given to outputs, to what a
-library reads, to sums, and to what would be computed too often. A level is what may run at once: it needs what the
+A step entry by entry is a line of every kernel that needs it. Memory is given to outputs, to what a library reads, to
+sums, and to what would be computed too often. A level is what may run at once: it needs only what the
 levels below it have left in memory. Values of one level that run over the same entries are one kernel, sums among them.
 """
 

@@ -1,7 +1,7 @@
-"""A step and the place of one entry of its result go in, the places of the entries that it reads come out; text only.
+"""Index arithmetic of kernels, as text: which entries of its operands a step reads for one entry of its result.
 
-A place is a distance in C order from the entry `e` that a thread is at (so neighbours stay neighbours, whatever the
-shapes), or a word for each axis. Words are kept short: whoever asks for axes gets names of whole numbers.
+A place is a distance in C order from the entry `e` of a thread (so neighbours stay neighbours, whatever the
+shapes), or an expression for each axis. Expressions for axes are short: names of whole numbers.
 """
 
 from __future__ import annotations

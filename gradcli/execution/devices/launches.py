@@ -1,4 +1,4 @@
-"""Kernels and the arrays on the device go in; they are compiled where need be, and launched with memory for results."""
+"""Compiles kernels where needed, and launches them on the arrays on the device with memory for results."""
 
 from __future__ import annotations
 

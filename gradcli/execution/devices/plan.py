@@ -1,6 +1,6 @@
-"""A tape goes in; out comes a plan for CuPy: kernels of our own and calls of its libraries, over arrays on the device.
+"""A plan for CuPy: kernels of our own and calls of its libraries, over arrays on the device.
 
-Kernels are compiled once for each text, by CuPy, which keeps them on disk. What a run needs goes to the device once; an
+Kernels are compiled once for each text, by CuPy, which keeps them on disk. Inputs are sent to the device once; an
 array that is there, or that cannot change, is not sent again. Results are fetched together, or stay there on request.
 """
 

@@ -1,8 +1,8 @@
-"""The kernels of a plan go in, a CUDA graph comes out that launches all of them at once, on memory of its own.
+"""A CUDA graph of the kernels of a plan, which launches all of them at once, on memory of its own.
 
 A launch costs some microseconds, whatever it does. So a graph pays where many kernels do little: at least `FEWEST`
-launches more than there are inputs to copy, at most `MOST_BYTES` in all arrays, no call of a library between them, and
-no number that kernels take by value, since a graph would keep it. It is made at the third run: the first have compiled.
+launches more than there are inputs to copy, at most `MOST_BYTES` in all arrays, no library call between them, and
+no number that kernels take by value, since a graph would keep it. It is made at the third run, when all is compiled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Values as callers give them go in, arrays on the device come out; what is there, or cannot change, stays there.
+"""Inputs on the device: sends arrays that may have changed, and keeps those that cannot.
 
-An array of NumPy may change between two calls, and whether it has cannot be told more cheaply than by sending it again.
-So only arrays that are set read-only, and own their memory, are kept; whoever wants none sent gives arrays of CuPy.
+An array of NumPy may change between two calls, and finding out costs as much as sending it again.
+So only arrays that are set read-only, and own their memory, are kept; pass arrays of CuPy to send none.
 """
 
 from __future__ import annotations

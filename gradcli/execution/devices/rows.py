@@ -1,4 +1,4 @@
-"""A reduction goes in, how threads go through it comes out: who shares a row, how long a piece is, where an entry lies.
+"""How threads share a reduction: how many work on a row, how long a piece is, where an entry lies.
 
 Lengths depend on shapes alone, never on the GPU: so the order of additions is the same on every machine.
 """

@@ -1,8 +1,8 @@
-"""Lines for one entry go in, a whole kernel with reductions comes out; there is one template for all of them.
+"""The one template for kernels with reductions.
 
-`lanes` threads share a row of a reduction, or a piece of it, in a fixed order. What they have meets by shuffles inside
-a warp, and in shared memory between warps. A phase is one pass over the row; what it has reduced is known to all
-threads of the row in the next one. Which thread comes first changes no addition, and nothing is added in memory.
+`lanes` threads share a row of a reduction, or a piece of it, in a fixed order. Their results are combined by shuffles
+inside a warp, and in shared memory between warps. A phase is one pass over the row; its reductions are available to
+all threads of the row in the next one. No addition depends on which thread comes first, and nothing is added in memory.
 """
 
 from __future__ import annotations

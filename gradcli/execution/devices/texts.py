@@ -1,7 +1,7 @@
-"""Groups that run together go in, their kernel comes out: its text, and what it reads and writes.
+"""The text of a kernel for groups that run together, and what it reads and writes.
 
 A group without reductions is the body of CuPy's ElementwiseKernel. Those with reductions are a kernel of our template,
-and a second one where rows are taken in pieces. Groups of one kernel are its phases: the later ones know what the
+and a second one where rows are taken in pieces. Groups of one kernel are its phases: later ones use what
 earlier ones have reduced in their row, so a row is read from memory once and then from the cache.
 """
 

@@ -1,4 +1,4 @@
-"""Functions and numbers of NumPy go in, words of CUDA C come out; it knows neither indices nor arrays.
+"""CUDA C for the functions and numbers of NumPy.
 
 Additions, products, quotients and roots round as NumPy's do, because kernels are compiled without contraction. The
 rest is CUDA's library: its documented errors are at most 2 ulp, 10 for the gamma function, 6 for its logarithm.

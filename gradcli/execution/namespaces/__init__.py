@@ -1,9 +1,8 @@
-"""The name of a backend goes in, the functions that every `impl` calls come out; it knows no graph.
+"""Namespaces: the functions that every `impl` calls, one module for each backend.
 
-A namespace speaks NumPy's names (`xp.sin`, `xp.where`, `xp.take_along_axis`), those of `scipy.special`
+A namespace has NumPy's names (`xp.sin`, `xp.where`, `xp.take_along_axis`), those of `scipy.special`
 (`xp.erf`, `xp.digamma`) and a few of our own (`xp.cast`, `xp.place`, `xp.put_add`, linear algebra that
-answers a bad matrix with NaN). A library is loaded when its backend is first asked for, by the one module
-that belongs to it.
+returns NaN for a bad matrix). A library is loaded when its backend is first used, by its own module alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Matrices go in, factors, inverses and determinants come out, with NaN for a matrix that has none.
+"""Factors, inverses and determinants of stacks of matrices, with NaN for a matrix that has none.
 
-The library is asked for the whole batch at once. Only where it refuses, the matrices are taken one by one, so
-that a bad matrix costs its neighbours nothing. A matrix with an entry that is not finite is never shown to an
+The library takes the whole batch at once. Only where it refuses, the matrices are taken one by one, so
+that a bad matrix costs its neighbours nothing. A matrix with an entry that is not finite is never passed to an
 iterative routine, which might not end; its result is NaN.
 """
 

@@ -1,6 +1,6 @@
-"""NumPy's names on single Python floats, with the standard library alone: what a scalar program runs on.
+"""NumPy's functions on single Python floats, with the standard library alone, for scalar programs.
 
-Where IEEE arithmetic answers with inf or nan, Python raises ValueError, OverflowError or ZeroDivisionError; these
+Where IEEE arithmetic gives inf or nan, Python raises ValueError, OverflowError or ZeroDivisionError; these
 pass through, and the evaluator computes the program again with NumPy. What `math` lacks, or has with much less
 precision than SciPy (gamma), raises `Unavailable`.
 """

@@ -1,4 +1,4 @@
-"""Steps go in, the axes that may be cut into blocks come out: for each axis, all the arrays that it runs through.
+"""Finds the axes that may be cut into blocks, and for each of them the arrays that it runs through.
 
 Two axes belong together where a step reads entry i of one to make entry i of the other, or multiplies entry i of one by
 entry i of the other and adds up. Along such a class of axes everything can be computed block by block.

@@ -1,4 +1,4 @@
-"""A loop goes in, memory for some threads and bound steps come out: the loop is run block by block.
+"""Runs a loop block by block, on memory for some threads.
 
 Every thread has memory for one block, which stays in its cache. What adds up along the blocks is added in a fixed
 order: a fixed number of stretches of blocks, each in order, then the stretches in order, whatever the threads are.

@@ -1,9 +1,9 @@
-"""A cache of machine code on disk, which no damage and no other user can turn into anything but lost time.
+"""A cache of machine code on disk that is safe against damage and against other users.
 
-An entry is one file: a digest, then what numba serialises. numba unpickles its entries, so nothing is handed to it
-that is not ours as it was written: the folder and the file belong to the user, nobody else may write to them, and the
-digest fits. Where anything at all goes wrong (a full disk, a read-only folder, another version), the loop is compiled
-again and nothing is said.
+An entry is one file: a digest, then what numba serialises. numba unpickles its entries, so it only gets entries that
+this user wrote: the folder and the file belong to the user, no other user may write to them, and the
+digest fits. Where anything goes wrong (a full disk, a read-only folder, another version), the loop is compiled
+again without a message.
 """
 
 from __future__ import annotations

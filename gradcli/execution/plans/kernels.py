@@ -1,4 +1,4 @@
-"""A step goes in, a function `f(*operands, out)` comes out, that takes it on NumPy arrays in memory that is there."""
+"""Functions `f(*operands, out)` for single steps, on NumPy arrays in existing memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions go in and are run at once, on threads that stay apart; the threads of NumPy's library are asked and set.
+"""Runs functions at once on threads of their own processors, and sets the number of threads of NumPy's library.
 
 A system under a hypervisor takes an idle processor for one that is busy elsewhere, and wakes a thread on the processor
 of the one that woke it: two threads then share one processor for milliseconds. So while our threads work, each of them,

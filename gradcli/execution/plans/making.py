@@ -1,7 +1,4 @@
-"""Single steps go in, a list without repetitions comes out: numbers, arrays, and views, which are one step each.
-
-It knows shapes, but no arithmetic and no rule about it.
-"""
+"""Makes single steps without repetitions: numbers, arrays, and views, which are one step each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Steps in order go in, the same steps come out; truth values are counted, where they were added up as numbers.
+"""Counts truth values directly where a program adds them up as numbers.
 
-The gradient of a largest or smallest entry asks how many entries of a lane are that, mostly one; masks of branches ask
-whether any entry of a lane counts. Neither needs an array of zeros and ones, whose entries take eight times the memory.
+The gradient of a largest or smallest entry needs how many entries of a lane are that, mostly one; masks of branches
+need whether any entry of a lane counts. Neither needs an array of zeros and ones, which takes eight times the memory.
 """
 
 from __future__ import annotations

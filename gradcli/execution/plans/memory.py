@@ -1,4 +1,4 @@
-"""Steps in order go in, a place in one piece of memory for each of their results comes out; places are used again."""
+"""Allocates the results of steps in one piece of memory, whose places are reused."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A tape goes in, a plan comes out: the same computation prepared for arrays of NumPy, to be run again and again.
+"""Plans for arrays of NumPy: the computation of a tape, prepared to be run many times.
 
 A plan has no node left. Equal steps are one, constants are computed once, sums and products over repeated entries are
-multiplications, large arrays are computed block by block in cache, memory is used again as soon as nobody reads it.
+multiplications, large arrays are computed block by block in cache, and memory is reused as soon as it is free.
 """
 
 from __future__ import annotations

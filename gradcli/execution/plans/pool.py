@@ -1,7 +1,7 @@
-"""Lengths go in, arrays for results come out; long ones in memory of former results to which nobody refers any more.
+"""Arrays for results; long ones reuse the memory of former results that are no longer referenced.
 
-The system clears a fresh page when it is first written to, which for long lines takes longer than their computation.
-What is kept is bounded, and what does not fit the next results is given back before they are made. It knows no program.
+The system clears a fresh page when it is first written to, which for long rows takes longer than their computation.
+What is kept is bounded, and what does not fit the next results is given back before they are made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A recording goes in, the same outputs by steps on ranges of entries come out: what no output reads is not computed.
+"""Restricts the steps of a recording to the ranges of entries that outputs read.
 
 For each axis of each value one range is found: where entries may differ from zero by construction (those of a slice's
 cotangent stand among zeros), and within it where some output reads them. Nothing is computed here. A product with an

@@ -1,4 +1,4 @@
-"""A tape goes in, the same computation as ufuncs, views, reductions and matrix products comes out; nothing is computed.
+"""Records a tape as ufuncs, views, reductions and matrix products, without computing anything.
 
 Each operation's own `impl` is called with a namespace that records, so there is no second table of formulas. What an
 `impl` does that cannot be recorded (a library's routine, a branch on values) stays one call of it.

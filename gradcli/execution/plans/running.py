@@ -1,4 +1,4 @@
-"""A schedule goes in, memory and functions bound to it come out: a workspace, to be run as often as wanted.
+"""A workspace: the memory of a schedule, and functions bound to it, to be run many times.
 
 Small inputs are copied to fixed places, so that most steps are bound to their arrays once. What changes from run to run
 (large inputs, large outputs, blocks of arrays) is looked up in a table when a step is taken.

@@ -1,7 +1,7 @@
-"""A recording goes in, an order of work comes out: steps on whole arrays, and loops over blocks of an axis.
+"""Schedules a recording: steps on whole arrays, and loops over blocks of an axis.
 
-A loop takes every step that can be cut along one class of axes; what adds up along it is known when the loop ends, so
-steps that read a sum of blocks come one level later. Views are nobody's work: whoever reads one makes it.
+A loop takes every step that can be cut along one class of axes; sums along that axis are complete when the loop ends,
+so steps that read them come one level later. A view has no place in the schedule: the step that reads it makes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An array of angles goes in, sine and cosine of all of them come out together; it knows no graph.
+"""Sine and cosine of an array of angles, computed together.
 
 The angle is reduced to the nearest of 1,024 places on the circle (Cody and Waite's way, in four parts, so that the
 products are exact), whose sine and cosine are tabled; short polynomials turn by the rest. That is 31 calls of NumPy,

@@ -1,4 +1,4 @@
-"""A step goes in, ranges of entries come out: where its result may differ from zero, what it reads for a part of it.
+"""Ranges of entries of a step: where its result may differ from zero, and what it reads for a part of it.
 
 A range has a first entry and an end for each axis; `EMPTY` holds no entry. Nothing here makes steps.
 """

@@ -1,4 +1,4 @@
-"""Array operations go in one by one, a list without repetitions comes out; it knows shapes, but computes nothing.
+"""Collects array operations as steps without repetitions.
 
 Local rules apply while steps are made: sums and products over repeated entries become multiplications, a view of a view
 is one view. The rules change the order of roundings at most.

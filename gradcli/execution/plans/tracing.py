@@ -1,4 +1,4 @@
-"""The namespace `numpy` for recording: an `impl` goes in, the steps that it would take on arrays come out."""
+"""The namespace that records: an `impl` called with it gives the steps that it would take on NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Graphs in, pictures out: a text tree, DOT, Mermaid, SVG and a page for the browser; each format is one module."""
+"""Pictures of graphs: a text tree, DOT, Mermaid, SVG and a page for the browser; each format is one module."""
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A large graph goes in, a picture with one box per source line comes out; draws nothing.
+"""Folds a large graph to one node per source line.
 
-The lines of a loop read each other in a circle. Few reads shall be those of the next turn: the order of the source is
-taken, or that in which lines ran first, or the order by the rule of Eades, Lin and Smyth (1993), whichever has fewest:
-lines that read nothing first, lines that nobody reads last, between them the line that gives most and takes least.
+The lines of a loop read each other in a circle. As few reads as possible should point to the next turn, so three
+orders are tried, and the one with the fewest is taken: that of the source, that in which lines ran first, and the rule
+of Eades, Lin and Smyth (1993): sources first, sinks last, between them the line with the largest difference of
+outgoing and incoming reads.
 """
 
 from __future__ import annotations

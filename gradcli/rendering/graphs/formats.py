@@ -1,4 +1,4 @@
-"""A graph and the name of a format go in, the text of that format comes out; the one table of formats."""
+"""The table of picture formats, and the function that draws a graph in one of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Curves, boxes and words go in, places for the words beside their curves come out, without overlap; draws nothing.
+"""Places labels beside their curves without overlap.
 
-A word that finds no free place is left out where a box says the same, else it takes the place that hides least.
+A label that finds no free place is left out where a box says the same, else it takes the place that hides least.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sizes of boxes and arrows between them go in, places come out: layers from above to below, few crossings.
+"""Layered layout of a graph: boxes in layers from top to bottom, with few crossings.
 
 The layered drawing of Sugiyama, Tagawa and Toda (1981): longest-path layers, waypoints for long arrows, orders by
 barycentres, then the places that are closest to their neighbours with the distances kept (isotonic regression). An

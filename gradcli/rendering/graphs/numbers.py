@@ -1,4 +1,4 @@
-"""A value goes in, the few words that fit into a box come out, or the many that stand beside it; draws nothing."""
+"""Values as text for pictures: short for a box, longer for the facts beside it."""
 
 from __future__ import annotations
 

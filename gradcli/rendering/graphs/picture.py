@@ -1,6 +1,6 @@
-"""A graph goes in, boxes and arrows with their words come out: what every format draws, before it has a format.
+"""Boxes and arrows with their labels: what every picture format draws.
 
-A graph of many nodes is drawn by source line: the nodes of a line are one box, and arrows inside it go.
+A graph of many nodes is drawn by source line: the nodes of a line are one box, and arrows inside it are left out.
 """
 
 from __future__ import annotations

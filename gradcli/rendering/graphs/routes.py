@@ -1,4 +1,4 @@
-"""Places of boxes and routes of arrows go in, the points and curves that are drawn come out; knows no words.
+"""Routes of arrows: the points and curves between boxes.
 
 Arrows leave and reach a box upright, side by side in the order in which they come.
 """

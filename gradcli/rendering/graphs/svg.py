@@ -1,6 +1,6 @@
-"""A picture goes in, an SVG comes out that needs nothing beside itself: both directions, and facts under the pointer.
+"""Pictures as SVG without external files: both directions, and facts under the pointer.
 
-The drawing holds the forward and the backward arrows; a class on the root decides which are seen. Text of users is
+The drawing holds the forward and the backward arrows; a class on the root selects which are visible. User text is
 escaped, and nothing is loaded from anywhere.
 """
 

@@ -1,4 +1,4 @@
-"""Pictures in, texts out: a tree for the terminal, DOT for Graphviz, Mermaid for Markdown."""
+"""Pictures as text: a tree for the terminal, DOT for Graphviz, Mermaid for Markdown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The names of a function and its derivative and a point go in, a report comes out, whatever the code there does.
+"""Checks a function and its derivative in a process of its own, whatever the code there does.
 
-The code runs in a process of its own, with nothing to read from and a limit on time. A crash, an exit, a hang or a
-flood of output ends that process only, and becomes a verdict. The two talk through pipes, so nothing is left on the
+The process has nothing to read from and a limit on time. A crash, an exit, a hang or a flood of output ends that
+process only, and becomes a verdict. The two communicate through pipes, so nothing is left on the
 disk; whatever ends this process, even a SIGKILL, ends the code and all that it started in its process group.
 """
 

@@ -1,7 +1,7 @@
 """A function that runs in another process, as a `Box`, and the messages to it: lines of JSON, and raw numbers.
 
-Nothing is pickled, and nothing that comes from the other side is run. What the other process says of itself is taken
-for the function's answers, and for nothing else: the point is this side's own, and the verdict is found here.
+Nothing is pickled, and nothing that comes from the other side is run. Messages of the other process count as the
+function's values and as nothing else: the point is this side's own, and the verdict is found here.
 """
 
 from __future__ import annotations

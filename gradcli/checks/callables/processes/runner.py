@@ -1,7 +1,7 @@
-"""The process in which a user's code runs: questions about a function through a pipe, its values and gradients back.
+"""The process in which a user's code runs: it receives calls through a pipe and returns values and gradients.
 
-This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` started
-it, hears what it is doing, and ends it. It judges nothing.
+This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` starts
+it, follows its messages, and ends it. It judges nothing.
 """
 
 from __future__ import annotations
