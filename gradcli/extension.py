@@ -224,11 +224,7 @@ class Formula:
         self.names = tuple(parameters)
         self._known: dict[tuple[Shape, ...], list[Node]] = {}
         self._lowering = False
-        script = parse(text)
-        waiting: list[Any] = [script]
-        while waiting:
-            node = waiting.pop()
-            waiting.extend(syntax.children(node))
+        for node in syntax.nodes_of(parse(text)):
             if isinstance(node, syntax.Call) and node.function.id == name and OUT not in self.names:
                 raise _unfit(name, "its formula calls itself", None)
         self.pointwise = self._works_entry_by_entry()

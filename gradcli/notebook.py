@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from importlib import import_module
@@ -74,8 +73,7 @@ def divided(line: str) -> tuple[list[str], dict[str, list[str]]]:
 
 def known(script: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers and arrays of a notebook that the script uses."""
-    package = import_module("gradcli")
-    words = set(re.findall(r"[^\W\d]\w*", package.unparse(package.parse(script))))
+    words = import_module("gradcli.language.syntax").names_in(import_module("gradcli").parse(script))
     return {name: value for name, value in names.items() if name in words and is_numeric(value)}
 
 

@@ -30,9 +30,9 @@ from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.syntax import Assign, Binary, Call, FunctionDef, Name, Unary
+from gradcli.language.syntax import Assign, Binary, Call, FunctionDef, Unary, names_in, nodes_of
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes, nodes_of
+from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -277,7 +277,7 @@ def along(
     sizes = subject.primes(0)
     lowered = subject.lowered(sizes)
     leaves = leaf_names(lowered)
-    taken = {node.id for node in nodes_of(parsed) if isinstance(node, Name)}
+    taken = names_in(parsed)
     if len(leaves) > 1:
         raise error("GC721", f"--direction moves one leaf, and there are {', '.join(leaves)}", help="choose with --wrt")
     if name in taken or not name.isidentifier():
@@ -416,7 +416,7 @@ def with_rows(subject: Subject) -> Subject:
         raise error("GC307", f"a Jacobian in closed form needs one output, and this is {len(others) + 1} values")
     if not output.shape:
         return subject
-    taken = {node.id for node in nodes_of(subject.script) if isinstance(node, Name)}
+    taken = names_in(subject.script)
     name = next(letter for letter in COTANGENTS if letter not in taken)
     symbols = {size: symbol for symbol, size in sizes.items()}
     shapes: dict[str, Symbols] = {**subject.assumed.shapes, name: tuple([symbols.get(n, n) for n in output.shape])}

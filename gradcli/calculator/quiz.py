@@ -8,10 +8,9 @@ from gradcli.calculator.gradient_text import CLOSE, flat
 from gradcli.calculator.questions import prepare, value_question
 from gradcli.checks import check_script
 from gradcli.diagnostics import GradcliError
-from gradcli.language.bindings import names_in
 from gradcli.language.source import Source
 from gradcli.language.substitution import expression_of, replaced
-from gradcli.language.syntax import Name, Number
+from gradcli.language.syntax import Name, Number, names_in
 from gradcli.language.unparse import unparse
 
 TYPE_CHECKING = False

@@ -12,11 +12,11 @@ from gradcli.execution.results import SelfContained
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
-from gradcli.language.bindings import names_in, with_names
+from gradcli.language.bindings import with_names
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.substitution import expression_of, substituted
-from gradcli.language.syntax import Assert, Assign, Declare, ExpressionStatement
+from gradcli.language.syntax import Assert, Assign, Declare, ExpressionStatement, names_in
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import FixedShapes

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from gradcli.language.substitution import expression_of, replaced
-from gradcli.language.syntax import Binary, Call, Name, Subscript, Syntax, Transpose, Unary, children
+from gradcli.language.syntax import Binary, Call, Name, Subscript, Syntax, Transpose, Unary, names_in, nodes_of
 from gradcli.language.unparse import unparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 SHORTEST = 6  # characters of a part that gets a name
 MOST = 6  # new names
@@ -71,21 +71,12 @@ def best_part(trees: Sequence[Syntax]) -> Syntax | None:
     """The part whose name saves most characters; None where no part stands there more than once."""
     counts: dict[str, tuple[int, Syntax]] = {}
     for tree in trees:
-        for node in parts_of(tree):
+        for node in nodes_of(tree):
             if node is not tree and worth_a_name(node):
                 text = unparse(node)
                 counts[text] = (counts.get(text, (0, node))[0] + 1, node)
     saved = {text: (count - 1) * len(text) for text, (count, _) in counts.items() if count > 1}
     return counts[max(saved, key=lambda text: (saved[text], len(text)))][1] if saved else None
-
-
-def parts_of(tree: Syntax) -> Iterator[Syntax]:
-    """The expressions in a tree."""
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        yield node
-        pending += [child for child in children(node) if not (isinstance(node, Call) and child is node.function)]
 
 
 def worth_a_name(node: Syntax, shortest: int = SHORTEST) -> bool:
@@ -95,9 +86,4 @@ def worth_a_name(node: Syntax, shortest: int = SHORTEST) -> bool:
     return len(unparse(node)) >= shortest and not (isinstance(node, Call) and node.function.id in ("len", "shape"))
 
 
-def names_in(tree: Syntax) -> set[str]:
-    """The names of values in a tree."""
-    return {node.id for node in parts_of(tree) if isinstance(node, Name)}
-
-
-__all__ = ["names_in", "parts_of", "with_names"]
+__all__ = ["with_names"]

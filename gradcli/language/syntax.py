@@ -29,6 +29,8 @@ from gradcli.language.syntax_expressions import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gradcli.diagnostics import Diagnostic, Span
     from gradcli.language.directives import Directive
     from gradcli.language.inline_expectations import Expected
@@ -67,6 +69,8 @@ __all__ = [
     "Tuple",
     "Unary",
     "children",
+    "names_in",
+    "nodes_of",
     "same",
 ]
 
@@ -289,6 +293,21 @@ def children(node: Syntax) -> list[Syntax]:
         elif type(value) is tuple:
             found.extend([item for item in value if isinstance(item, Syntax)])
     return found
+
+
+def nodes_of(tree: Syntax) -> Iterator[Syntax]:
+    """Every node of a tree, those above others first."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += children(node)
+
+
+def names_in(tree: Syntax) -> set[str]:
+    """The names in a tree but those of functions that are called."""
+    called = {id(node.function) for node in nodes_of(tree) if isinstance(node, Call)}
+    return {node.id for node in nodes_of(tree) if isinstance(node, Name) and id(node) not in called}
 
 
 def same(a: Syntax, b: Syntax) -> bool:

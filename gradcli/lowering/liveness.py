@@ -100,11 +100,4 @@ def _summary(one: s.Statement, known: dict[s.Statement, Summary]) -> Summary:
 
 def _names(root: s.Syntax) -> Names:
     """Every name in a tree."""
-    found: set[str] = set()
-    waiting = [root]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, s.Name):
-            found.add(one.id)
-        waiting += s.children(one)
-    return frozenset(found)
+    return frozenset(one.id for one in s.nodes_of(root) if isinstance(one, s.Name))

@@ -12,7 +12,17 @@ from typing import NamedTuple
 
 from gradcli.diagnostics import GradcliError, error
 from gradcli.graph.node import reachable
-from gradcli.language.syntax import Binary, Call, Comprehension, Name, Subscript, Transpose, children
+from gradcli.language.syntax import (
+    Binary,
+    Call,
+    Comprehension,
+    Name,
+    Subscript,
+    Transpose,
+    children,
+    names_in,
+    nodes_of,
+)
 from gradcli.lowering import lower
 from gradcli.lowering.names import OpenShapes
 from gradcli.primitives import functions
@@ -299,7 +309,7 @@ def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -
     axes = {name: tuple([known.get(size, size) for size in leaves[name].node.shape]) for name in free}
     largest_first = sorted(axes.values(), key=len, reverse=True)
     open_axes = list(dict.fromkeys(axis for own in largest_first for axis in own if not isinstance(axis, int)))
-    taken = {node.id for node in nodes_of(lowered.script) if isinstance(node, Name)}
+    taken = names_in(lowered.script)
     letters = [letter for letter in LETTERS if letter not in taken and letter not in open_axes]
     if len(open_axes) == 1 and "n" in letters:
         letters = ["n"]
@@ -335,15 +345,6 @@ def whole_arguments(script: Script) -> set[str]:
             whole = not known[node.function.id].pointwise
         found |= {child.id for child in children(node) if isinstance(child, Name)} if whole else set()
     return found
-
-
-def nodes_of(script: Syntax) -> Iterator[Syntax]:
-    """Every node of a script's syntax."""
-    pending = [script]
-    while pending:
-        node = pending.pop()
-        yield node
-        pending.extend(children(node))
 
 
 __all__ = ["PRIMES", "Assumed", "assumed_shapes"]

@@ -14,6 +14,7 @@ from gradcli.language.syntax import (
     Name,
     Syntax,
     children,
+    nodes_of,
 )
 
 TYPE_CHECKING = False
@@ -74,14 +75,11 @@ def derivative_targets(root: Syntax, text: str = "") -> set[str]:
     found: set[str] = set()
     if text and not any(word in text for word in DERIVATIVES):
         return found
-    pending: list[Syntax] = [root]
-    while pending:
-        node = pending.pop()
+    for node in nodes_of(root):
         if isinstance(node, Call) and node.function.id in DERIVATIVES and len(node.args) > 1:
             target = node.args[1]
             if isinstance(target, Name):
                 found.add(target.id)
-        pending.extend(children(node))
     return found
 
 
@@ -121,10 +119,4 @@ def scoped(comprehension: Comprehension, own: frozenset[str]) -> list[tuple[Expr
 
 def loads_data(expression: Expression) -> bool:
     """Whether an expression reads a file somewhere: its value is then data, never differentiated."""
-    pending: list[Syntax] = [expression]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Call) and node.function.id == "load":
-            return True
-        pending.extend(children(node))
-    return False
+    return any(isinstance(node, Call) and node.function.id == "load" for node in nodes_of(expression))

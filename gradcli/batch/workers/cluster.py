@@ -29,7 +29,7 @@ from gradcli.execution.data import copy_of
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import decode_source
-from gradcli.language.syntax import Call, String, Syntax, children
+from gradcli.language.syntax import Call, String, nodes_of
 from gradcli.language.values import FileReference, parse_at
 
 if TYPE_CHECKING:
@@ -311,13 +311,10 @@ def _loaded(task: Task, options: Mapping[str, Any]) -> list[str]:
 def _names_in(source: Source, limits: Any) -> list[str]:
     if "load" not in source.text:
         return []
-    pending: list[Syntax] = list(parse(source, limits).statements)
     found: dict[str, None] = {}
-    while pending:
-        node = pending.pop()
+    for node in nodes_of(parse(source, limits)):
         if isinstance(node, Call) and node.function.id == "load" and node.args and isinstance(node.args[0], String):
             found[node.args[0].text] = None
-        pending.extend(children(node))
     return list(found)
 
 

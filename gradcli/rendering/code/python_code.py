@@ -6,9 +6,20 @@ import math
 from keyword import kwlist
 
 from gradcli.diagnostics import error, visible
-from gradcli.language.bindings import names_in
 from gradcli.language.substitution import expression_of
-from gradcli.language.syntax import Binary, Call, Compare, List, Name, Number, Slice, Subscript, Transpose, Unary
+from gradcli.language.syntax import (
+    Binary,
+    Call,
+    Compare,
+    List,
+    Name,
+    Number,
+    Slice,
+    Subscript,
+    Transpose,
+    Unary,
+    names_in,
+)
 from gradcli.language.unparse import unparse
 
 TYPE_CHECKING = False
