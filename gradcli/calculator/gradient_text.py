@@ -60,22 +60,36 @@ def confirmed(lowered: Lowered, text: str, limits: Limits | None = None) -> bool
         scale = max(map(abs, wanted), default=0.0)
         if not isfinite(scale):
             continue
-        try:
-            formula = value_question(prepare(text, place, (), limits))
-            if not formula.lowered.program.leaves.keys() <= place.keys():
-                return False
-            (value,) = formula.run(formula.values(place), "auto", "float64")
-        except (GradcliError, ValueError):
+        found = entries_at(text, place, limits)
+        if found is None or len(found) != len(wanted):
             return False
-        found = flat(value)
-        pairs = zip(found, wanted, strict=False)
         near = TINY if not any(found) else CLOSE * scale
-        if len(found) != len(wanted) or not all(abs(x - y) <= near for x, y in pairs):
+        if not all(abs(x - y) <= near for x, y in zip(found, wanted, strict=True)):
             return False
         agreeing += 1
         if agreeing == WANTED:
             return True
     return False
+
+
+def entries_at(text: str, place: Mapping[str, Any], limits: Limits | None = None) -> list[float] | None:
+    """The entries of the value of a formula at a point; None where it has none."""
+    try:
+        question = value_question(prepare(text, place, (), limits))
+        (value,) = question.run(question.values(place), "auto", "float64")
+    except (GradcliError, ValueError, TypeError):
+        return None
+    return flat(value)
+
+
+def entry_pairs(
+    text: str, place: Mapping[str, Any], value: Any, limits: Limits | None = None
+) -> list[tuple[float, float]] | None:
+    """The entries of a formula at a point, which may broadcast, beside those of a value; None where they do not fit."""
+    found, wanted = entries_at(text, place, limits), flat(value)
+    if found is not None and len(found) == 1:
+        found *= len(wanted)
+    return list(zip(found, wanted, strict=True)) if found is not None and len(found) == len(wanted) else None
 
 
 def points(shapes: Mapping[str, Shape], fixed: Mapping[str, Any], first: int = 0) -> Iterator[dict[str, Any]]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-from gradcli.calculator.gradient_text import CLOSE, flat
-from gradcli.calculator.questions import prepare, value_question
+from gradcli.calculator.gradient_text import CLOSE, entry_pairs
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import NoFormula, entries_text, formula_texts, same_form
 from gradcli.graph.builder import building
@@ -47,17 +46,9 @@ class LocalFormula(NamedTuple):
     def holds(self, known: Mapping[Node, Any], value: Any) -> bool:
         """Whether the formula has this value; off a kink every one has."""
         place = {name: known[node] for name, node in self.operands.items()}
-        try:
-            question = value_question(prepare(self.text, place, ()))
-            (found,) = question.run(question.values(place), "auto", "float64")
-        except (GradcliError, ValueError, TypeError):
-            return False
-        ours, theirs = flat(found), flat(value)
-        ours = ours * len(theirs) if len(ours) == 1 else ours
-        scale = max(map(abs, theirs), default=0.0)
-        return len(ours) == len(theirs) and all(
-            x == y or abs(x - y) <= CLOSE * scale for x, y in zip(ours, theirs, strict=True)
-        )
+        pairs = entry_pairs(self.text, place, value)
+        scale = max((abs(y) for _, y in pairs or ()), default=0.0)
+        return pairs is not None and all(x == y or abs(x - y) <= CLOSE * scale for x, y in pairs)
 
 
 def local_formula(node: Node, operands: Sequence[Node], cotangent: Node | None = None) -> LocalFormula | None:

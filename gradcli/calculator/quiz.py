@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gradcli.calculator.gradient_text import CLOSE, flat
-from gradcli.calculator.questions import prepare, value_question
+from gradcli.calculator.gradient_text import CLOSE, entry_pairs
 from gradcli.checks import check_script
 from gradcli.diagnostics import GradcliError
 from gradcli.language.source import Source
@@ -76,15 +75,8 @@ class Question(NamedTuple):
 
     def has_the_number(self, claim: str) -> bool:
         """Whether an answer has the right value at the point of the question."""
-        try:
-            question = value_question(prepare(claim, self.at, (), self.limits))
-            (found,) = question.run(question.values(self.at), "auto", "float64")
-        except (GradcliError, ValueError):
-            return False
-        ours, theirs = flat(found), flat(self.number)
-        ours = ours * len(theirs) if len(ours) == 1 else ours
-        close = [abs(x - y) <= CLOSE * max(1.0, abs(y)) for x, y in zip(ours, theirs, strict=False)]
-        return len(ours) == len(theirs) and all(close)
+        pairs = entry_pairs(claim, self.at, self.number, self.limits)
+        return pairs is not None and all(abs(x - y) <= CLOSE * max(1.0, abs(y)) for x, y in pairs)
 
 
 def renamed(text: str, part: str, name: str) -> str:
