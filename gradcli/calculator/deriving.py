@@ -121,6 +121,20 @@ class Subject(NamedTuple):
         return text.translate({MARK + i: self.assumed.place(name) for i, name in enumerate(self.assumed.symbols)})
 
 
+def subject_of(
+    source: Source,
+    wrt: Sequence[str] | None,
+    known: Mapping[str, Sequence[str | int]],
+    limits: Limits,
+    scalar: bool = True,
+) -> Subject:
+    """A script with the shapes of its free names, of which those in `known` are given."""
+    script = parse(source, limits)
+    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in known.items()}
+    assumed = assumed_shapes(script, at={}, known=shapes, limits=limits, scalar=scalar)
+    return Subject(script, source, wrt, assumed, limits)
+
+
 class Formula(NamedTuple):
     """A confirmed formula: its text with marks for sizes, the weakest verdict on it, and the sizes that were checked.
 
@@ -185,13 +199,10 @@ def derive(
 
 def with_parts(found: Derivation, source: Source, limits: Limits) -> Derivation:
     """The derivations with names for parts of long formulas, those of the script first."""
-    parsed = parse(source, limits)
-    assigned = any(isinstance(statement, Assign) for statement in parsed.statements)
+    assigned = any(isinstance(statement, Assign) for statement in parse(source, limits).statements)
     if not assigned and all(len(text) <= LONG for text in found.text.values()):
         return found
-    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
-    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=False)
-    subject = Subject(parsed, source, None, assumed, limits)
+    subject = subject_of(source, None, found.assumes, limits, scalar=False)
     sizes = subject.primes(0)
     try:
         short, parts = named_parts(found.text, subject.lowered(sizes), sizes)
@@ -202,11 +213,8 @@ def with_parts(found: Derivation, source: Source, limits: Limits) -> Derivation:
 
 def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
     """The derivations with the lines that lead to the first derivative by each leaf."""
-    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
-    parsed = parse(source, limits)
-    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=False)
     leaves = [leaf for leaf in found.formula if "," not in leaf]
-    subject = Subject(parsed, source, leaves, assumed, limits)
+    subject = subject_of(source, leaves, found.assumes, limits, scalar=False)
     sizes = subject.primes(0)
     names = {size: f"size_of_{name}" for name, size in sizes.items()}  # a name that parses
     lowered = subject.lowered(sizes)
@@ -219,7 +227,7 @@ def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
     def shown(step: DerivationStep) -> DerivationStep:
         return DerivationStep(*[put(getattr(step, field), str) for field in DerivationStep._names])
 
-    lines = {leaf: steps_by(lowered, leaf, names, lambda text: put(text, assumed.place)) for leaf in leaves}
+    lines = {leaf: steps_by(lowered, leaf, names, lambda text: put(text, subject.assumed.place)) for leaf in leaves}
     return replace(found, steps={leaf: [shown(step) for step in own] for leaf, own in lines.items()})
 
 
@@ -227,9 +235,7 @@ def questions(script: str | Source, found: Derivation, limits: LimitsLike = None
     """A question for the gradient by each leaf of a script whose gradient has been derived."""
     source = script if isinstance(script, Source) else Source(script)
     bounds = limits_of(limits)
-    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
-    parsed = parse(source, bounds)
-    subject = Subject(parsed, source, None, assumed_shapes(parsed, at={}, known=shapes, limits=bounds), bounds)
+    subject = subject_of(source, None, found.assumes, bounds)
     sizes = subject.small()[0]
     place = next(places(subject.lowered(sizes), FIRST_SEEDS[0]))
     for leaf, text in found.text.items():
@@ -242,11 +248,8 @@ def emitted(script: str | Source, found: Derivation, limits: LimitsLike = None) 
     """A script whose gradient has been derived as a function of its leaves, with a point for a test."""
     source = script if isinstance(script, Source) else Source(script)
     bounds = limits_of(limits)
-    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
     with uncollected(), pointing_into(source):
-        parsed = parse(source, bounds)
-        assumed = assumed_shapes(parsed, at={}, known=shapes, limits=bounds)
-        subject = Subject(parsed, source, list(found.formula), assumed, bounds)
+        subject = subject_of(source, list(found.formula), found.assumes, bounds)
         sizes = subject.small()[0]
         lowered = subject.lowered(sizes)
 
@@ -271,13 +274,12 @@ def along(
     The first is the gradient of `sum(jvp(y, x, v)*u)` by u, which has the shape of y, the second that of
     `jvp(y, x, v)` by x.
     """
-    parsed = parse(source, limits)
-    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=False)
-    subject = Subject(parsed, source, wrt, assumed, limits)
+    subject = subject_of(source, wrt, shapes, limits, scalar=False)
+    assumed = subject.assumed
     sizes = subject.primes(0)
     lowered = subject.lowered(sizes)
     leaves = leaf_names(lowered)
-    taken = names_in(parsed)
+    taken = names_in(subject.script)
     if len(leaves) > 1:
         raise error("GC721", f"--direction moves one leaf, and there are {', '.join(leaves)}", help="choose with --wrt")
     if name in taken or not name.isidentifier():
@@ -363,9 +365,8 @@ def derived(
     limits: Limits,
 ) -> Derivation:
     """The first derivatives of a script in closed form."""
-    parsed = parse(source, limits)
-    assumed = assumed_shapes(parsed, at={}, known=shapes, limits=limits, scalar=not jacobian)
-    subject = Subject(parsed, source, wrt, assumed, limits)
+    subject = subject_of(source, wrt, shapes, limits, scalar=not jacobian)
+    assumed = subject.assumed
     small = subject.small()
     lowered = subject.lowered(small[0] if small else subject.primes(0))
     expression = lowered.text
@@ -421,10 +422,8 @@ def with_rows(subject: Subject) -> Subject:
     symbols = {size: symbol for symbol, size in sizes.items()}
     shapes: dict[str, Symbols] = {**subject.assumed.shapes, name: tuple([symbols.get(n, n) for n in output.shape])}
     source = Source(f"{subject.source.text}\nsum(({lowered.text})*{name})", subject.source.name)
-    script = parse(source, subject.limits)
-    wrt = list(leaf_names(lowered))
-    assumed = assumed_shapes(script, at={}, known=shapes, limits=subject.limits)
-    return Subject(script, source, wrt, assumed._replace(others=subject.assumed.others), subject.limits, name)
+    whole = subject_of(source, list(leaf_names(lowered)), shapes, subject.limits)
+    return whole._replace(assumed=whole.assumed._replace(others=subject.assumed.others), rows=name)
 
 
 UNCONFIRMED = "the formula that was found could not be confirmed"
