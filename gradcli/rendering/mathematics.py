@@ -270,10 +270,15 @@ def is_dot(node: Syntax) -> bool:
     return isinstance(node, Binary) and node.op == "@"
 
 
+def stem_and_index(name: str) -> tuple[str, str]:
+    """A name without the digits at its end, and these: x and 1 of x_1."""
+    stem = name.rstrip("0123456789").rstrip("_") or name
+    return stem, name[len(stem) :].lstrip("_")
+
+
 def name_text(name: str) -> str:
     """A name: x1 as x with an index, Greek letters by name, words upright."""
-    stem = name.rstrip("0123456789").rstrip("_") or name
-    index = name[len(stem) :].lstrip("_")
+    stem, index = stem_and_index(name)
     if stem.lower() in GREEK or stem == "lam":
         stem = r"\lambda" if stem == "lam" else f"\\{stem}"
     elif len(stem) > 1:

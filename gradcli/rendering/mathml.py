@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from unicodedata import lookup
 
-from gradcli.rendering.mathematics import GREEK, Mathematics
+from gradcli.rendering.mathematics import GREEK, Mathematics, stem_and_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ def escaped(text: str) -> str:
 
 def name_element(name: str) -> str:
     """A name: x1 as x with an index, Greek letters by name."""
-    stem = name.rstrip("0123456789").rstrip("_") or name
-    index = name[len(stem) :].lstrip("_")
+    stem, index = stem_and_index(name)
     if stem.lower() in GREEK or stem == "lam":
         size = "CAPITAL" if stem[0].isupper() else "SMALL"
         letter = {"lam": "LAMDA", "lambda": "LAMDA"}.get(stem.lower(), stem.upper())

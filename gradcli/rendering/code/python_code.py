@@ -160,13 +160,16 @@ class PythonCode:
         """A list of entries as an array; PyTorch stacks them."""
         if self.target != "torch":
             return f"{self.module}.array({self.entries(node)})"
-        parts = [self.array(one) if isinstance(one, List) else f"{self.number(one)}" for one in node.items]
+        parts = [self.array(one) if isinstance(one, List) else self.tensor(self.text(one)) for one in node.items]
         return f"torch.stack([{', '.join(parts)}])"
 
-    def number(self, node: Syntax) -> str:
-        """An entry of a stack, which is a tensor."""
-        text = self.text(node)
-        return f"torch.tensor({text}, dtype=torch.float64)" if isinstance(node, Number) else text
+    def tensor(self, text: str) -> str:
+        """An argument of a function that takes tensors only."""
+        try:
+            float(text)
+        except ValueError:
+            return text
+        return f"torch.tensor({text}, dtype=torch.float64)"
 
     def entries(self, node: Syntax) -> str:
         """Entries in brackets."""
@@ -198,8 +201,7 @@ class PythonCode:
         if name == "reshape":
             return f"{self.module}.reshape({args[0]}, {self.shape(node)})"
         if name == "where" and self.target == "torch":
-            kinds = [f"torch.tensor({arg}, dtype=torch.float64)" if self.is_number(arg) else arg for arg in args[1:]]
-            return f"torch.where({', '.join([args[0], *kinds])})"
+            return f"torch.where({', '.join([args[0], *map(self.tensor, args[1:])])})"
         if name == "cumsum" and self.target == "torch":
             return f"torch.cumsum({args[0]}, 0)"
         if name == "norm" and len(args) == 2 and args[1] not in ("1", "2"):
@@ -209,7 +211,7 @@ class PythonCode:
         if name in ("softmax", "log_softmax") and keywords.get("axis") in (None, "-1") and len(args) == 1:
             keywords = {}
         if name in ("maximum", "minimum") and self.target == "torch":
-            args = [f"torch.tensor({arg}, dtype=torch.float64)" if self.is_number(arg) else arg for arg in args]
+            args = [*map(self.tensor, args)]
         known = CALLS[self.target].get(name)
         if known is None or (name in ("var", "std", "cbrt") and self.target == "torch"):
             foreign = self.target != "numpy" and "np." in HELPERS.get(name, "")
@@ -223,14 +225,6 @@ class PythonCode:
     def shape(self, node: Call) -> str:
         """The shape that a call of reshape names."""
         return unparse(node.args[1]) if len(node.args) == 2 else f"({', '.join(map(unparse, node.args[1:]))})"
-
-    def is_number(self, text: str) -> bool:
-        """Whether a text is a literal."""
-        try:
-            float(text)
-        except ValueError:
-            return False
-        return True
 
     def helper(self, name: str) -> str:
         """The name of a helper, which the file defines."""
