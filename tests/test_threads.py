@@ -19,7 +19,7 @@ from gradcli.eager._core import node
 from gradcli.eager._engine import fastpath, multi_output, plan
 from gradcli.eager.nn.modules import linear
 from gradcli.graph.node import reachable
-from gradcli.graph.text import script_of
+from gradcli.graph.text import formulas
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
@@ -142,7 +142,7 @@ def test_threads_derive_from_one_graph() -> None:
 
         def derive(number: int) -> Any:
             found = derivatives.grad(program.outputs[0], leaves)
-            return [script_of(one, reachable([one])) for one in found]
+            return [formulas(reachable([one]))[one] for one in found]
 
         return derive
 

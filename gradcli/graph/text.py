@@ -228,29 +228,6 @@ def constant_text(value: int | Fraction | str) -> tuple[str, int]:
     return f"{value.numerator}/{value.denominator}", 2
 
 
-def script_of(output: Node, order: list[Node], longest: int = 40) -> str:
-    """A node as a short script: parts that are long and used more than once get a name of their own."""
-    uses: dict[Node, int] = {}
-    for node in order:
-        for arg in node.args:
-            uses[arg] = uses.get(arg, 0) + 1
-    named: dict[Node, str] = {}
-    lines: list[str] = []
-    found: dict[Node, tuple[str, int]] = {}
-    taken = {node.params["name"] for node in order if node.primitive is LEAF}
-    for node in order:
-        args = [(named[arg], _ATOM) if arg in named else found[arg] for arg in node.args]
-        found[node] = _formula(node, args)
-        if node is not output and uses.get(node, 0) > 1 and len(found[node][0]) > longest:
-            number = len(named) + 1
-            while f"t{number}" in taken:
-                number += 1
-            named[node] = f"t{number}"
-            taken.add(named[node])
-            lines.append(f"{named[node]} = {found[node][0]}")
-    return "\n".join([*lines, found[output][0]])
-
-
 def step_names(index: Mapping[Node, int]) -> Callable[[Node], str]:
     """Names for steps by their index: `v3`."""
     return lambda node: f"v{index[node]}"

@@ -8,12 +8,12 @@ What puts the sweeps of a Jacobian together is data movement, so beside the voca
 unslice, concat, permute.
 
 >>> from gradcli.graph.builder import Builder
->>> from gradcli.graph.text import script_of
+>>> from gradcli.graph.text import formulas
 >>> from gradcli.primitives import catalogue
 >>> from gradcli.primitives.exponential import exp
 >>> x = Builder(catalogue()).leaf("x")
 >>> slope = grad(x*exp(x), [x])[0]
->>> script_of(slope, reachable([slope]))
+>>> formulas(reachable([slope]))[slope]
 'exp(x) + x*exp(x)'
 """
 

@@ -32,7 +32,6 @@ def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
     """The derivatives of orders 1..n; None where an operation has no series here: a structured one, a long loop.
 
     >>> from gradcli.graph.builder import Builder
-    >>> from gradcli.graph.text import script_of
     >>> from gradcli.primitives import catalogue
     >>> from gradcli.primitives.exponential import exp
     >>> x = Builder(catalogue()).leaf("x")
