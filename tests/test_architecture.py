@@ -78,7 +78,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"checking"},
     "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},
-    "notebook": {"calculator", "points"},
+    "notebook": {"calculator", "language", "points"},
     "__init__": {
         "audit",
         "calculator",

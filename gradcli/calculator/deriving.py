@@ -60,6 +60,7 @@ COTANGENTS = ("u", "v", "w", "ct", "cotangent", "u_", "v_")  # names for the cot
 MOST_WAYS = 4  # of writing a formula of numbers that are checked
 FOR_OPERATION, FOR_NEW_NAME = 2, 30  # the price of an operation and of a function that the script does not use
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
+TOO_LARGE = "GC508"  # of an array
 MARK = 0xE000  # private characters stand for sizes in a text until it is known for whom it is
 
 
@@ -95,6 +96,11 @@ class Subject(NamedTuple):
     def primes(self, place: int) -> dict[str, int]:
         """Sizes by which a formula is derived for all sizes."""
         return dict(zip(self.assumed.symbols, PRIMES[place], strict=False))
+
+    def marked(self, place: int) -> tuple[dict[str, int], dict[int, str]]:
+        """Such sizes, and the marks that stand for them in texts."""
+        sizes = self.primes(place)
+        return sizes, {size: chr(MARK + i) for i, size in enumerate(sizes.values())}
 
     def small(self) -> list[dict[str, int]]:
         """Choices of sizes at which a formula may be checked; without symbols points differ only."""
@@ -431,17 +437,18 @@ UNCONFIRMED = "the formula that was found could not be confirmed"
 
 def general_texts(subject: Subject, reasons: dict[str, str]) -> dict[str, list[str]]:
     """Formulas for each leaf that are the same at every size."""
-    found = []
-    for place in range(len(PRIMES) if subject.assumed.symbols else 1):
-        sizes = subject.primes(place)
-        marks = {size: chr(MARK + i) for i, size in enumerate(sizes.values())}
+    first: dict[str, list[str]] = {}
+    others: list[dict[str, list[str]]] = []
+    for places in ((0, 1), (2, 3)) if subject.assumed.symbols else ((0,),):
         try:
-            found.append(derived_texts(subject, sizes, marks, reasons))
+            first, *others = [derived_texts(subject, *subject.marked(place), reasons) for place in places]
+            break
         except GradcliError as problem:
-            if subject.assumed.symbols and problem.diagnostics[0].code.startswith("GC5"):  # too large for any size
-                return {}
-            raise
-    first, *others = found
+            code = problem.diagnostics[0].code
+            if not (subject.assumed.symbols and code.startswith("GC5")):
+                raise
+            if code != TOO_LARGE:  # at any size
+                break
     return {leaf: [text for text in texts if all(text in one[leaf] for one in others)] for leaf, texts in first.items()}
 
 

@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.formulas.index_reading import Reader
-from gradcli.formulas.index_terms import NoFormula, TooLong, key
+from gradcli.formulas.index_terms import EIGENVECTORS, NoFormula, TooLong, key
 from gradcli.formulas.linear_maps import matrix_of
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer
@@ -80,6 +80,8 @@ def whole_text(
         if len(axes) > 2:
             raise NoFormula("it has more than two axes")
     writer = Writer(reader, sizes)
+    if f"whole {EIGENVECTORS}" in key(read):
+        raise NoFormula("it reads eigenvectors one by one")
     plain, split = shortened(read, reader.names), split_products(read, reader.names)
     texts = [writer.sum(shortened(plain, reader.names), axes).text]
     if key(split) != key(read):

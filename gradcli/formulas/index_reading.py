@@ -8,10 +8,12 @@ program is smooth; whoever shows it has to confirm it.
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gradcli.formulas.index_terms import (
     COMPARISONS,
+    EIGENVECTORS,
     ONE,
     TRUTHS,
     ZERO,
@@ -25,6 +27,7 @@ from gradcli.formulas.index_terms import (
     TooLong,
     Whole,
     add,
+    free,
     key,
     number,
     over,
@@ -290,11 +293,16 @@ class Reader:
         if all(isinstance(i, int) for i in at):
             return (yield arg, _unravelled(_position(at, outer), inner))
         source = arg.primitive.name
-        if len(outer) == 2 and len(inner) == 1 and outer[0] == outer[1] and source == "unslice":
-            flat = arg.args[0]  # a diagonal
-            if arg.params["start"] == (0,) and arg.params["step"] == (outer[0] + 1,) and flat.shape == outer[:1]:
-                found = yield flat, at[:1]
-                return times(found, single(Delta(*at)))
+        half = len(outer) // 2
+        if len(inner) == 1 and outer[:half] == outer[half:] and source == "unslice":
+            flat, rows = arg.args[0], prod(outer[:half])  # a diagonal; with four axes that of a Kronecker product
+            if (arg.params["start"], arg.params["step"], flat.shape) == ((0,), (rows + 1,), (rows,)):
+                place = at[0] if half == 1 else self.names.index(rows)
+                found = yield flat, (place,)
+                if half == 1 or place not in free(found):
+                    for pair in zip(at[:half], at[half:], strict=True):
+                        found = times(found, single(Delta(*pair)))
+                    return self.names.put(found, {})
         raise NoFormula("it mixes axes by a reshape")
 
     def _slice(self, node: Node, at: At) -> Rule:
@@ -471,4 +479,5 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "concat": Reader._concat,
     "max": Reader._whole,
     "min": Reader._whole,
+    EIGENVECTORS: Reader._whole,
 }

@@ -106,6 +106,7 @@ ONE: Sum = (Term(Fraction(1), (), ()),)
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 TRUTHS = (*COMPARISONS, "and", "or", "not")
 SHALLOW = (Leaf, Delta, Number, Literal)
+EIGENVECTORS, EIGENVALUES = "eigvecs", "eigvalsh"  # of a symmetric matrix
 MOST_KEPT = 2000  # bases whose keys and free indices are kept
 
 Kept = TypeVar("Kept")
@@ -470,6 +471,9 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
             other = base.other if base.one == index else base.one
             without = term._replace(factors=(*term.factors[:place], *term.factors[place + 1 :]))
             return names.put((without,), {index: other})
+    product = _spectral([term.factors[place] for place in readers], index, names)
+    if product is not None:
+        return times((term._replace(factors=tuple([f for f in term.factors if index not in free_of(f[0])])),), product)
     if len(readers) == 1:
         base, exponent = term.factors[readers[0]]
         rest = (*term.factors[: readers[0]], *term.factors[readers[0] + 1 :])
@@ -482,6 +486,28 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
         if isinstance(base, Call) and base.name == "equal":  # the one place where an entry is the largest
             return (Term(term.coefficient, rest, term.bound),)
     return (term._replace(bound=(*term.bound, index)),)
+
+
+def _spectral(factors: Sequence[Factor], index: Index, names: Names) -> Sum | None:
+    """V @ diag(w**n) @ V.T of eigenvectors V and eigenvalues w: the identity, the matrix, or its inverse."""
+    vectors = [
+        base for base, exponent in factors if isinstance(base, Whole) and base.name == EIGENVECTORS and exponent == 1
+    ]
+    values = [(base, exponent) for base, exponent in factors if isinstance(base, Whole) and base.name == EIGENVALUES]
+    if len(vectors) != 2 or len(values) > 1 or len(vectors) + len(values) < len(factors):
+        return None
+    one, other = vectors
+    arrays = {key(arg, {i: str(place) for place, i in enumerate(own)}) for base, _ in factors for own, arg in base.args}
+    if len(arrays) > 1 or one.at[-1] != index or other.at[-1] != index or index in (one.at[0], other.at[0]):
+        return None
+    exponent = values[0][1] if values else 0
+    if exponent == 0:
+        return single(Delta(one.at[0], other.at[0]))
+    own, matrix = one.args[0]
+    at = (one.at[0], other.at[0])
+    if exponent == 1:
+        return names.put(matrix, dict(zip(own, at, strict=True)))
+    return single(Whole("inv", (), one.args, at)) if exponent == -1 else None
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.formulas.index_terms import (
     COMPARISONS,
+    EIGENVECTORS,
     Call,
     Delta,
     Group,
@@ -610,17 +611,15 @@ class Writer:
                 return Text(f"eye({self.size(order[0])})", ATOM)
             raise NoFormula("it is part of an identity matrix")
         if isinstance(base, Group):
-            found = self._known_sum(base.inside, order)
-            return found or self.sum(base.inside, order)
+            return self.sum(base.inside, order)
         if isinstance(base, Whole):
             return self._whole(base, order)
         assert isinstance(base, Call)
         return self._call(base, order)
 
-    def _known_sum(self, inside: Sum, order: Axes) -> Text | None:
-        return None
-
     def _whole(self, base: Whole, order: Axes) -> Text:
+        if base.name == EIGENVECTORS:
+            raise NoFormula("it reads eigenvectors one by one")
         args = [self.sum(arg, own) for own, arg in base.args]
         if base.name == "slice":
             start, step, size = base.params[0][1]

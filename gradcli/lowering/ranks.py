@@ -8,6 +8,7 @@ to be equal, they become one. What remains open is an assumption, and `Assumed` 
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import prod
 from typing import NamedTuple
 
 from gradcli.diagnostics import GradcliError, error
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
 
     Symbols = tuple[str | int, ...]  # the sizes of a name: symbols, or numbers that the script fixes
 
-# Two sets of sizes: primes p for which (p - 1)/2 is prime as well, so that p and p - 1 are told apart in a product.
+# Pairs of sets of sizes: primes p with (p - 1)/2 prime as well, so that p and p - 1 are told apart in a product.
 PRIMES = (
     (2039, 2063, 2099, 2207, 2447, 2459, 2579, 2819, 2879, 2903, 2963, 2999),
     (3023, 3119, 3167, 3203, 3467, 3623, 3779, 3803, 3863, 3947, 4007, 4079),
+    (47, 83, 107, 179, 263, 359, 467, 503, 587, 839, 887, 1019),  # where arrays are too large with those
+    (23, 59, 167, 227, 347, 383, 479, 563, 719, 863, 983, 1187),
 )
 GUESSED = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)  # sizes while shapes are inferred
 LETTERS = ("m", "n", "k", "p", "q", "r", "h", "d", "t", "s", "l", "g", "j", "u", "v", "w")
@@ -298,7 +301,14 @@ def diagonals(lowered: Lowered) -> Iterator[tuple[int, int]]:
         if flat is not None and flat.primitive.name == "reshape" and len(flat.args[0].shape) == 2:
             rows, columns = flat.args[0].shape
             if rows != columns and node.params["step"] == (columns + 1,):
-                yield rows, columns
+                pairs = zip(factors(rows), factors(columns), strict=False)
+                yield from (pair for pair in pairs if pair[0] != pair[1])
+
+
+def factors(size: int) -> list[int]:
+    """The guessed sizes whose product a size is, as in a Kronecker product; else the size itself."""
+    found = [prime for prime in GUESSED for power in (1, 2, 3) if size % prime**power == 0]
+    return found if prod(found) == size else [size]
 
 
 def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -> Assumed:
