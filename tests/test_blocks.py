@@ -9,7 +9,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator import blocks
-from gradcli.execution.plans import libraries
+from gradcli.execution.plans import thread_pool
 from tests.random_programs import make
 
 COUNT = 257
@@ -33,7 +33,7 @@ def test_blocks_make_no_difference(seed: int, threads: int, monkeypatch: pytest.
     monkeypatch.setattr(blocks, "ALONE", 16)
     monkeypatch.setattr(blocks, "SHARED", 16)
     monkeypatch.setattr(blocks, "FEWEST", 1)
-    monkeypatch.setattr(libraries, "processors", lambda: threads)
+    monkeypatch.setattr(thread_pool, "processors", lambda: threads)
     library = any(word in program.text for word in ("@", "inv", "det", "solve", "expm"))
     for one, other in zip(answered(program.text, points), whole, strict=True):
         if library:  # libraries may choose another order of sums for another count
@@ -79,15 +79,15 @@ def test_single_precision_stays_single(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(value[:7], whole[0]) and np.array_equal(slopes["x"][:7], whole[1]["x"])
 
 
-@pytest.mark.parametrize(("told", "threads"), [("1", 1), ("3", 3), ("99", libraries.MOST_THREADS)])
+@pytest.mark.parametrize(("told", "threads"), [("1", 1), ("3", 3), ("99", thread_pool.MOST_THREADS)])
 def test_threads_are_told_by_the_environment(told: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADCLI_THREADS", told)
-    assert libraries.processors() == threads
+    assert thread_pool.processors() == threads
 
 
 @pytest.mark.parametrize("told", ["", "0", "many", "-2"])
 def test_what_is_no_number_of_threads_is_not_heard(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRADCLI_THREADS", raising=False)
-    own = libraries.processors()
+    own = thread_pool.processors()
     monkeypatch.setenv("GRADCLI_THREADS", told)
-    assert libraries.processors() == own
+    assert thread_pool.processors() == own

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import gradcli.eager as torch
-from gradcli.execution.plans import libraries
+from gradcli.execution.plans import thread_pool
 
 
 class Blas:
@@ -28,7 +28,7 @@ class Blas:
 @pytest.fixture
 def blas(monkeypatch: pytest.MonkeyPatch) -> Blas:
     found = Blas()
-    monkeypatch.setattr(libraries, "setters", lambda: (found.get, found.put))
+    monkeypatch.setattr(thread_pool, "setters", lambda: (found.get, found.put))
     return found
 
 
@@ -50,5 +50,5 @@ def test_which_products_stay_on_one_thread(sizes: Any, alone: bool, blas: Blas) 
 
 def test_the_number_of_threads_is_kept_where_a_product_fails(blas: Blas) -> None:
     with pytest.raises(ZeroDivisionError):
-        libraries.on_one_thread(lambda: 1 // 0)
+        thread_pool.on_one_thread(lambda: 1 // 0)
     assert blas.threads == 4 and blas.seen == [1, 4]

@@ -15,7 +15,7 @@ from gradcli.calculator.compiled import _gradient
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import libraries, ranges
+from gradcli.execution.plans import ranges, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from tests.benchmarks import gradbench
@@ -302,15 +302,15 @@ def test_truth_values_are_numbers_as_the_evaluator_gives_them() -> None:
 
 
 def test_the_library_has_its_threads_again() -> None:
-    found = libraries.setters()
+    found = thread_pool.setters()
     if found is None:
         pytest.skip("NumPy's library is not OpenBLAS")
     get, put = found
     before = get()
     try:
         put(2)
-        with libraries.one_thread():
-            other = libraries.one_thread()
+        with thread_pool.one_thread():
+            other = thread_pool.one_thread()
             other.__enter__()
             assert get() == 1
         assert get() == 1
@@ -328,7 +328,7 @@ def test_a_child_process_has_threads_of_its_own() -> None:
         def meet() -> None:
             both.wait(10)
 
-        libraries.together([meet, meet])
+        thread_pool.together([meet, meet])
         return True
 
     assert met()

@@ -1,8 +1,7 @@
-"""What plans leave out, and threads that keep apart."""
+"""What plans leave out, and work that threads share."""
 
 from __future__ import annotations
 
-import os
 import threading
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.execution.plans import libraries, ranges
+from gradcli.execution.plans import ranges, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from tests.test_plans import judge, question
@@ -72,73 +71,38 @@ def test_what_a_plan_does_better_is_left_to_a_plan(text: str, n: int) -> None:
     judge(found.tape, found.values(point), plan)
 
 
-# --- threads that stay apart -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("allowed", "here", "count", "parts"),
-    [
-        ({0, 1}, 1, 2, [{1}, {0}]),
-        ({2, 5, 7, 9}, 7, 2, [{7, 5}, {2, 9}]),
-        ({0, 1, 2}, 0, 3, [{0}, {1}, {2}]),
-        ({0}, 0, 2, []),
-        ({1, 2}, 0, 2, []),  # moved away meanwhile
-    ],
-)
-def test_every_thread_has_processors_of_its_own(
-    allowed: set[int], here: int, count: int, parts: list[set[int]]
-) -> None:
-    assert list(libraries.shares(allowed, here, count)) == parts
-
-
-def test_threads_keep_apart_only_while_they_work() -> None:
-    if not hasattr(os, "sched_setaffinity"):
-        pytest.skip("the system does not say where threads run")
-    before = os.sched_getaffinity(0)
-    seen: list[set[int]] = []
-
-    count = min(len(before), 3)
-    all_here = threading.Barrier(count)
-
-    def look() -> None:
-        all_here.wait(10)  # each is called by a thread of its own
-        seen.append(os.sched_getaffinity(0))
-
-    libraries.together([look] * count)
-    assert os.sched_getaffinity(0) == before
-    if len(before) > 1:
-        assert all(one.isdisjoint(other) for place, one in enumerate(seen) for other in seen[:place])
+# --- work that threads share -------------------------------------------------------------------------------------------
 
 
 def test_a_thread_that_is_not_awake_is_not_waited_for() -> None:
-    libraries.together([int, int])
+    thread_pool.together([int, int])
     blocked, free = threading.Event(), threading.Event()
 
     def block() -> None:
         blocked.set()
         free.wait(10)
 
-    busy = libraries.Task(block)
-    libraries.team().queues[0].put(busy)
+    busy = thread_pool.Task(block)
+    thread_pool.team().queues[0].put(busy)
     assert blocked.wait(10)
     done: list[int] = []
     try:
-        libraries.together([lambda: done.append(threading.get_ident())] * 2)
+        thread_pool.together([lambda: done.append(threading.get_ident())] * 2)
         assert done == [threading.get_ident()] * 2
     finally:
         free.set()
         busy.ended.get()
-    libraries.together([int, int])  # what is left in its queue does no harm
+    thread_pool.together([int, int])  # what is left in its queue does no harm
 
 
 def test_pieces_are_dealt_once_and_neighbours_to_one_thread() -> None:
-    queues = libraries.shared(range(8), 3)
+    queues = thread_pool.shared(range(8), 3)
     assert sorted(piece for queue in queues for piece in queue) == list(range(8))
     assert all(list(queue) == list(range(min(queue), max(queue) + 1)) for queue in queues)
-    first = libraries.dealt(queues, 0)
+    first = thread_pool.dealt(queues, 0)
     own = [next(first), next(first)]
     assert own == [0, 1]
-    other = next(libraries.dealt(queues, 2))
+    other = next(thread_pool.dealt(queues, 2))
     assert other == 5
     assert sorted([*own, other, *first]) == list(range(8))
 
@@ -147,11 +111,11 @@ def test_without_threads_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatc
     def none_left(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    alone = libraries.Team()
+    alone = thread_pool.Team()
     monkeypatch.setattr(threading.Thread, "start", none_left)
-    monkeypatch.setattr(libraries, "team", lambda: alone)
+    monkeypatch.setattr(thread_pool, "team", lambda: alone)
     done: list[int] = []
-    libraries.together([lambda: done.append(1), lambda: done.append(2), lambda: done.append(3)])
+    thread_pool.together([lambda: done.append(1), lambda: done.append(2), lambda: done.append(3)])
     assert done == [1, 2, 3]
 
 
@@ -159,8 +123,6 @@ def test_an_error_in_a_thread_is_told() -> None:
     def fail() -> None:
         raise MemoryError("full")
 
-    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     for works in ([int, fail], [fail, int], [fail]):
         with pytest.raises(MemoryError):
-            libraries.together(works)
-    assert before is None or os.sched_getaffinity(0) == before
+            thread_pool.together(works)

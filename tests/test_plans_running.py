@@ -14,7 +14,7 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.plans import libraries, pool, running
+from gradcli.execution.plans import pool, running, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.test_plans import judge, question
 
@@ -148,19 +148,6 @@ def test_least_and_largest_entries_of_rows(which: str, width: int) -> None:
 # --- loops on several threads ----------------------------------------------------------------------------------
 
 
-def test_loops_that_follow_each_other_keep_threads_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tape, values = question(LOOPS, {"x": numbers(700_001)})
-    plan = Plan(tape, threads=2)
-    expected = plan.run([values["x"]])
-    assert sum([blocks.kept_apart for blocks in plan.workspace().loops]) >= 3
-    entered: list[int] = []
-    usual = libraries.apart.__enter__
-    monkeypatch.setattr(libraries.apart, "__enter__", lambda one: entered.append(1) or usual(one))
-    plan = Plan(tape, threads=2)
-    assert all(np.array_equal(one, other) for one, other in zip(plan.run([values["x"]]), expected, strict=True))
-    assert entered == [1]
-
-
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_results_do_not_depend_on_threads(threads: int) -> None:
     tape, values = question(LOOPS, {"x": numbers(700_001)})
@@ -180,8 +167,8 @@ def test_a_plan_whose_threads_sleep_gives_the_same() -> None:
         begun.set()
         free.wait(20)
 
-    busy = libraries.Task(block)
-    libraries.team().queues[0].put(busy)
+    busy = thread_pool.Task(block)
+    thread_pool.team().queues[0].put(busy)
     assert begun.wait(10)
     try:
         found = plan.run([values["x"]])
@@ -211,25 +198,8 @@ def test_after_an_error_in_a_block_a_plan_still_works(monkeypatch: pytest.Monkey
     assert all(np.array_equal(one, other) for one, other in zip(plan.run([values["x"]]), expected, strict=True))
 
 
-@pytest.mark.parametrize("text", ["sum((x[1:] - x[:-1]**2)**2)", "sum(sin(x[5:-7])*2)"])
-def test_a_part_is_computed_where_it_stands_in_the_gradient(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tape, values = question(text, {"x": numbers(200_000)})
-    plan = Plan(tape, threads=2)
-    space = plan.workspace()
-    assert space.inside
-    plan.give(space)
-    first, again = plan.answer(values), plan.answer(values)
-    monkeypatch.setattr(running, "_inside", lambda *args: {})
-    right = Plan(tape, threads=2).answer(values)
-    assert first is not None and again is not None and right is not None
-    for found in (first, again):
-        assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(found, right, strict=True))
-    np.testing.assert_allclose(first[1], tape.run(values, backend="numpy")[1], rtol=1e-13)
-
-
 @pytest.mark.parametrize("part", ["[1:, ::-1]", "[::-1]", "[:, ::-1]", "[1:-1]"])
 def test_a_part_in_another_order_is_copied(part: str) -> None:
-    """With columns reversed it was taken for the rows themselves: a wrong gradient."""
     x = numbers(40_000, 3)
     tape, values = question(f"sum(sin(x{part})*2)", {"x": x})
     found, right = Plan(tape, threads=2).answer(values), tape.run(values, backend="numpy")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import libraries, pool
+from gradcli.execution.plans import pool, thread_pool
 
 DOUBLE = np.dtype("float64")
 LONG = pool.LEAST // 8
@@ -103,11 +103,11 @@ def test_results_that_are_kept_stay_as_they_are() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_every_block_is_dealt_once_and_neighbours_to_one_thread(threads: int) -> None:
     pieces: Any = [(at, at + 1, None) for at in range(17)]
-    shares = libraries.shared(pieces, threads)
+    shares = thread_pool.shared(pieces, threads)
     assert [one for share in shares for one in share] == pieces
-    taken: list[Any] = list(libraries.dealt([deque(share) for share in shares], 0))
+    taken: list[Any] = list(thread_pool.dealt([deque(share) for share in shares], 0))
     assert sorted(taken) == pieces and taken[: len(shares[0])] == list(shares[0])
     together: list[Any] = []
     with ThreadPoolExecutor(threads) as workers:
-        list(workers.map(lambda at: together.extend(libraries.dealt(shares, at)), range(threads)))
+        list(workers.map(lambda at: together.extend(thread_pool.dealt(shares, at)), range(threads)))
     assert sorted(together) == pieces

@@ -108,7 +108,7 @@ def in_blocks(
 
     `batched` names the values whose first axis counts points.
     """
-    from gradcli.execution.plans.libraries import one_thread, processors, setters, together
+    from gradcli.execution.plans.thread_pool import one_thread, processors, setters, together
 
     largest = _largest(tape, batched)
     library = any(node.primitive.kind in LIBRARY for node in tape.nodes)

@@ -13,7 +13,7 @@ import numpy as np
 from gradcli.execution.generated import function
 from gradcli.execution.plans.kernels import kernel, operand, put, shown, take
 from gradcli.execution.plans.memory import laid_out, slot
-from gradcli.execution.plans.values import ADDED, CALL, ENTRY, VIEW
+from gradcli.execution.plans.values import CALL, VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class ArrayTurns:
                 self._rows.setdefault(value.serial, place)
         self._owned = [op.out for op in ops if self._has_memory(op) and op.out.serial not in self._moving]
         work = [
-            (self._roots(op.args), [op.out], op if op.kind in (ENTRY, ADDED) else None)
+            (self._roots(op.args), [op.out], None)  # NumPy takes longer where a short result lies over an operand
             for op in ops
             if op.kind != VIEW and op.out.serial in self._moving
         ]

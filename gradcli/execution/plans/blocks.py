@@ -15,11 +15,11 @@ import numpy as np
 
 from gradcli.execution.plans.axes import follows
 from gradcli.execution.plans.kernels import entry, kernel
-from gradcli.execution.plans.libraries import dealt, handed_out, one_thread, setters, shared, together
 from gradcli.execution.plans.memory import laid_out, slot
 from gradcli.execution.plans.running import Arrays, chain
 from gradcli.execution.plans.schedule import root
 from gradcli.execution.plans.sincos import sines
+from gradcli.execution.plans.thread_pool import dealt, one_thread, setters, shared, together
 from gradcli.execution.plans.values import CAST, CHOICE, COPY, ENTRY, PRODUCT, REDUCE, VIEW, Op, Value, base
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ class Blocks:
         self.orders = shared(range(self.stretches), self.threads)
         self.queues: list[deque[int]] = [deque() for _ in self.workers]
         self.works = [partial(worker.work, at) for at, worker in enumerate(self.workers)]
-        self.kept_apart = False  # whether the threads are, when this runs
         self.nbytes = sum([one.nbytes for one in self.parts.values()])
         self.nbytes += sum([one.nbytes for one in self.workers])
 
@@ -80,10 +79,7 @@ class Blocks:
         for queue, order in zip(self.queues, self.orders, strict=True):
             queue.clear()
             queue.extend(order)
-        if self.kept_apart:
-            handed_out(self.works)
-        else:
-            together(self.works)
+        together(self.works)
 
 
 def _outside(loop: Loop) -> dict[int, Value]:

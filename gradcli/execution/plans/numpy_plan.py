@@ -16,11 +16,11 @@ from gradcli.execution.inputs import Unbatched, leaf_value
 from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.execution.plans.emit_numba import compiled_loops
 from gradcli.execution.plans.kernels import kernel, operand, shown
-from gradcli.execution.plans.libraries import processors
 from gradcli.execution.plans.ranges import restricted
 from gradcli.execution.plans.recording import record
 from gradcli.execution.plans.running import Workspace
 from gradcli.execution.plans.schedule import Loop, Schedule
+from gradcli.execution.plans.thread_pool import processors
 from gradcli.execution.plans.tracing import Unrecordable
 from gradcli.execution.plans.values import SCAN, VIEW, Op, Value
 from gradcli.graph.collector import uncollected

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.plans.kernels import kernel, operand, shown
-from gradcli.execution.plans.libraries import apart
 from gradcli.execution.plans.memory import laid_out, slot
 from gradcli.execution.plans.pool import lines
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import ADDED, CALL, ENTRY, PLACE, PRODUCT, VIEW, Op, Value, base, in_order, index_of
+from gradcli.execution.plans.values import ADDED, ENTRY, VIEW, Op, Value, base, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,12 +88,6 @@ def _late_3(function: Callable[..., Any], cells: Cells, x: int, y: int, out: int
 LATE: dict[int, Callable[..., None]] = {2: _late_2, 3: _late_3}
 
 
-def _apart(threads: int, steps: Sequence[Work]) -> None:
-    with apart(threads):
-        for step in steps:
-            step()
-
-
 def _show(op: Op, cells: Cells, source: int, out: int, shape: tuple[int, ...]) -> None:
     cells[out] = shown(op, cells[source], shape)
 
@@ -126,7 +119,6 @@ class Workspace(Arrays):
             if in_order(value) and under.nbytes > SMALL and under.serial in computed:
                 self.fresh[under.serial] = under
         self.shared = _shared(schedule, self.fresh)
-        self.inside = _inside(schedule, {**{serial: serial for serial in self.fresh}, **self.shared})
         self.small: list[tuple[int, Any]] = []  # places of inputs, and where they are copied to
         self.large: list[tuple[int, int]] = []  # places of inputs, and their serials
         for place, (_, value) in enumerate(schedule.inputs):
@@ -137,7 +129,6 @@ class Workspace(Arrays):
                 self.large.append((place, value.serial))
         self.late.update(self.fresh)
         self.late.update(self.shared)
-        self.late.update(self.inside)
         self.late.update(serial for _, serial in self.large)
         self.long = sum([value.nbytes for value in self.fresh.values()]) > FREED
         work = [_of_event(event) for event in schedule.events]
@@ -149,37 +140,21 @@ class Workspace(Arrays):
             for value in writes:
                 if value.serial in layout.offsets:
                     self.cells[value.serial] = slot(memory, layout.offsets[value.serial], value.shape, value.dtype)
-        threaded: list[tuple[int, Any]] = []  # places in the program of loops on several threads
         for event in schedule.events:
             if isinstance(event, Op):
                 self.bind(event, kernel(event))
-                if event.kind in (PRODUCT, CALL):  # a library may have threads of its own there
-                    self._keep_apart(threaded)
             else:
                 from gradcli.execution.plans.blocks import Blocks
 
                 blocks = Blocks(event, self, threads)
                 self.loops.append(blocks)
                 self.nbytes += blocks.nbytes
-                if blocks.threads > 1:
-                    threaded.append((len(self.program), blocks))
                 self.program.append(blocks.run)
-        self._keep_apart(threaded)
         for value in schedule.outputs:
             if value.number is None:
                 self.resolve(value)
         self.results = self._results()
         self.empty = dict.fromkeys(self.late)  # cells of one run, which keep nothing afterwards
-
-    def _keep_apart(self, threaded: list[tuple[int, Any]]) -> None:
-        """Put loops that follow each other into one step, so that threads keep their processors from loop to loop."""
-        if len(threaded) > 1:
-            first, last = threaded[0][0], threaded[-1][0]
-            steps = tuple(self.program[first : last + 1])
-            self.program[first : last + 1] = [partial(_apart, max([blocks.threads for _, blocks in threaded]), steps)]
-            for _, blocks in threaded:
-                blocks.kept_apart = True
-        threaded.clear()
 
     def _results(self) -> list[tuple[Value, int, bool]]:
         """Each output, the cell that it comes from, and whether that is its own; else it is copied, or a number."""
@@ -222,8 +197,6 @@ class Workspace(Arrays):
                 cells[value.serial] = np.empty(value.shape, value.dtype)
         for serial, source in self.shared.items():
             cells[serial] = cells[source]
-        for serial, (source, rows) in self.inside.items():
-            cells[serial] = cells[source][rows]
         for step in self.program:
             step()
         found = []
@@ -281,35 +254,6 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
             if alike and arg.serial not in kept and last == [made] and sum(other is arg for other in made.args) == 1:
                 found[arg.serial] = serial
                 break
-    return found
-
-
-def _inside(schedule: Schedule, owners: dict[int, int]) -> dict[int, tuple[int, slice]]:
-    """What a loop computes as some rows of a new output among zeros: it stands there from the beginning."""
-    readers: dict[int, list[Op]] = {}
-    made: set[int] = set()
-    found: dict[int, tuple[int, slice]] = {}
-    outputs = {base(value).serial for value in schedule.outputs}
-    owned = set(owners)
-    for event in schedule.events:
-        if isinstance(event, Op):
-            for arg in event.args:
-                readers.setdefault(base(arg).serial, []).append(event)
-        else:
-            made.update([value.serial for value in event.stored])
-            for serial in {base(arg).serial for op in event.ops for arg in op.args}:
-                if serial in made and not any(serial == op.out.serial for op in event.ops):
-                    readers.setdefault(serial, []).extend(event.ops)
-    for event in schedule.events:
-        if not isinstance(event, Op) or event.kind != PLACE or event.out.serial not in owners:
-            continue
-        (x,), (rows, *others) = event.args, index_of(event.params[1])
-        owner = owners[event.out.serial]
-        whole = x.shape[1:] == event.out.shape[1:] and all((part.step or 1) == 1 for part in others)
-        if x.serial in made and whole and (rows.step or 1) == 1 and owner in owned:
-            if readers[x.serial] == [event] and x.dtype == event.out.dtype and x.serial not in outputs:
-                found[x.serial] = owner, rows
-                owned.discard(owner)
     return found
 
 

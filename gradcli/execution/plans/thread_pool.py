@@ -1,9 +1,4 @@
-"""Runs functions at once on threads of their own processors, and sets the number of threads of NumPy's library.
-
-A system under a hypervisor takes an idle processor for one that is busy elsewhere, and wakes a thread on the processor
-of the one that woke it: two threads then share one processor for milliseconds. So while our threads work, each of them,
-the caller's too, keeps to processors of its own.
-"""
+"""Threads: work that is shared among some of them, and the number of threads of NumPy's linear algebra library."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ import ctypes
 import os
 import threading
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +24,6 @@ MOST_THREADS = 16
 _LOCK = threading.Lock()
 _ENTERED: list[None] = []  # one for each context that is open
 _BEFORE: list[int] = []
-_APART = threading.Lock()
 NAMES = tuple(
     f"{library}_{{}}_num_threads{suffix}" for library in ("scipy_openblas", "openblas") for suffix in ("64_", "")
 )
@@ -118,13 +112,9 @@ class Task:
 
 
 class Team:
-    """Threads that are kept: each has a queue of tasks, and its number in the system."""
+    """Threads that are kept, each with a queue of tasks."""
 
     def __init__(self) -> None:
-        self.numbers: list[int] = []
-        self.allowed: set[int] = set()  # the processors that have been shared out
-        self.placed = 0  # among so many threads, the caller's too
-        self.parts: list[frozenset[int]] = []  # to the caller, then to each thread; none where there are too few
         self.queues: list[SimpleQueue[Task]] = []
         self._growing = threading.Lock()
 
@@ -138,8 +128,6 @@ class Team:
                     thread.start()
                 except RuntimeError:
                     return
-                assert thread.native_id is not None
-                self.numbers.append(thread.native_id)
                 self.queues.append(queue)
 
 
@@ -163,12 +151,8 @@ def together(works: Sequence[Callable[[], None]]) -> None:
     if len(works) == 1:
         works[0]()
         return
-    with apart(len(works)):
-        handed_out(works)
-
-
-def handed_out(works: Sequence[Callable[[], None]]) -> None:
-    """`together` within `apart`."""
+    if len(team().queues) < len(works) - 1:
+        team().grow(len(works) - 1)
     queues = team().queues
     tasks = []
     for place, work in enumerate(works[1:]):
@@ -204,74 +188,6 @@ def dealt(shares: Sequence[deque[Piece]], at: int) -> Iterator[Piece]:
                 yield take()
         except IndexError:  # another thread may have taken the last one
             continue
-
-
-@cache
-def _where() -> Callable[[], int] | None:
-    """The function that tells on which processor a thread runs; None where threads cannot be kept apart."""
-    if not hasattr(os, "sched_setaffinity"):
-        return None
-    try:
-        found = ctypes.CDLL(None).sched_getcpu
-    except (OSError, AttributeError):
-        return None
-    return found
-
-
-class apart:
-    """A context in which this thread and the others of some threads have processors of their own, if there are enough.
-
-    Within such a context another one, of no more threads, changes nothing.
-    """
-
-    __slots__ = ("_before", "_mine", "_threads")
-
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-        self._mine = False
-        self._before: set[int] | None = None
-
-    def __enter__(self) -> None:
-        others, where = team(), _where()
-        if len(others.queues) < self._threads - 1:
-            others.grow(self._threads - 1)
-        self._mine = where is not None and _APART.acquire(blocking=False)
-        if where is None or not self._mine:  # threads are at work already: all share
-            return
-        try:
-            allowed = os.sched_getaffinity(0)
-            here = where()
-            if allowed != others.allowed or self._threads != others.placed:
-                others.allowed, others.placed = set(), 0
-                others.parts = list(shares(allowed, here, min(self._threads, len(others.numbers) + 1)))
-                for number, part in zip(others.numbers, others.parts[1:], strict=False):
-                    os.sched_setaffinity(number, part)
-                others.allowed, others.placed = allowed, self._threads
-            elif others.parts and here not in others.parts[0]:  # this thread stays: to move it would take far longer
-                for place, part in enumerate(others.parts):
-                    if here in part:
-                        os.sched_setaffinity(others.numbers[place - 1], others.parts[0])
-                        others.parts[0], others.parts[place] = part, others.parts[0]
-            if others.parts:
-                self._before = allowed
-                os.sched_setaffinity(0, others.parts[0])
-        except OSError:  # the system forbids it: threads work as they are
-            return
-
-    def __exit__(self, *_: object) -> None:
-        if self._mine:
-            if self._before is not None:
-                with suppress(OSError):
-                    os.sched_setaffinity(0, self._before)
-            _APART.release()
-
-
-def shares(allowed: set[int], here: int, count: int) -> tuple[frozenset[int], ...]:
-    """The processors of each of some threads, that of `here` among the first ones; none where they are too few."""
-    if here not in allowed or len(allowed) < count:
-        return ()
-    order = [here, *sorted(allowed - {here})]
-    return tuple([frozenset(order[place::count]) for place in range(count)])
 
 
 if hasattr(os, "register_at_fork"):
