@@ -173,6 +173,22 @@ def test_usage_error_as_json(calculator: Calculator, capsys: pytest.CaptureFixtu
     assert "--fromat" in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told", "step"),
+    [
+        (["check", "x", "--format", "github"], "'github' is not one of", "write --github"),
+        (["grad", "x", "--format", "pdf"], "'pdf' is not one of", "gradcli grad --help"),
+        (["grad", "x", "--digits", "few"], "it should be a valid integer\n", "gradcli grad --help"),
+    ],
+)
+def test_a_bad_value_of_an_option(
+    arguments: list[str], told: str, step: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    err = capsys.readouterr().err
+    assert told in err and f"help: {step}" in err and "Value error" not in err
+
+
 def test_internal_error_is_no_failed_check(
     calculator: Calculator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

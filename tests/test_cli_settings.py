@@ -178,6 +178,13 @@ def test_mistakes_are_refused(text: str, expected: list[str], tmp_path: Path) ->
     assert codes("check", tmp_path) == expected
 
 
+def test_a_key_of_a_command_says_where_it_belongs(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.gradcli]\nrequire = "certified"\n')
+    with pytest.raises(GradcliError) as caught:
+        settings("check", tmp_path)
+    assert caught.value.diagnostics[0].help == "`require` is a setting of check: write it under [tool.gradcli.check]"
+
+
 def test_the_users_own_file_never_touches_check(tmp_path: Path) -> None:
     project, home = tmp_path / "project", tmp_path / "home"
     project.mkdir()

@@ -65,9 +65,9 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
         told = getattr(problem, "format_message", None)
         if told is None:
             raise
-        message = told()
+        message = re.sub(r"Value error, |, unable to parse.*", "", told()).replace("Input should", "it should")
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
-        raise error("GC721", shown, help=split_point(argv) or usage_help(chosen)) from None
+        raise error("GC721", shown, help=split_point(argv) or usage_help(chosen, message)) from None
     for call in calls:
         call.given.update(rest)
     return calls[0] if calls else None
@@ -217,9 +217,12 @@ def split_point(argv: Sequence[str]) -> str | None:
     return joined_point(given, [text for text in argv[1:] if text not in given])
 
 
-def usage_help(chosen: str | None) -> str:
+def usage_help(chosen: str | None, message: str = "") -> str:
     """The next step after a command line that could not be read."""
     if chosen in COMMANDS:
+        word = re.search(r"'--format'.* '(\w+)' is not one of", message)
+        if word is not None and any(option.name == word[1] for option in declaration(chosen).options):
+            return f"write --{word[1]}, or see gradcli {chosen} --help"
         return f"gradcli {chosen} --help"
     if chosen is not None and not chosen.isidentifier():
         return f'name a command first, for example: gradcli grad "{visible(chosen, 200)}"'

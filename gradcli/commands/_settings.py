@@ -213,7 +213,16 @@ def wrong(table: Any, options: Mapping[str, Option], path: str, prefix: str) -> 
             names = [name.replace("_", "-") for name in options]
             guess = did_you_mean(key, names if prefix else [*names, "limits", *COMMANDS])
             hint = f"did you mean `{guess}`?" if guess else f"the keys are {', '.join(names) or 'none'}"
+            owner = next((one for one in COMMANDS if not prefix and key.replace("-", "_") in setting_names(one)), None)
+            if owner is not None:
+                table = f"tool.gradcli.{owner}" if path.endswith("pyproject.toml") else owner
+                hint = f"`{key}` is a setting of {owner}: write it under [{table}]"
             yield error("GC722", f"unknown key `{visible(prefix + key)}` in {visible(path, 200)}", help=hint)
+
+
+def setting_names(command: str) -> list[str]:
+    """The options of a command that a configuration file may set."""
+    return [option.name for option in declaration(command).options if option.setting]
 
 
 def wrong_limits(table: Any, path: str) -> Iterator[GradcliError]:

@@ -30,6 +30,7 @@ PYTHON_WORDS = (
     *("as", "async", "await", "break", "class", "continue", "del", "except", "finally", "from", "global"),
     *("import", "is", "lambda", "nonlocal", "pass", "raise", "try", "while", "with", "yield"),
 )
+STRING_PREFIXES = ("b", "br", "f", "fr", "r", "rb", "u")  # of Python
 RESERVED = {word: word for word in (*LANGUAGE_WORDS, *PYTHON_WORDS)}
 
 DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -264,9 +265,21 @@ class Lexer:
             return at
         return end
 
+    def is_prime(self, at: int, closed: bool) -> bool:
+        """Whether a quotation mark stands directly behind a value, as in x'*A*x and f'(x); f'a' is a string."""
+        text, kinds, texts = self.text, self.tokens.kinds, self.tokens.texts
+        if text[at] != "'" or not kinds or text[at - 1].isspace() or kinds[-1] not in (NAME, ")", "]"):
+            return False
+        return not (closed and texts[-1].lower() in STRING_PREFIXES)
+
     def string_or_stray(self, group: int, at: int, end: int, line: int, line_start: int) -> int:
         """Add a string, or report a character that starts no token; return the offset to go on from."""
         text, column = self.text, at - line_start + 1
+        if self.is_prime(at, closed=group == IS_STRING):
+            if line not in self.tokens.broken:
+                hint = "write .T for a transpose; `gradcli derive` finds derivatives"
+                self.report("GC139", "a prime has more than one reading", Span(line, column, line, column + 1), hint)
+            return at + 1
         span = Span(line, column, line, end - line_start + 1)
         if group == IS_STRING:
             quotes = text[at] * 3
