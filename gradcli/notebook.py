@@ -67,7 +67,7 @@ def divided(line: str) -> tuple[list[str], dict[str, list[str]]]:
         elif name in OPTIONS:
             given.setdefault(name, []).append(value if equals else next(rest, ""))
         else:
-            raise error("GC721", f"there is no option {visible(name, 40)}", help=f"options are {' and '.join(OPTIONS)}")
+            raise error("GC721", f"unknown option {visible(name, 40)}", help=f"options are {' and '.join(OPTIONS)}")
     return words, given
 
 

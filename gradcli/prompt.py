@@ -161,7 +161,7 @@ class Prompt:
         else:
             near = did_you_mean(name, [*COMMANDS, *OWN])
             hint = f"did you mean :{near}?" if near else ":help lists the commands"
-            self.complain(f"there is no command :{visible(name, 40)}", hint)
+            self.complain(f"unknown command :{visible(name, 40)}", hint)
         return True
 
     def help(self) -> None:

@@ -156,7 +156,7 @@ def test_a_number_at_held_data_is_no_constant_factor() -> None:
     (one,) = readings("sin(x**2*y)", "x", "2*x*cos(x**2*y)", POINT, wrt=["x"])
     assert one["name"] == "chain factor dropped" and "13/10" not in one["text"]
     (sum_,) = readings("x*y*z", "x", "y+z", POINT, wrt=["x"])
-    assert sum_["name"] == "slip in the claim" and "`y + z` is a product" in sum_["text"]
+    assert sum_["name"] == "mistake in the claim" and "`y + z` is a product" in sum_["text"]
     (none,) = readings("x*y*z", "x", "y+z**2/y", POINT, wrt=["x"])
     assert none["name"] == "unexplained"
     (mean,) = readings("mean((x - y)**2)", "x", "2*(x - y)", TWO, wrt=["x"])[:1]

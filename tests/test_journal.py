@@ -360,7 +360,7 @@ def works_in_memory(journal: Journal, reason: str) -> None:
 
 
 def test_no_home() -> None:
-    works_in_memory(Journal(""), "there is no home folder")
+    works_in_memory(Journal(""), "the user has no home folder")
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

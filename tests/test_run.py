@@ -492,7 +492,7 @@ def test_trace_tells_what_grad_is_after_each_accumulation(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--trace", "--backward", "7"), "there is no backward 7: 6 backwards ran"),
+        (("--trace", "--backward", "7"), "backward 7 does not exist: 6 backwards ran"),
         (("--trace", "--backward", "2", "--last"), "exclude each other"),
         (("--last",), "what --trace shows"),
         (("--backward", "2"), "what --trace shows"),

@@ -155,7 +155,7 @@ def answered(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 
 def test_all_shows_every_node(capsys: pytest.CaptureFixture[str]) -> None:
     brief = answered(capsys)
-    assert "reshape" not in brief and "2 steps that nobody wrote are left out: --all shows them" in brief
+    assert "reshape" not in brief and "2 inserted steps are left out: --all shows them" in brief
     whole = answered(capsys, "--all")
     assert whole.count("reshape(shape=") == 2 and "nobody" not in whole
     for style in ("markdown", "latex", "table"):

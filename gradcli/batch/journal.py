@@ -194,7 +194,7 @@ class Journal:
         self._store.abandon()
         self._store = _Memory()
         if any(note.code == "GC693" for note in self.notes):
-            self._fall_back("it was damaged again")
+            self._fall_back("it was damaged a second time")
             return
         try:
             what = _set_aside(os.path.join(self._folder, NAME))
@@ -479,7 +479,7 @@ def _prepared(folder: str) -> str:
     Raises _Unusable, or GradcliError GC692 where the disk is full.
     """
     if not folder:
-        raise _Unusable("there is no home folder")
+        raise _Unusable("the user has no home folder")
     path = os.path.join(folder, NAME)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)

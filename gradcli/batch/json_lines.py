@@ -90,9 +90,9 @@ def outcome(request: Mapping[str, Any], cache: QuestionCache) -> Any:
     command = request.get("command")
     if command not in COMMANDS:
         if command is None:
-            told = "a request names its command"
+            told = "the request has no command"
         else:
-            told = f"there is no command {f'`{visible(command)}`' if isinstance(command, str) else 'of that kind'}"
+            told = f"unknown command `{visible(command)}`" if isinstance(command, str) else "the command is no string"
         raise error("GC902", told, help=f"the commands are {', '.join(COMMANDS)}")
     script = request.get("script")
     if not isinstance(script, str):

@@ -158,7 +158,7 @@ class Compiled:
             )
         count = next(iter(counts.values()))
         if not count:
-            raise error("GC332", "there is no point")
+            raise error("GC332", "the leaves hold no points")
         first = {name: column[0] if name in batched else column for name, column in columns.items()}
         kind, make = ("grad", _gradient) if gradient else ("value", value_question)
         question, _ = self._question(kind, make, first)

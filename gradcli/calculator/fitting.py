@@ -108,4 +108,4 @@ def refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
         if name not in leaves:
             guess = did_you_mean(name, leaves)
             hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
-            raise error("GC206", f"there is no leaf `{visible(name)}`", help=hint)
+            raise error("GC206", f"unknown leaf `{visible(name)}`", help=hint)

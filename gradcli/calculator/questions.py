@@ -149,7 +149,7 @@ def leaf_names(lowered: Lowered) -> tuple[str, ...]:
             raise error("GC209", message, note.span, help=hint, source=lowered.source)
     raise error(
         "GC209",
-        "there is nothing to differentiate by: the script has no leaf",
+        "nothing to differentiate by: the script has no leaf",
         None,
         help="use a name: x**2, with --at x=3",
         source=lowered.source,

@@ -38,7 +38,7 @@ def with_turns(lowered: Lowered, turn: int | None = None) -> tuple[Lowered, dict
         told = (
             f"the longest loop that is shown turn by turn has {count_text(longest)}" if loops else "no loop is folded"
         )
-        message = f"there is no turn {count_text(turn)} to show: {told}"
+        message = f"cannot show turn {count_text(turn)}: {told}"
         raise error("GC728", message, None, help="short loops are shown whole")
 
     def chosen(loop: Loop) -> Collection[int]:

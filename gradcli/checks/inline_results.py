@@ -80,7 +80,7 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
             name = f"{name} (output {one.output})".strip()
         problem, hint = "", None
         if one.output is not None and one.output > len(outputs):
-            problem = f"there is no output {one.output}"
+            problem = f"output {one.output} does not exist"
             hint = f"the script has {len(outputs)}"
         elif one.item == "value" and one.output is None and len(outputs) > 1:
             problem, hint = f"there are {len(outputs)} outputs", "write #> value (output 1) = ..."
@@ -103,7 +103,7 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
         else:
             known = gradients if one.item == "grad" else checks
             guess = did_you_mean(name, known)
-            problem = f"there is no {'gradient by' if one.item == 'grad' else 'check of'} `{visible(name)}`"
+            problem = f"no {'gradient by' if one.item == 'grad' else 'check of'} `{visible(name)}`"
             hint = f"did you mean `{guess}`?" if guess else f"there are: {', '.join(known) or 'none'}"
         if problem:
             problems.append(Diagnostic("GC136", problem, one.span, (), hint))

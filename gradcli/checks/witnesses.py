@@ -63,7 +63,7 @@ def parse_witnesses(text: str) -> tuple[str, ...]:
         if word not in WITNESSES:
             guess = did_you_mean(word, WITNESSES)
             hint = f"did you mean `{guess}`?" if guess else f"write all, none, or some of {', '.join(WITNESSES)}"
-            raise error("GC721", f"there is no witness `{visible(word)}`", help=hint)
+            raise error("GC721", f"unknown witness `{visible(word)}`", help=hint)
     return tuple(word for word in WITNESSES if word in words)
 
 
@@ -139,7 +139,7 @@ def enclosure(case: Case, entry: int) -> Row:
 def sympy(case: Case, entry: int) -> Row:
     """SymPy's derivative of the forward program."""
     if case.plane:
-        return {"reason": "SymPy is asked at real points only"}
+        return {"reason": "SymPy is used at real points only"}
     answer = case.exact.ask("sympy", output=case.output, target=case.target, entry=entry, point=case.values)
     if "reason" in answer:
         return {"reason": answer["reason"]}

@@ -83,11 +83,11 @@ DOMAINS: dict[str, CodeDoc] = {
         "Use the real and the imaginary part as leaves of their own.",
     ),
     "GC412": CodeDoc(
-        "a slip in a derivation",
-        "A claimed gradient is what comes out when the rule is applied wrongly at this operation. A note of check.",
-        "One slip at one place is the usual way to get a derivative wrong. The note is consistent with the claim at "
-        "every point that was tried, and no proof that this is how it came about.",
+        "a mistake in a derivation",
+        "Applying the rule wrongly at this operation gives the claimed gradient. A note of check.",
+        "One mistake at one place is the usual way to get a derivative wrong. The note is consistent with the claim at "
+        "every point that was tried, but that is no proof.",
         "y = sin(2*x)\nassert grad(y, x) == cos(2*x)  # with --at x=0.3",
-        "Compare with the corrected formula that check prints beside it.",
+        "Compare with the corrected formula that check prints.",
     ),
 }

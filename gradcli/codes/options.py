@@ -50,7 +50,7 @@ OPTIONS: dict[str, CodeDoc] = {
     "GC721": CodeDoc(
         "command line cannot be read",
         "A command, an option or an operand is not what the command line knows.",
-        "A slip in an option must not change what is computed.",
+        "A typing error in an option must not change what is computed.",
         "x**2  # with --fromat json",
         "gradcli --help lists the commands, gradcli COMMAND --help its options with examples.",
     ),

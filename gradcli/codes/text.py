@@ -197,7 +197,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC128": CodeDoc(
         "malformed remark",
         "A comment starting with rtol= or expect: says nothing usable, or has no meaning there.",
-        "These two comments change how a check judges the line, so a slip in them must not pass unseen.",
+        "These two comments change how a check judges the line, so a typing error in them must not pass unseen.",
         "assert x == x  # rtol=small",
         "Write # rtol=1e-8 or # expect: kink beside an assert or the output.",
     ),
@@ -239,7 +239,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC134": CodeDoc(
         "malformed directive",
         "A comment with gradcli: has an unknown key, a value that does not fit, or a suppression without a reason.",
-        "Such a comment changes how a check judges, so a slip in it must not pass unseen.",
+        "Such a comment changes how a check judges, so a typing error in it must not pass unseen.",
         "x**2  # gradcli: rtoll=1e-6",
         "Write # gradcli: rtol=1e-6, samples=5 or, as the last part, ignore[GC803] and the reason.",
     ),

@@ -27,7 +27,7 @@ def possible(output: Output, script: str) -> None:
 def quiz(output: Output, questions: Sequence[Question]) -> int:
     """Ask until the answers end, and say what is wrong with a wrong one; 1 if a question was answered wrongly."""
     if not questions:
-        output.line("There is nothing to ask: no local partial of this script has a formula with a name in it.")
+        output.line("No questions: no local partial of this script has a formula with a name in it.")
         return 5
     answers = iter(output.lines("-"))
     right = asked = 0

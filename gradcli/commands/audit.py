@@ -72,7 +72,7 @@ def audit(
         args, show = tuple(saved["command"]), "all"
         os.chdir(saved["folder"])
     if not args:
-        raise error("GC745", "there is no command to audit", help="write it after --: gradcli audit -- pytest tests/")
+        raise error("GC745", "no command to audit", help="write it after --: gradcli audit -- pytest tests/")
     for path in (json, junit):
         if path:
             output.expect(path)

@@ -372,7 +372,7 @@ DECLARATION = Declaration(
             Option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 report to FILE, for code scanning."),
             Option("--gitlab", metavar="FILE", help="Write a GitLab code quality report to FILE."),
             Option("--markdown", metavar="FILE", help="Write a Markdown summary to FILE."),
-            Option("--github", kind="flag", help="Annotations and a step summary, as on GitHub without being asked."),
+            Option("--github", kind="flag", help="Annotations and a step summary, as on GitHub by default."),
             Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol); short for --format tap."),
         ),
     },

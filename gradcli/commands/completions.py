@@ -28,7 +28,7 @@ def completions(output: Output, shell: str) -> int:
       gradcli completions fish > ~/.config/fish/completions/gradcli.fish
     """
     if shell not in SHELLS:
-        raise error("GC721", f"there is no completion script for `{visible(shell)}`", help="choose bash, zsh or fish")
+        raise error("GC721", f"unknown shell `{visible(shell)}`", help="choose bash, zsh or fish")
     operations = sorted(name for name, one in primitives.catalogue().items() if not one.internal)
     words = {"ops": operations, "explain": sorted(CODES), "completions": sorted(SHELLS)}
     offers = {

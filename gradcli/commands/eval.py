@@ -33,8 +33,8 @@ def evaluate(
     """Value at a point.
 
     The output of a script is its last expression, else the last name that it assigns. Several outputs
-    (`a, b`) give several values. The expression is shown as it was parsed, so a slip in precedence can be
-    seen.
+    (`a, b`) give several values. The expression is shown as it was parsed, so a mistake in precedence is
+    visible.
 
     Examples:
       gradcli eval "hypot(x, y)" --at x=3,y=4

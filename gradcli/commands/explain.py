@@ -47,7 +47,7 @@ def explain(output: Output, code: str | None) -> int:
     if name not in CODES:
         guess = did_you_mean(name, CODES)
         hint = f"did you mean `{guess}`?" if guess else "gradcli explain lists them all"
-        raise error("GC726", f"there is no code `{visible(code)}`", help=hint)
+        raise error("GC726", f"unknown code `{visible(code)}`", help=hint)
     one = CODES[name]
     output.emit(
         View(

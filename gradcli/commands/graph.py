@@ -59,7 +59,7 @@ def graph(
     if script.endswith(".py"):
         if at or wrt or view == "gradient":
             named = "--at" if at else "--wrt" if wrt else "--view gradient"
-            raise error("GC721", f"{named} is for scripts; a Python file says itself what it computes")
+            raise error("GC721", f"{named} is for scripts; a Python file sets its own values")
         code, result = ran(output, script, on_torch(script, on), every)
     else:
         if on is not None or every > 1:

@@ -53,7 +53,7 @@ def ops(output: Output, operation: str | None) -> int:
     if operation not in spellings:
         guess = did_you_mean(operation, spellings)
         hint = f"did you mean `{guess}`?" if guess else "gradcli ops lists them all"
-        unknown = error("GC201", f"there is no operation `{visible(operation)}`", help=hint)
+        unknown = error("GC201", f"unknown operation `{visible(operation)}`", help=hint)
         raise GradcliError(*unknown.diagnostics, *plugins.problems())
     one = spellings[operation]
     examples, rules = executed(one), derivatives(one)

@@ -43,14 +43,14 @@ def trace(
     """The forward and the backward pass, step by step.
 
     Forward: every node of the computation in topological order, with what it reads and its value.
-    Backward: which node sends which cotangent to whom (the cotangent times the local partial), and what
+    Backward: which node sends which cotangent to which (the cotangent times the local partial), and what
     the receiver holds then.
 
-    A node must wait until everybody who read it has contributed. With --why-topo the depth-first order
-    that does not wait stands beside the right one, with the wrong gradient that it gives.
+    A node passes its cotangent on only when every node that reads it has contributed. With --why-topo the
+    depth-first order, which does not wait, is shown beside the right one, with the wrong gradient that it gives.
 
-    Nodes that nobody wrote, such as the reshapes and broadcasts that an operation on arrays needs, are left out:
-    what is sent to them is shown where it arrives. With --all they are shown too; JSON and CSV always have
+    Inserted nodes, such as the reshapes and broadcasts that an operation on arrays needs, are left out:
+    what is sent to them is shown where it arrives. With --all they are shown too; JSON and CSV always include
     them. A terminal shows 6 digits; elsewhere, and with --digits 17, all of them are there. An array of many
     entries is shown by its shape and norm, with --full by its entries.
 
@@ -125,7 +125,7 @@ def planned_view(report: PlanReport) -> View:
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
 PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
-ALL = Option("--all", kind="flag", help="Show every node, also those that nobody wrote, such as reshapes.")
+ALL = Option("--all", kind="flag", help="Show every node, also inserted ones, such as reshapes.")
 FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not their shape and norm.")
 TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")

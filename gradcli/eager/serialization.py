@@ -112,7 +112,7 @@ def _target(map_location: Any) -> devices.device | None:
         return None
     to = devices.device(map_location)
     if to.type == "cuda" and not devices.cuda_is_available():
-        raise RuntimeError("map_location names a GPU, and there is none: use map_location='cpu'")
+        raise RuntimeError("map_location names a GPU, and none was found: use map_location='cpu'")
     return to
 
 
@@ -272,7 +272,7 @@ class _Reader:
             data = bytearray(entry.read())
             self._memory[name] = np.ndarray(shape, kind, data, order="F" if fortran else "C")
             if self._memory[name].nbytes != len(data):
-                raise ValueError(f"{name} is longer than its header says")
+                raise ValueError(f"{name} is longer than its header states")
         return self._memory[name]
 
     def _value(self, node: Any) -> Any:

@@ -334,7 +334,7 @@ def chosen(request: Request, count: int) -> Sequence[int] | int:
 def position(request: Request, wanted: int, count: int) -> int:
     """One column counted from the start; GC618 where there is none."""
     if not -count <= wanted < count:
-        raise no_column(request, f"there is no column {wanted}", count)
+        raise no_column(request, f"column {wanted} does not exist", count)
     return wanted % count
 
 

@@ -68,8 +68,8 @@ SIGNS = {
 HINTS = {
     "⁻": "write 1/x, or inv(A) for the inverse of a matrix",
     "?": "write where(condition, a, b) to choose between two values",
-    "{": "there are no dictionaries and sets; a list is written [a, b]",
-    "}": "there are no dictionaries and sets; a list is written [a, b]",
+    "{": "dictionaries and sets are not supported; write a list as [a, b]",
+    "}": "dictionaries and sets are not supported; write a list as [a, b]",
     "\\": "a statement goes on over a line end only inside brackets",
     "$": "write the name alone",
     "`": "write the name alone",

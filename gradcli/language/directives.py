@@ -126,7 +126,7 @@ def read_directive(comment: str, line: int, column: int) -> tuple[Directive, lis
         elif key not in KEYS:
             guess = did_you_mean(key, [*KEYS, "ignore"])
             hint = f"did you mean `{guess}`?" if guess else f"the keys are {', '.join(KEYS)} and ignore[CODE] reason"
-            problem(f"there is no setting `{visible(key)}`", hint, part)
+            problem(f"unknown setting `{visible(key)}`", hint, part)
         elif SAME.get(key, key) in directive.settings:
             problem(f"`{SAME.get(key, key)}` is set twice", "keep one of them", part)
         elif reader is None:

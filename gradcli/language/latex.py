@@ -68,8 +68,8 @@ OFTEN_FUNCTIONS = frozenset(("f", "g", "h", "F", "G", "H", "sigma", "phi", "varp
 ELSEWHERE = {
     "partial": "write grad(y, x) for the derivative of y by x",
     "nabla": "write grad(y, x) for the gradient of y by x",
-    "int": "there are no integrals",
-    "lim": "there are no limits",
+    "int": "integrals are not supported",
+    "lim": "limits are not supported",
     "begin": "write a matrix as [[1, 2], [3, 4]]",
     "mathbb": "write what is meant: mean(x) for an expected value",
     "infty": "write inf in a line without LaTeX",
@@ -593,7 +593,7 @@ class Reader:
         norms |= dict.fromkeys(("infty", "\\infty"), f"max(abs({part.text}))")
         if kind not in norms or (kind == "1" and part.matrix and part.bind == ATOM):
             raise self.error(
-                "GC138", f"there is no norm `{visible(kind)}`", opened, self.at - 1, "there are 1, 2, F and \\infty"
+                "GC138", f"unknown norm `{visible(kind)}`", opened, self.at - 1, "the norms are 1, 2, F and \\infty"
             )
         return Part(norms[kind])
 

@@ -284,7 +284,7 @@ class Lexer:
         if group == IS_STRING:
             quotes = text[at] * 3
             if text.startswith(quotes, at):
-                self.report("GC109", "there are no triple-quoted strings", span, "write a comment: # ...")
+                self.report("GC109", "triple-quoted strings are not supported", span, "write a comment: # ...")
                 self.add(BROKEN, "", line, column)
                 closing = text.find(quotes, at + 3, self.end)
                 return self.end if closing < 0 else closing + 3

@@ -102,7 +102,7 @@ def make_limits(changes: Mapping[str, object], base: Limits = DEFAULT_LIMITS) ->
             names = ", ".join(NAMES)
             raise error(
                 "GC702",
-                f"there is no limit `{visible(key)}`",
+                f"unknown limit `{visible(key)}`",
                 help=f"did you mean `{guess}`?" if guess else f"the limits are {names}",
             )
         values[key] = read_amount(key, amount)

@@ -56,7 +56,7 @@ PYTHON_HELP: dict[str, str] = {
     "while": "write for i in range(n): with a fixed n",
     "class": "write functions: def f(a): return a",
     "lambda": "write def f(x): return ... on a line of its own; as a name write lam or λ",
-    "with": "there is no state to enter; remove it",
+    "with": "remove it: values have no state",
     "try": "nothing raises here: where(...) chooses between values",
     "except": "nothing raises here: where(...) chooses between values",
     "finally": "nothing raises here; remove it",
@@ -159,7 +159,7 @@ def described(kind: str, text: str) -> str:
 def word(kind: str) -> Message:
     """Return the message for a reserved word inside an expression."""
     if kind == "if" or kind == "else":
-        return "GC121", "there are no conditional expressions", "write where(condition, a, b)"
+        return "GC121", "conditional expressions are not supported", "write where(condition, a, b)"
     if kind == "for":
         hint = "write [x**2 for x in xs], or sum(x**2 for x in xs)"
         return "GC120", "a comprehension is written in square brackets, a generator alone in a call", hint
@@ -187,12 +187,12 @@ def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index
     if kind == STRING:
         return "GC110", "a string is not a value", _string_help(texts, i)
     if kind == "..." or kind == ":":
-        what = "there is no `...`" if kind == "..." else "a slice is allowed only in the brackets after a value"
+        what = "`...` is not supported" if kind == "..." else "a slice is allowed only in the brackets after a value"
         return "GC129", what, "write an index or a slice for each axis, such as x[:, 0]"
     if kind in ("*", "**") and call and before in ("(", ","):
-        return "GC130", "there are no starred arguments", "write the arguments one by one"
+        return "GC130", "starred arguments are not supported", "write the arguments one by one"
     if kind in OPERATORS:
-        return "GC116", f"there is no operator `{kind}`", OPERATORS[kind]
+        return "GC116", f"`{kind}` is not an operator", OPERATORS[kind]
     if kind == "not":
         return "GC112", f"`not` cannot follow `{shown(texts[i - 1])}`", "put it in brackets: (not x)"
     if kind in WORDS:
@@ -227,7 +227,7 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
     if kind == STRING:
         if before == NAME and touching:
             hint = _string_help(texts, i)
-            return "GC110", "there are no f-strings or other string prefixes", hint
+            return "GC110", "f-strings and other string prefixes are not supported", hint
         return "GC110", "a string is not a value", STRING_HELP
     if kind in (NAME, NUMBER, "(", "[", "True", "False", "None"):
         left = described(before, texts[i - 1])
@@ -250,7 +250,7 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
             return "GC115", f"`{kind}` inside an expression", "give the assignment a statement of its own"
         return "GC115", "`=` inside an expression", "did you mean `==`?"
     if kind in OPERATORS:
-        return "GC116", f"there is no operator `{kind}`", OPERATORS[kind]
+        return "GC116", f"`{kind}` is not an operator", OPERATORS[kind]
     if kind in WORDS:
         return word(kind)
     if kind == ":" and call:

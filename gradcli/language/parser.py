@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Statement
 
-NOTHING = "there is nothing to evaluate"
+NOTHING = "no expression to evaluate"
 
 
 def parse(source: Source | str, limits: Limits = DEFAULT_LIMITS) -> Script:

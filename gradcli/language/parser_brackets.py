@@ -93,7 +93,9 @@ class BracketParser(ComprehensionParser):
             return
         if name in ("j", "J") and self.source.name != "--at":  # where a point may be complex, and 2j is 2*j
             hint = f"write {messages.shown(text)}*{name} if {name} is a name"
-            raise self.stop("GC106", f"`{messages.shown(text + name)}`: there are no complex literals", i, i + 1, hint)
+            raise self.stop(
+                "GC106", f"`{messages.shown(text + name)}`: complex literals are not supported", i, i + 1, hint
+            )
         if text == "0" and len(name) > 1 and name[0] in "xXbBoO" and name[1].isdigit() | (name[0] in "xX"):
             base = {"x": 16, "b": 2, "o": 8}[name[0].lower()]
             digits = "0123456789abcdef"[:base]
@@ -241,7 +243,7 @@ class BracketParser(ComprehensionParser):
             return self.stop("GC117", f"`{shown}` is not a function call", i, help=hint)
         self.dunder(i)
         hint = hint or f"call a function, such as {messages.shown(name)}(x)"
-        return self.stop("GC117", f"there are no attributes: `.{messages.shown(name)}`", i - 1, i, help=hint)
+        return self.stop("GC117", f"values have no attributes: `.{messages.shown(name)}`", i - 1, i, help=hint)
 
     def dunder(self, i: int) -> None:
         """Refuse one of Python's internal names."""

@@ -80,7 +80,7 @@ class SimpleParser(ExpressionParser):
         elif kind == "const":
             return self.constant(i)
         elif kind == "@":
-            raise self.stop("GC118", "there are no decorators", i, help="remove the line")
+            raise self.stop("GC118", "decorators are not supported", i, help="remove the line")
         elif kind in messages.PYTHON:
             _, message, hint = messages.word(kind)
             raise self.stop("GC118", message, i, help=hint)
@@ -192,7 +192,7 @@ class SimpleParser(ExpressionParser):
             or self.depth
             or name.id in self.defined
         ):
-            message = "there is no item assignment: values never change"
+            message = "entries cannot be assigned: values never change"
             hint = LOOP_ITEM_HELP if self.depth else ITEM_HELP
             raise self.stop("GC119", message, i, equals - 1, help=hint)
         return (name,), sizes

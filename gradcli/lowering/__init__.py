@@ -145,7 +145,7 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
         )
     guess = did_you_mean(name, lowerer.leaves)
     hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(lowerer.leaves) or "none")
-    return error("GC206", f"there is no leaf `{visible(name)}`", help=hint)
+    return error("GC206", f"unknown leaf `{visible(name)}`", help=hint)
 
 
 def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:

@@ -256,7 +256,7 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
         hint = "write it as a statement of its own, path.append(x), and read path after it"
         return error("GC137", "append has no value", syntax.span, help=hint)
     if name in messages.CALLS:
-        return error("GC201", f"there is no function `{visible(name)}`", span, help=messages.CALLS[name])
+        return error("GC201", f"unknown function `{visible(name)}`", span, help=messages.CALLS[name])
     candidates = (*lowerer.functions, *lowerer.library, *DERIVATIVES, "load")
     guess = did_you_mean(name, candidates)
     message = f"unknown function `{visible(name)}`"

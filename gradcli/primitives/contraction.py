@@ -74,9 +74,9 @@ def matmul_call(x: Any, y: Any) -> Any:
             "the last axis of the first factor is summed with the first one of a vector, the last but one of a matrix"
         )
         if len(y.shape) == 2 and x.shape[-1] == y.shape[-1]:
-            hint = "the sizes meet with the second factor transposed: x @ y.T"
+            hint = "the sizes agree with the second factor transposed: x @ y.T"
         elif len(x.shape) == 2 and x.shape[0] == y.shape[0]:
-            hint = "the sizes meet with the first factor transposed: x.T @ y"
+            hint = "the sizes agree with the first factor transposed: x.T @ y"
         raise _mismatch(x, y, hint, sizes)
     left = reshaped(x, (1, *x.shape)) if len(x.shape) == 1 else x
     right = reshaped(y, (*y.shape, 1)) if len(y.shape) == 1 else y

@@ -27,7 +27,7 @@ KINDS = {
 
 def operations(found: Mapping[str, Any], style: Style) -> Document:
     """`ops`: every operation that a script can call, in alphabetical order."""
-    return Document((tidy_operations(found), Line("gradcli ops NAME tells more about one of them.", "note")))
+    return Document((tidy_operations(found), Line("gradcli ops NAME shows one of them.", "note")))
 
 
 def tidy_operations(found: Mapping[str, Any]) -> Grid:
@@ -97,7 +97,9 @@ def operation_fields(
 
 def codes(found: Mapping[str, CodeDoc], style: Style) -> Document:
     """`explain` without a code: the list."""
-    return Document((tidy_codes(found), Line("gradcli explain CODE tells what, why, and what to do instead.", "note")))
+    return Document(
+        (tidy_codes(found), Line("gradcli explain CODE shows what is wrong, why, and what to write.", "note"))
+    )
 
 
 def tidy_codes(found: Mapping[str, CodeDoc]) -> Grid:

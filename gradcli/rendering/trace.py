@@ -78,7 +78,7 @@ def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterato
     """What is not shown, and how to see it."""
     left_out = len(result.forward) - len(passes.forward)
     if left_out:
-        several = "steps that nobody wrote are" if left_out > 1 else "step that nobody wrote is"
+        several = "inserted steps are" if left_out > 1 else "inserted step is"
         yield f"{left_out} {several} left out: --all shows {'them' if left_out > 1 else 'it'}"
     if any(step.turn is not None for step in result.forward):
         yield "Of a long loop the first and the last turn are shown, the others as one step: --turn K shows turn K"

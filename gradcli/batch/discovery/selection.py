@@ -29,7 +29,7 @@ def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
     number, count = map(int, parts.groups()) if parts else (0, 0)
     if not 1 <= number <= count:
         hint = f"the shards are --shard 1/{count} to --shard {count}/{count}" if count else "write --shard 2/5"
-        raise error("GC721", f"there is no shard `{visible(shard)}`", help=hint)
+        raise error("GC721", f"`{visible(shard)}` is not a shard", help=hint)
     return list(cases[number - 1 :: count])
 
 
@@ -69,5 +69,5 @@ def parse_verdicts(text: str) -> frozenset[str]:
         if word not in VERDICTS:
             guess = did_you_mean(word, VERDICTS)
             hint = f"did you mean `{guess}`?" if guess else f"the verdicts are {', '.join(VERDICTS)}"
-            raise error("GC721", f"there is no verdict `{visible(word)}`", help=hint)
+            raise error("GC721", f"unknown verdict `{visible(word)}`", help=hint)
     return frozenset(words)

@@ -247,7 +247,7 @@ class Cluster:
                 spoken = monotonic()
 
     async def _fetch(self, future: Any, arrived: SimpleQueue[tuple[str, Any]]) -> None:
-        """Wait for a result and get it from its worker; Dask computes it again where that worker is lost meanwhile."""
+        """Wait for a result and get it from its worker; Dask recomputes it where that worker is lost meanwhile."""
         try:
             outcome = await self._client.gather(future, asynchronous=True)
         except (Exception, asyncio.CancelledError) as problem:

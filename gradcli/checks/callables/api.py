@@ -156,7 +156,7 @@ def boxed(
     if kind == OWN and not library.differentiates:
         raise error(
             "GC732",
-            "there is no gradient to judge: the function has none of its own",
+            "no gradient to judge: the function has none of its own",
             help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
             "a function of tensors is known by tensors in at=",
         )

@@ -100,7 +100,7 @@ class Judge(Teller):
                 reason = silent.ladder.estimate.reason or "nothing could be seen"
                 if silent.state == "still":
                     reason = "f does not move here in float64"
-            return Verdict("INCONCLUSIVE", f"differences cannot tell: {reason}", evidence)
+            return Verdict("INCONCLUSIVE", f"differences cannot decide: {reason}", evidence)
         around = [(one, self.state_of(one)) for one in self.nearby(name)]
         beside = [(one, state) for one, state in around if not one.lacks]
         against = [one for one, state in beside if state == "differs"]
@@ -159,7 +159,7 @@ class Judge(Teller):
         one = next(iter((*single, *plain, *wrong)))
         if one.state == "not finite" and one.ladder.estimate.reason is not None:
             told = (
-                f"{self.label(name, one)} is {one.claimed}, and differences cannot tell: {one.ladder.estimate.reason}"
+                f"{self.label(name, one)} is {one.claimed}, and differences cannot decide: {one.ladder.estimate.reason}"
             )
             return Verdict("INCONCLUSIVE", told, evidence)
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.ladder.estimate.value)) < math.inf for w in wrong):

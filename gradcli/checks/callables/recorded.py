@@ -406,7 +406,7 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, 
         own = box.value(x)
         found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, values)])
         if not same_value(found, own, LOOSE if loose else CLOSE):
-            raise Unfit("recorded once, it does not give its own values again")
+            raise Unfit("its recording does not give the same values")
 
 
 def same_gradient(box: Box, subjects: Sequence[Subject], total: Node, outputs: Sequence[Node]) -> None:

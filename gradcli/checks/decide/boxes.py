@@ -46,7 +46,7 @@ def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
         if name not in leaves:
             guess = did_you_mean(name, leaves)
             hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
-            raise error("GC206", f"there is no leaf `{visible(name)}` for --box", help=hint)
+            raise error("GC206", f"unknown leaf `{visible(name)}` for --box", help=hint)
     return box
 
 
@@ -399,7 +399,7 @@ def classified(exact: Exact, subject: Subject, one: Bracket, low: float, high: f
     elif step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
         verdict, told = "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
     elif bent <= max(STEADY[0] * varied, ROUNDING * largest):
-        return Outcome("AGREES", "smooth as far as floats can tell", {})
+        return Outcome("AGREES", "smooth as far as floats show", {})
     elif grown or bent < varied / STEADY[1]:
         return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
     else:

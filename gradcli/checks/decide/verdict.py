@@ -101,7 +101,7 @@ def by_differences(case: Case) -> Outcome:
     spoken = [one for one in seen if one.state == "agrees"]
     if not spoken and not case.smooth_tie:
         case.tried["differences"] = seen[0].reason or "silent"
-        return Outcome("INCONCLUSIVE", f"differences cannot tell: {seen[0].reason}", {})
+        return Outcome("INCONCLUSIVE", f"differences cannot decide: {seen[0].reason}", {})
     tie = None if case.smooth_tie else float_tie(case)
     if tie is not None:
         reason = f"the point lies on a kink ({on(tie)}), where differences decide nothing"
@@ -116,7 +116,7 @@ def by_differences(case: Case) -> Outcome:
     if seen[0].state == "silent" and case.smooth_tie:
         message = f"differences from both sides agree at the point, and at {points_told(len(spoken))} nearby"
     elif seen[0].state == "silent":
-        message += f"; at the point itself they cannot tell ({seen[0].reason})"
+        message += f"; at the point itself they cannot decide ({seen[0].reason})"
     exact = case.tried.get("series", case.tried.get("balls"))
     if exact is not None and not case.smooth_tie:
         message += f"; not certified: {exact}"

@@ -110,7 +110,7 @@ OWN: dict[str, Callable[..., Any]] = {
 
 FIRST_TERMS = 4  # in powers of the step
 MOST_TERMS = 16
-OPEN = "a slope that no expansion tells"
+OPEN = "a slope that no expansion gives"
 SHORT = "both sides are equal as far as the digits go, which is not far enough"
 SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
 

@@ -53,7 +53,7 @@ def explain(
             return blamed(case) if case.subject.kind == "gradient" else _readings(case, known, exact, claimed, sizes)
     except (ArithmeticError, ValueError, LookupError) as failed:
         return [
-            Reading("unexplained", f"unexplained: the search for a slip failed ({type(failed).__name__}: {failed})")
+            Reading("unexplained", f"unexplained: the search for a mistake failed ({type(failed).__name__}: {failed})")
         ]
 
 
@@ -107,7 +107,7 @@ def _explained(
     found = found or by_edits(judged) or by_structure(judged) or slips.several() or compared(judged)
     found = found or [_at_held_data(one) for one in held if _varies(exact)]
     if not found:
-        text = "unexplained: no single slip that was tried gives the claim"
+        text = "unexplained: no single mistake that was tried gives the claim"
         found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
     return found[:MOST]
 

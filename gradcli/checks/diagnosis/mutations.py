@@ -44,7 +44,7 @@ class Slips:
             batch = judged.batch(chosen, sides.inputs)
             self.weighings.append((Weighing(made, sides.right, sides.claimed, batch), chosen))
         if not made.complete:
-            judged.note = f"only the first {self.weighings[0][0].tried:,} slips were tried"
+            judged.note = f"only the first {self.weighings[0][0].tried:,} mistakes were tried"
 
     def single(self) -> list[Reading]:
         return self._told(Weighing.single)
@@ -101,7 +101,7 @@ def told(found: Found, sure: bool, write: Callable[[Node], str | None]) -> Readi
     rule = rule_of(found, write)
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
-    text = f"consistent with a slip at {' or '.join([*places][:NAMED])}{more}: {found.told}"
+    text = f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {found.told}"
     also = [{"name": name, "node": node_text(node), "span": span_of(node)} for name, node in found.places]
     return Reading(
         found.name,

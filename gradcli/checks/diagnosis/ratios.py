@@ -271,7 +271,7 @@ def of_entries(right: Floats, claimed: Floats) -> list[Reading]:
     zero = bool((claimed[:, wrong] == 0).all())
     where, name = _where(wrong)
     how = "is zero" if zero else "has a wrong sign" if factor == -1 else "is wrong"
-    text = f"consistent with a slip in some entries: the claim is right except {where}, where it {how}"
+    text = f"consistent with a mistake in some entries: the claim is right except {where}, where it {how}"
     if factor is not None and factor != -1:
         text += f"; the right entries are {factor} times as large"
     return [Reading(name, text, factor=None if factor is None else str(factor))]

@@ -367,12 +367,12 @@ class _Weighed:
         for one in self.made.wrong:
             change = self.product(one.sent, one.tangent, one.edge.sent)
             if change is not None and (factor := self._constant(self.right + change)):
-                text = f"{told(one)}; beside it, a constant factor {factor:.6g} is missing"
+                text = f"{told(one)}; in addition, a constant factor {factor:.6g} is missing"
                 found.append(Found(one.slip.name, text, one.slip.cost + 3, one.edge.node, one, scale=factor))
         for kept, flow in self._flows():
             if factor := self._constant(self.right - flow):
                 text = f"`{node_text(kept.node, 40)}` was held constant"
-                text += f"; beside it, a constant factor {factor:.6g} is missing"
+                text += f"; in addition, a constant factor {factor:.6g} is missing"
                 node = kept.node if kept.edge is None else kept.edge.node
                 found.append(Found("term dropped", text, 4, node, kept, Fraction(0), scale=factor))
         return found

@@ -163,8 +163,8 @@ def by_edits(judged: Judgement) -> list[Reading]:
     best = min(good, key=lambda edit: (edit.cost, edit.part.serial))
     span = best.part.span if best.part.args else None  # a leaf's is where it was declared
     said = as_said(judged.case, readable(judged.case), best.instead, LONGEST_EDIT) if best.written else None
-    text = f"consistent with a slip in the claim: it is right if {best.told}" + (f", `{said[0]}`" if said else "")
-    return [Reading("slip in the claim", text, node=node_text(best.part), span=None if span is None else list(span))]
+    text = f"consistent with a mistake in the claim: it is right if {best.told}" + (f", `{said[0]}`" if said else "")
+    return [Reading("mistake in the claim", text, node=node_text(best.part), span=None if span is None else list(span))]
 
 
 def _edits(part: Node) -> Iterator[Edit]:

@@ -177,7 +177,7 @@ class Reading:
             raise Opaque(f"it draws random numbers ({packet(target)})")
         space = target.namespace
         if space not in ("aten", "prims"):
-            raise Opaque(f"it calls {space}::{packet(target)}, whose inside nobody sees")
+            raise Opaque(f"it calls {space}::{packet(target)}, whose implementation cannot be recorded")
         cells = list(inside((args, kwargs)))
         name = packet(target)
         if name in CHECKS:

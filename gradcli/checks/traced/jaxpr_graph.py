@@ -81,7 +81,7 @@ class Reading:
         if name.startswith("random") or name in ("threefry2x32", "random_bits"):
             raise Opaque(f"it draws random numbers ({name})")
         if "callback" in name or name in ("ffi_call", "pallas_call", "custom_call"):
-            raise Opaque(f"it calls {name}, whose inside nobody sees")
+            raise Opaque(f"it calls {name}, whose implementation cannot be recorded")
         if not any(isinstance(x, Node) for x in xs):
             found = one.primitive.bind(*xs, **params)
             return list(found) if one.primitive.multiple_results else [found]

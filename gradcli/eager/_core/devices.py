@@ -24,13 +24,13 @@ class device:
             type, index = type.type, type.index
         if isinstance(type, int):
             if not cuda_is_available():
-                raise RuntimeError(f"a number, {type}, names a GPU, and there is none")
+                raise RuntimeError(f"a number, {type}, names a GPU, and none was found")
             type, index = "cuda", type
         if not isinstance(type, str):
             raise TypeError(f"a device is named by a string, not {type.__class__.__name__}")
         name, _, number = type.partition(":")
         if name not in ("cpu", "cuda") or (number and not number.isdigit()):
-            raise RuntimeError(f"there is no device {type!r}: tensors live on cpu, or on cuda where CuPy is installed")
+            raise RuntimeError(f"unknown device {type!r}: tensors live on cpu, or on cuda where CuPy is installed")
         self.type = name
         self.index = int(number) if number else index
 
@@ -82,7 +82,7 @@ def cuda_is_available() -> bool:
 def need_gpu() -> None:
     """AssertionError where there is no GPU."""
     if not cuda_is_available():
-        raise AssertionError("gradcli uses a GPU through CuPy, and there is none: pip install 'gradcli[cuda]'")
+        raise AssertionError("gradcli uses a GPU through CuPy, and none was found: pip install 'gradcli[cuda]'")
 
 
 def moved(raw: Any, to: Any) -> Any:

@@ -77,7 +77,7 @@ def refuse(x: Tensor) -> None:
     if x is not root and x._node is None and not root.is_leaf:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation: this view was made before its "
-            "base had a history, and has not been looked at since; make the view again"
+            "base had a history, and has not been used since; make the view again"
         )
     if root.is_leaf and root._requires:
         what = "a leaf Variable" if x is root else "a view of a leaf Variable"

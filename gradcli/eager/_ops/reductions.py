@@ -409,7 +409,7 @@ def norm(
     if p is None or p == "fro":
         p = 2
     elif isinstance(p, str):
-        raise RuntimeError(f"norm() knows 'fro' and numbers, not {p!r}; torch.linalg.matrix_norm has 'nuc'")
+        raise RuntimeError(f"norm() takes 'fro' and numbers, not {p!r}; torch.linalg.matrix_norm has 'nuc'")
     return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 

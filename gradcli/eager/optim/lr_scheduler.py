@@ -75,7 +75,7 @@ class LRScheduler:
 
     def get_lr(self) -> list[float]:
         """The rates of all groups at this epoch."""
-        raise NotImplementedError(f"{type(self).__name__} says no rate")
+        raise NotImplementedError(f"{type(self).__name__} gives no rate")
 
     def get_last_lr(self) -> list[float]:
         """The rates that were set last."""
@@ -131,7 +131,7 @@ class LRScheduler:
     def _asked(self) -> None:
         """UserWarning where somebody else than a step asks for the next rates."""
         if not self._get_lr_called_within_step:
-            warn("get_lr() computes the rates of the next step: get_last_lr() tells those that are set", UserWarning)
+            warn("get_lr() computes the rates of the next step: get_last_lr() returns those that are set", UserWarning)
 
 
 class _LRScheduler(LRScheduler):

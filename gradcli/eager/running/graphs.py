@@ -92,7 +92,7 @@ class Graphs(NamedTuple):
         """
         if not 0 < number <= self.ran and not (number == -1 and self.ran):
             told = f"{self.ran} backward{'s' * (self.ran != 1)} ran"
-            raise error("GC721", f"there is no backward {abs(number)}: {told}" if self.ran else "no backward ran")
+            raise error("GC721", f"backward {abs(number)} does not exist: {told}" if self.ran else "no backward ran")
         back = self.backwards[number - 1 if number > 0 else -1]
         reached = beneath(self.forward, back)
         return self._replace(forward=tuple([one for one in self.forward if one.number in reached]), backwards=(back,))

@@ -41,7 +41,7 @@ CURES: dict[str, str] = {
     "a .grad script the same expression gives the finite gradient: there a branch not taken never counts",
     "masked-row": "leave at least one entry of each row unmasked, or mask with a large finite number instead of -inf: "
     "torch.finfo(scores.dtype).min gives even weights where a whole row is masked",
-    "nan-data": "clean the data first: torch.isfinite($it) tells which entries to drop",
+    "nan-data": "clean the data first: torch.isfinite($it) shows which entries to drop",
     "changed-carried": "detach() what is carried from step to step, and leave retain_graph=True out: the graph of an "
     "earlier step is walked again, after its weights were changed",
     "changed-in-place": "write the change out of place (y = y + 1), or clone() the tensor before it is changed",

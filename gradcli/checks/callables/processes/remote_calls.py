@@ -114,7 +114,7 @@ class RemoteBox(Box):
         self.library = Library()
         self.library.name = str(opened["library"])
         if self.library.name not in TITLES:
-            raise ValueError("a library that nobody knows")
+            raise ValueError("an unknown library")
         self.given_arguments = [argument(arrays, *one) for one in opened["given"]]  # before f was called
         self.arguments = [argument(arrays, *one) for one in opened["arguments"]]
         shape = opened["shape"]
