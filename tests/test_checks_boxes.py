@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gradcli.checks import check_script
@@ -77,6 +78,9 @@ NEAR = [  # singular at a point that no float is, in a box from 0 to 1, and how
     ("where(x > 0.3, x**2, 0.6*x - 0.1)", "DISCONTINUOUS", 0.3),
     ("sin(1000*x) + 0.001*abs(x - 0.3)", "KINK", 0.3),
     ("maximum(x**2, 0.7*x)", "KINK", 0.7),
+    ("1/(x - 0.3333)**2", "BOUNDARY", 0.3333),
+    ("tan(x + pi/2 - 0.3333)", "BOUNDARY", 0.3333),
+    ("where(x > 0.3, x, -inf)", "DISCONTINUOUS", 0.3),
 ]
 
 
@@ -127,6 +131,26 @@ def test_a_box_of_a_matrix_ends_by_a_count() -> None:
     assert found.verdict == "UNDEFINED"
     (a, b), (c, d) = found.evidence["at"]["A"]
     assert a * d == b * c
+
+
+MATRIX = (0.1 + 0.12 * np.arange(20.0).reshape(4, 5)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("script", "claim", "verdict", "told"),
+    [
+        ("sum(A*tanh(A))", "tanh(A) + A*(1 - tanh(A)**2)", "PROVED", "on the whole box"),
+        ("sum(exp(A.T @ A))", None, "PROVED", "on the whole box"),
+        ("norm(A)", None, "KINK", "every entry is 0"),
+        ("sum(A**2)", "2*A + relu(A - 2.8)", "INCONCLUSIVE", "pieces are open, 1 of the box"),
+    ],
+)
+def test_a_box_of_a_matrix_of_many_entries(script: str, claim: str | None, verdict: str, told: str) -> None:
+    """A box of twenty entries is decided, or given up by a count of pieces."""
+    claims = None if claim is None else {"A": claim}
+    found = verdicts(script, at={"A": MATRIX}, claims=claims, box={"A": (0.0, 3.0)})[-1]
+    assert found.verdict == verdict, found.message
+    assert told in found.message
 
 
 def test_a_claim_without_a_proof_is_certified_to_a_bound() -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 GOOD = ("PROVED", "CERTIFIED", "IMPRECISE", "AGREES")
 ROUGH = ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED", "DISAGREES")
 TOLERANCE = 1e-3
-MOST_ENTRIES = 6
+MOST_ENTRIES = 64
 MOST_PIECES = 20_000
 MOST_REGIONS = 8
 
@@ -153,7 +153,7 @@ def on_box(
     if answer["state"] in ("refuted", "undefined"):
         return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
     if answer["state"] == "open":
-        left = f"{1 - answer['settled']:.1g} of it is open after {answer['pieces']:,} pieces"
+        left = f"{answer['left']:,} of {answer['pieces']:,} pieces are open, {1 - answer['settled']:.1g} of the box"
         return open_box(outcome, told, f"{left}: {pieces_told(names, answer['open'])}", evidence)
     if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
         evidence["regions"] = len(answer["regions"])
@@ -291,7 +291,9 @@ def dodged(
     return subject, outcome
 
 
-DIVISORS = {"div": 1, "reciprocal": 0, "log": 0, "log1p": 0, "pow": 0, "sqrt": 0}  # which argument may not vanish
+DIVISORS = {"div": 1, "reciprocal": 0, "log": 0, "log1p": 0, "pow": 0, "power": 0, "sqrt": 0}  # the argument's place
+POLES = frozenset(("tan",))  # they change their sign where they have a pole
+FACTORS = {"mul": 2, "div": 1, "pow": 1, "power": 1, "abs": 1, "sqrt": 1, "cbrt": 1, "neg": 1}  # 0 where one of them is
 MOST_CANDIDATES = 64
 MOST_STEPS = 80  # bisections: from any interval of floats to two neighbours
 MANY_FLOATS = 256.0  # so far off are the places that a bracket is compared with, in floats
@@ -330,6 +332,15 @@ def candidates(exact: Exact, subject: Subject) -> dict[Node, Surface | None]:
         place = DIVISORS.get(node.primitive.name)
         if place is not None and place < len(node.args):
             found.setdefault(node.args[place], None)
+        elif node.primitive.name in POLES:
+            found.setdefault(node, None)
+    pending = list(found.items())
+    while pending:  # a product is 0 where a factor is, which changes its sign also where its square does not
+        node, surface = pending.pop()
+        for factor in node.args[: FACTORS.get(node.primitive.name, 0)]:
+            if factor not in found:
+                found[factor] = surface
+                pending.append((factor, surface))
     scalar = {node: surface for node, surface in found.items() if not node.type.shape and node in exact.rows}
     return dict(list(scalar.items())[:MOST_CANDIDATES])
 
@@ -385,26 +396,29 @@ def classified(exact: Exact, subject: Subject, one: Bracket, low: float, high: f
         answer = exact.compare(subject.judged, [place], name=name)
         slopes.append(answer.get("points", [{}])[0].get("exact", [None])[0])
         height = exact.values([subject.output], place)
-        heights.append(height.get("entries", [[{}]])[0][0].get("value"))
+        (entry,) = height.get("entries", [[{}]])[0]
+        heights.append(float(entry["digits"]) if entry.get("digits") in ("inf", "-inf") else entry.get("value"))
     if None in slopes or None in heights:
         return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
     far_left, left, right, far_right = slopes
+    what = on(one.surface) if one.surface is not None else f"{node_text(one.zero)} = 0"
+    if one.zero.primitive.name in POLES:
+        what = f"a pole of {node_text(one.zero)}"
     largest, gap = max(abs(left), abs(right)), one.high - one.low
     grown = largest > STEADY[1] * max(abs(far_left), abs(far_right))
     bent = abs(right - left)
     varied = max(abs(far_right - far_left), abs(far_left - left), abs(far_right - right))
-    step = abs(heights[2] - heights[1])
+    step = 0.0 if heights[1] == heights[2] else abs(heights[2] - heights[1])
     if largest > GROWTH * max(abs(far_left), abs(far_right)):
         verdict, told = "BOUNDARY", f"slopes {left:.6g} below it, {right:.6g} above it, no finite derivative"
-    elif step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
+    elif step == math.inf or step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
         verdict, told = "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
     elif bent <= max(STEADY[0] * varied, ROUNDING * largest):
         return Outcome("AGREES", "smooth as far as floats show", {})
     elif grown or bent < varied / STEADY[1]:
-        return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
+        return Outcome("INCONCLUSIVE", f"undecided around {what}", {})
     else:
         verdict, told = "KINK", f"slopes {left:.6g} from below, {right:.6g} from above"
-    text = f"{node_text(one.zero)} = 0" if one.surface is None else on(one.surface)
     node = one.zero if one.surface is None else one.surface.node
     evidence = {
         "left": [left],
@@ -412,9 +426,9 @@ def classified(exact: Exact, subject: Subject, one: Bracket, low: float, high: f
         "between": [one.low, one.high],
         "operation": node.primitive.name,
         "node": node_text(node),
-        "where": text,
+        "where": what,
         "basis": "series",
     }
     return Outcome(
-        verdict, f"{text}: {told}", evidence, (Diagnostic("GC410", f"{text}: {told}", node.span, severity="note"),)
+        verdict, f"{what}: {told}", evidence, (Diagnostic("GC410", f"{what}: {told}", node.span, severity="note"),)
     )

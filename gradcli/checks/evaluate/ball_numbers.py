@@ -62,6 +62,8 @@ def digits(x: Any, count: int = 25) -> str:
     """The digits of a ball's middle, as evidence; an exact zero is "0"."""
     if x.is_zero():
         return "0"
+    if x.is_exact() and not x.is_finite() and not x.is_nan():
+        return "inf" if x > 0 else "-inf"
     if x.is_integer() and abs(x) < 10**15:
         return str(x.unique_fmpz())
     good = x.rel_accuracy_bits() * DIGITS_A_BIT
