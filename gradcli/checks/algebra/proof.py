@@ -79,7 +79,7 @@ class Derivation:
 
     def _rule(self, index: int, one: Generator) -> Form:
         tower = self.tower
-        if one.kind in ("symbol", "literal", "pi", "i", "held"):
+        if one.kind in ("symbol", "unknown", "literal", "pi", "i", "held"):
             return tower.one if index == self.symbol else tower.zero
         slopes = [self.of(arg) for arg in one.args]
         if all(slope.is_zero for slope in slopes):

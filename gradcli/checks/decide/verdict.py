@@ -338,7 +338,8 @@ def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Out
         case.evidence["agree_bits"] = min(p["agreed"] for p in (here, *(p for _, p in nearby)))
     found = float_quality(case, [(case.values, here), *([] if proved else nearby)])
     if found is None and proved:
-        found = Outcome("PROVED", "equal by algebra" + conditions(proof), {})
+        turns = ", by induction over the turns" if proof.get("induction") else ""
+        found = Outcome("PROVED", f"equal by algebra{turns}" + conditions(proof), {})
     elif found is None:
         found = certified(case, here, nearby)
     warning, evidence = off_structure(case, proof)

@@ -185,7 +185,7 @@ class Session:
         """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra."""
         proving = room("algebra.proof")
         nodes = {side: self.nodes[rows.pop(side)] for side in ("left", "output", "target") if side in rows}
-        ask = proving.prove_equal if "left" in nodes else proving.prove_derivative
+        ask = proving.prove_equal if "left" in nodes else room("algebra.induction").prove_derivative
         judged, here = self.nodes[right], _point(point)
         if "left" in nodes:
             rows["differ"] = lambda: self._differ(nodes["left"], judged, here, rows.get("decimal", False))

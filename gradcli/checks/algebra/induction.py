@@ -1,0 +1,467 @@
+"""Proofs of gradients through loops, whatever the number of turns: by induction over the turns.
+
+A reverse loop carries cotangents c of the state s and accumulators a of the fixed values p. The sum c*ds + a*dp is the
+same before and after a turn exactly if the loop transposes the derivative of one turn. That is an identity between
+normal forms in symbols for s, p and c, so one proof serves all turns. Before and behind the loops the chain rule is
+followed through the rest of the program. Which carry of the reverse loop belongs to which value is guessed from their
+order; a wrong guess is an identity that fails. Masks of cotangents are settled turn by turn until they repeat.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.checks.algebra import proof
+from gradcli.checks.algebra.differential_field import SIZES, NotFound, Tower
+from gradcli.checks.algebra.proof import Claim, Derivation, Reader, answered, form_of, in_rings
+from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.interpretation import MOST_TURNS, Entries, Failure, Unsupported
+from gradcli.graph.loop import loop_key, loop_of, readers_by_loop
+from gradcli.graph.node import LEAF, dependents, is_reader, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gradcli.checks.algebra.differential_field import Form
+    from gradcli.checks.algebra.proof import Answer, Values
+    from gradcli.checks.evaluate.balls import Point
+    from gradcli.graph.loop import Body, Loop
+    from gradcli.graph.node import Node
+
+    Known = dict[Node, Entries]
+
+MOST_GUESSES = 64  # at which carries belong to each other
+MOST_ENTRIES = 64  # of a body that is read in symbols
+MOST_PATTERNS = 8  # of masks
+
+
+class Term(NamedTuple):
+    """A part of the differential of the output: a weight times the differential of a form."""
+
+    weight: Any
+    form: Form
+
+
+def prove_derivative(
+    output: Node,
+    target: Node,
+    right: Node,
+    moving: Sequence[str],
+    point: Point,
+    entries: Sequence[int],
+    decimal: bool = False,
+    values: Values | None = None,
+) -> Answer:
+    """As `proof.prove_derivative`, and where loops are too long for that, by induction over their turns."""
+    answer = proof.prove_derivative(output, target, right, moving, point, entries, decimal, values)
+    loops = readers_by_loop(reachable([output]))
+    if answer["proved"] or target.primitive is not LEAF or all(first.params["count"] <= MOST_TURNS for first in loops):
+        return answer
+
+    def attempt(claim: Claim) -> Answer:
+        found = _Proof(claim, output, target, right, moving, entries).answer(entries)
+        return {**found, "induction": True}
+
+    found, _ = in_rings(attempt, lambda size: Claim(Tower(size), point, decimal, Reader()), SIZES)
+    return found
+
+
+class _Proof:
+    """The chain rule through a program with loops, against a gradient with reverse loops."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        output: Node,
+        target: Node,
+        right: Node,
+        moving: Sequence[str],
+        entries: Sequence[int],
+    ) -> None:
+        self.claim = claim
+        self.output, self.target, self.right = output, target, right
+        order = reachable([output, target, right])
+        forward = readers_by_loop(reachable([output]))
+        keys = [loop_key(first) for first in forward]
+        groups = readers_by_loop(order)
+        self.moved = dependents(order, {target})
+        self.forward = [loop_of(first) for first, readers in forward.items() if not self.moved.isdisjoint(readers)]
+        self.backward = [readers for first, readers in groups.items() if loop_key(first) not in keys]
+        claim.leaves(order, moving, target, entries)
+        self.known: Known = {}
+        for node in order:
+            if is_reader(node) and "carry" in node.params and node.type.kind == "float":
+                self.known[node] = claim.unknowns([node])[node]
+        self.ends = {(loop_key(node), node.params["carry"]): node for node in self.known}
+
+    def answer(self, entries: Sequence[int]) -> dict[str, Any]:
+        claim, target = self.claim, self.target
+        terms = [Term(1, self.forms(self.output, held=True)[0])]
+        pairs: list[tuple[Any, Any]] = []
+        free = list(self.backward)
+        for loop in reversed(self.forward):
+            ends = self.slopes(terms, loop)
+            if all(slope.is_zero for one in ends.values() for slope in one):
+                continue
+            for readers in free:
+                turn = _Turn(self, loop, readers)
+                found = turn.transposed(ends)
+                if found is not None:
+                    break
+            else:
+                raise Unsupported("no loop that is the transpose of a turn")
+            free.remove(readers)
+            pairs += found.pairs
+            terms += found.terms
+        told = self.read(claim.plain, self.right).flat
+        variables = claim.point[target.params["name"]].flat
+        for i in entries:
+            slope = Derivation(form_of(claim.tower, variables[i]))
+            pairs.append((self.total([term.weight * slope.of(term.form) for term in terms]), told[i]))
+        return answered(claim, pairs)
+
+    def slopes(self, terms: Sequence[Term], loop: Loop) -> dict[int, list[Form]]:
+        """The derivative of the output by each carry after the last turn, by entry; other loops stay as they are."""
+        key, found = (loop.args, loop.body, loop.count, loop.reverse), {}
+        for (owner, carry), node in self.ends.items():
+            if owner == key:
+                found[carry] = [
+                    self.total([term.weight * slope.of(term.form) for term in terms])
+                    for slope in map(Derivation, self.known[node].flat)
+                ]
+        return found
+
+    def total(self, forms: Sequence[Any]) -> Form:
+        total: Form = form_of(self.claim.tower, self.claim.plain.total(forms))
+        return total
+
+    def forms(self, node: Node, held: bool = False) -> list[Form]:
+        """The forms of the entries of a node outside of the loops; `held` keeps what is detached constant."""
+        claim = self.claim
+        found = self.read(claim.holding if held else claim.plain, node).flat
+        return [form_of(claim.tower, entry) for entry in found]
+
+    def read(self, field: Any, node: Node) -> Entries:
+        for one in needed(node, self.known):
+            if is_reader(one) and (one in self.moved or one.type.size > MOST_ENTRIES):
+                raise Unsupported("the values of all turns of a loop")
+        return Reading(field, self.claim.point, self.known)[node]
+
+
+class Transposed(NamedTuple):
+    """What a reverse loop does to the differential of the output, and what remains to be shown of its inputs."""
+
+    terms: list[Term]
+    pairs: list[tuple[Any, Any]]
+
+
+class _Turn:
+    """One turn of a loop and one of a reverse loop, in symbols; nothing is known of the values of the symbols."""
+
+    def __init__(self, outside: _Proof, loop: Loop, readers: Sequence[Node]) -> None:
+        self.outside = outside
+        self.loop = loop
+        self.back = loop_of(readers[0])
+        self.key = loop_key(readers[0])
+        self.claim = Claim(Tower(SIZES[-1]), {}, outside.claim.decimal, Reader())
+        self.field = self.claim.plain
+
+    def transposed(self, ends: Mapping[int, list[Form]]) -> Transposed | None:
+        """What the reverse loop sends on, given what arrives behind the last turn; None if it is no transpose."""
+        loop, back = self.loop, self.back
+        if loop.count != back.count or loop.reverse == back.reverse:
+            return None
+        size = sum(leaf.type.size for leaf in (*loop.body.inputs, *back.body.carried))
+        if size > MOST_ENTRIES or any(arg in self.outside.moved for arg in self.rows(loop)):
+            return None
+        if not self._open():
+            return None
+        self.floats = [q for q, leaf in enumerate(back.body.carried) if leaf.type.kind == "float"]
+        self.masks = {q: q + 1 for q in self.floats if self._is_mask(q + 1, back.body.carried[q])}
+        patterns = self._patterns()
+        for pairing in self._guesses():
+            found = self._checked(pairing, patterns, ends)
+            if found is not None:
+                return found
+        return None
+
+    @staticmethod
+    def rows(loop: Loop) -> tuple[Node, ...]:
+        first = len(loop.body.carried)
+        return loop.args[first : first + len(loop.body.rows)]
+
+    @staticmethod
+    def fixed(loop: Loop) -> tuple[Node, ...]:
+        return loop.args[len(loop.body.carried) + len(loop.body.rows) :]
+
+    def _is_mask(self, q: int, leaf: Node) -> bool:
+        carried = self.back.body.carried
+        return q < len(carried) and carried[q].type.kind == "bool" and carried[q].shape == leaf.shape
+
+    # --- the turn in symbols --------------------------------------------------------------------------------------
+
+    def _open(self) -> bool:
+        """Give the leaves of both bodies their symbols; False where they read what cannot be named."""
+        loop, back, field = self.loop, self.back, self.field
+        body = loop.body
+        leaves: Known = {}
+        for k, leaf in enumerate((*body.carried, *body.rows, *([] if body.index is None else [body.index]))):
+            leaves[leaf] = self._symbols(f"state{k}", leaf)
+        outer = self._outer()
+        values: Known = {}
+        for k, (leaf, arg) in enumerate(zip(body.fixed, self.fixed(loop), strict=True)):
+            flat = [field.held(f"fixed{k}[{i}]", entry) for i, entry in enumerate(outer(arg).flat)]
+            values[arg] = leaves[leaf] = Entries(flat, leaf.shape)
+        self.leaves = leaves
+        self.nexts = self._read(self.claim.holding, leaves, body.nexts)
+        rows = {arg: leaves[leaf] for leaf, arg in zip(body.rows, self.rows(loop), strict=True)}
+        own = (loop.args, body, loop.count, loop.reverse)
+        steps = [arg for arg in self.rows(back) if is_reader(arg) and loop_key(arg) == own]
+        plain = self._read(field, leaves, [body.steps[arg.params["at"]] for arg in steps])
+        rows.update(zip(steps, plain, strict=True))
+        self.inner: Known = {}
+        for leaf, arg in zip(back.body.rows, self.rows(back), strict=True):
+            if arg not in rows:
+                return False
+            self.inner[leaf] = rows[arg]
+        for leaf, arg in zip(back.body.fixed, self.fixed(back), strict=True):
+            self.inner[leaf] = values.get(arg) or outer(arg)
+        if back.body.index is not None:
+            self.inner[back.body.index] = leaves[body.index] if body.index else self._symbols("turn", back.body.index)
+        self.cotangents = {
+            leaf: self._symbols(f"cotangent{q}", leaf)
+            for q, leaf in enumerate(back.body.carried)
+            if leaf.type.kind == "float"
+        }
+        return True
+
+    def _symbols(self, name: str, leaf: Node) -> Entries:
+        return Entries([self.field.unknown(f"{name}[{i}]") for i in range(leaf.type.size)], leaf.shape)
+
+    def _outer(self) -> Callable[[Node], Entries]:
+        """What reads values outside of the loops: leaves, arrays of data and loops are symbols, whatever they hold."""
+        known: Known = {}
+
+        def read(node: Node) -> Entries:
+            for one in needed(node, known):
+                if one.primitive is LEAF or is_reader(one) or one.type.size > MOST_ENTRIES:
+                    if one.type.size > MOST_ENTRIES:
+                        raise Unsupported("a large array in a loop")
+                    known[one] = self._symbols(f"outer{one.serial}", one)
+            return Reading(self.field, {}, known)[node]
+
+        return read
+
+    def _read(self, field: Any, leaves: Known, nodes: Sequence[Node]) -> list[Entries]:
+        return Reading(field, {}, leaves).read(nodes) if nodes else []
+
+    # --- masks ----------------------------------------------------------------------------------------------------
+
+    def _patterns(self) -> tuple[list[tuple[Known, list[Entries]]], Known]:
+        """The masks before each kind of turn with the carries after it, and the masks after the last turn."""
+        back = self.back
+        masks = {leaf: arg for leaf, arg in zip(back.body.carried, back.args, strict=False) if leaf.type.kind == "bool"}
+        here: Known = {leaf: self.outside.read(self.outside.claim.plain, arg) for leaf, arg in masks.items()}
+        seen: list[Any] = []
+        found: list[tuple[Known, list[Entries]]] = []
+        while (key := [x for one in here.values() for x in one.flat]) not in seen:
+            if not all(type(x) is bool for x in key):
+                raise NotFound("a mask that the turns decide")
+            if len(seen) == MOST_PATTERNS:
+                raise NotFound("masks that change again and again")
+            seen.append(key)
+            after = self._read(self.field, {**self.inner, **self.cotangents, **here}, back.body.nexts)
+            found.append((here, after))
+            here = {leaf: end for leaf, end in zip(back.body.carried, after, strict=True) if leaf in masks}
+        again = seen.index(key)
+        left = back.count if back.count < len(seen) else again + (back.count - again) % (len(seen) - again)
+        return found[: min(len(found), back.count)], found[left][0] if left < len(found) else here
+
+    def _counts(self, q: int, masks: Known) -> list[bool]:
+        """Which entries of a cotangent count."""
+        leaf = self.back.body.carried[q]
+        if q not in self.masks:
+            return [True] * leaf.type.size
+        return masks[self.back.body.carried[self.masks[q]]].flat
+
+    # --- which cotangent is whose -------------------------------------------------------------------------------------
+
+    def _guesses(self) -> Iterator[dict[int, int]]:
+        """Which carry of the reverse loop is whose: cotangents come first there, in the order of the carries."""
+        theirs = [k for k, leaf in enumerate(self.loop.body.carried) if leaf.type.kind == "float"]
+        left = MOST_GUESSES
+        for count in range(min(len(theirs), len(self.floats)), -1, -1):
+            for chosen in combinations(theirs, count):
+                pairing = dict(zip(chosen, self.floats, strict=False))
+                if all(self._alike(k, q) for k, q in pairing.items()):
+                    left -= 1
+                    if left < 0:
+                        return
+                    yield pairing
+
+    def _alike(self, k: int, q: int) -> bool:
+        return self.loop.body.carried[k].shape == self.back.body.carried[q].shape
+
+    def _checked(
+        self,
+        pairing: dict[int, int],
+        patterns: tuple[list[tuple[Known, list[Entries]]], Known],
+        ends: Mapping[int, list[Form]],
+    ) -> Transposed | None:
+        """What the reverse loop sends on under a guess; None where the guess, or the loop, is wrong."""
+        loop, back, outside = self.loop, self.back, self.outside
+        body, turns, last = loop.body, *patterns
+        still = self._still({k: one for k, one in ends.items() if k not in pairing})
+        if still is None:
+            return None
+        zero = self.field.zero
+        accumulators: dict[int, int] = {}
+        for masks, after in turns:
+            arriving: dict[int, list[Any]] = dict(still)
+            leaving: dict[int, list[Any]] = dict(still)
+            now = {leaf: end for leaf, end in zip(back.body.carried, after, strict=True) if leaf.type.kind == "bool"}
+            for k, q in pairing.items():
+                symbols = self.cotangents[back.body.carried[q]].flat
+                arriving[k] = [x if c else zero for x, c in zip(symbols, self._counts(q, masks), strict=True)]
+                leaving[k] = [x if c else zero for x, c in zip(after[q].flat, self._counts(q, now), strict=True)]
+            for k, leaf in enumerate(body.carried):
+                if k in leaving:
+                    if not self._equal(leaving[k], self._pulled(arriving, leaf)):
+                        return None
+                elif self._moves(leaf) and not self._equal(None, self._pulled(arriving, leaf)):
+                    return None
+            for place, (leaf, arg) in enumerate(zip(body.fixed, self.fixed(loop), strict=True)):
+                if arg not in outside.moved:
+                    continue
+                added = self._pulled(arriving, leaf)
+                known = accumulators.get(place)
+                candidates = [known] if known is not None else [q for q in self.floats if q not in pairing.values()]
+                for q in candidates:
+                    symbols = self.cotangents[back.body.carried[q]].flat
+                    if len(symbols) == len(added) and q not in {a for p, a in accumulators.items() if p != place}:
+                        grown = [x - y for x, y in zip(after[q].flat, symbols, strict=True)]
+                        if self._equal(grown, added):
+                            accumulators[place] = q
+                            break
+                else:
+                    if known is not None or not self._equal(None, added):
+                        return None
+        return self._sent(pairing, accumulators, ends, turns[0][0], last)
+
+    def _sent(
+        self,
+        pairing: dict[int, int],
+        accumulators: dict[int, int],
+        ends: Mapping[int, list[Form]],
+        first: Known,
+        last: Known,
+    ) -> Transposed:
+        loop, back, outside = self.loop, self.back, self.outside
+        terms: list[Term] = []
+        pairs: list[tuple[Any, Any]] = []
+        for leaf, end in last.items():
+            q = back.body.carried.index(leaf)
+            for node in reachable([outside.right]):
+                if is_reader(node) and loop_key(node) == self.key and node.params.get("carry") == q:
+                    outside.known[node] = end
+        for k, leaf in enumerate(loop.body.carried):
+            if leaf.type.kind != "float" or loop.args[k] not in outside.moved:
+                if k in pairing:
+                    pairs += self._begins(pairing[k], ends.get(k, [0] * leaf.type.size), first)
+                continue
+            init = outside.forms(loop.args[k], held=True)
+            if k in pairing:
+                q = pairing[k]
+                pairs += self._begins(q, ends.get(k, [0] * leaf.type.size), first)
+                after = [x if c else 0 for x, c in zip(self._end(q), self._counts(q, last), strict=True)]
+                terms += [Term(x, form) for x, form in zip(after, init, strict=True)]
+            elif k in ends:
+                terms += [Term(x, form) for x, form in zip(ends[k], init, strict=True)]
+        for place, q in accumulators.items():
+            values = outside.forms(self.fixed(loop)[place], held=True)
+            start = outside.forms(back.args[q])
+            terms += [Term(x - y, form) for x, y, form in zip(self._end(q), start, values, strict=True)]
+        return Transposed(terms, pairs)
+
+    def _begins(self, q: int, arrived: Sequence[Any], masks: Known) -> list[tuple[Any, Any]]:
+        """What has to be equal at the end of the loop: what arrives there, and what the reverse loop begins with."""
+        start = self.outside.forms(self.back.args[q])
+        counts = self._counts(q, masks)
+        return [(have, x if c else 0) for have, x, c in zip(arrived, start, counts, strict=True)]
+
+    def _end(self, q: int) -> list[Any]:
+        """The symbols of a carry of the reverse loop after its last turn."""
+        node = self.outside.ends.get((self.key, q))
+        if node is not None:
+            return self.outside.known[node].flat
+        plain = self.outside.claim.plain
+        return [plain.unknown(f"end{self.back.args[q].serial}.{q}[{i}]") for i in range(self.back.args[q].type.size)]
+
+    def _still(self, ends: Mapping[int, list[Form]]) -> dict[int, list[Any]] | None:
+        """Cotangents that stay the same: numbers, or fixed values of the reverse loop. None if one is neither."""
+        found: dict[int, list[Any]] = {}
+        outside, back = self.outside, self.back
+        for k, forms in ends.items():
+            if all(form.is_zero for form in forms):
+                continue
+            numbers = [form.rational() for form in forms]
+            if None not in numbers:
+                found[k] = numbers
+                continue
+            for leaf, arg in zip(back.body.fixed, self.fixed(back), strict=True):
+                if leaf.type.kind == "float" and arg.type.size == len(forms):
+                    pairs = zip(forms, outside.forms(arg), strict=True)
+                    if answered(outside.claim, pairs)["proved"]:
+                        found[k] = self.inner[leaf].flat
+                        break
+            else:
+                return None
+        return found
+
+    # --- identities ---------------------------------------------------------------------------------------------------
+
+    def _pulled(self, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> list[Form]:
+        """What a turn sends to a leaf, by the derivation of its forms, where this arrives at the carries after it."""
+        tower = self.claim.tower
+        found = []
+        for symbol in self.leaves[leaf].flat:
+            slope = Derivation(form_of(tower, symbol))
+            parts = [
+                x * slope.of(form_of(tower, entry))
+                for k, cotangents in arriving.items()
+                for x, entry in zip(cotangents, self.nexts[k].flat, strict=True)
+            ]
+            found.append(form_of(tower, self.field.total(parts)))
+        return found
+
+    def _equal(self, ours: Sequence[Any] | None, theirs: Sequence[Form]) -> bool:
+        """Whether forms are equal, or all 0, without any sign being used."""
+        given = [0] * len(theirs) if ours is None else ours
+        if any(isinstance(x, Failure) for x in given):
+            return False
+        answer = answered(self.claim, zip(given, theirs, strict=True))
+        return bool(answer["proved"] and not answer["region"])
+
+    def _moves(self, leaf: Node) -> bool:
+        """Whether a carry moves with the target in any turn."""
+        body: Body = self.loop.body
+        found = {one for one, arg in zip(body.inputs, self.loop.args, strict=True) if arg in self.outside.moved}
+        while True:
+            reached = {*found, *dependents(body.steps, found)}
+            more = {one for one, after in zip(body.carried, body.nexts, strict=True) if after in reached} - found
+            if not more:
+                return leaf in found
+            found |= more
+
+
+def needed(node: Node, known: Mapping[Node, Entries]) -> list[Node]:
+    """What a node is computed from where others are known, in order."""
+    found: set[Node] = set()
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if one not in found and one not in known:
+            found.add(one)
+            pending += () if is_reader(one) else one.args
+    return sorted(found, key=lambda one: one.serial)
